@@ -1,0 +1,31 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+$(READY): requirements/dev.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+setup: $(READY) ## create .venv with the locked dependencies
+
+check: $(READY) ## lint, types, import rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: $(READY) ## the tests that need nothing but this checkout
+	$(BIN)/pytest -n 4 -m "not real and not torture"
+
+fix: $(READY) ## format and mend what ruff can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+help: ## this text
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup check test fix help

@@ -1,0 +1,1 @@
+"""What things are: events, the agent port, requests, errors. Pure: no I/O, no asyncio."""

@@ -1,0 +1,293 @@
+"""The port: what bridle asks of a coding agent, and what an agent may ask of bridle."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+
+from bridle.core.events import Answer, Event
+
+Mode = Literal["agent", "plan", "ask"]
+
+
+@dataclass(frozen=True)
+class AgentInfo:
+    name: str
+    title: str
+    can: frozenset[str] = frozenset()  # words of CAPABILITIES that show in no method
+    binary: str | None = None  # None: nothing to install
+    install: str = ""  # the command that installs it
+    variables: tuple[str, ...] = ()  # its credentials and endpoints; `NAME` or `PREFIX_*`
+
+
+CAPABILITIES = {
+    "streaming": "text arrives as it is written",
+    "thinking": "its reasoning is shown",
+    "resume": "goes on with an earlier conversation, in a new process",
+    "fork": "copies a conversation and goes on in the copy",
+    "steer": "takes words in the middle of a turn",
+    "cancel": "stops a turn and stays usable",
+    "permissions": "asks before it acts",
+    "questions": "asks the user questions with choices",
+    "modes": "plans without acting",
+    "model": "takes a model by name",
+    "effort": "takes a level of effort",
+    "images": "takes images",
+    "mcp": "takes MCP servers",
+    "system": "takes a system prompt",
+    "folders": "takes extra folders",
+    "schema": "answers in a given JSON schema",
+    "subagents": "starts agents of its own",
+    "background": "works on after its turn and wakes by itself",
+    "usage": "tells tokens and cost",
+    "limits": "takes limits on turns and cost",
+    "tools": "takes lists of allowed and denied tools",
+    "install": "tells where it is installed",
+    "auth": "tells who is signed in",
+    "models": "lists its models",
+    "sessions": "lists its own sessions",
+    "login": "signs in and out",
+    "servers": "lists and changes its MCP servers",
+}
+
+
+@dataclass(frozen=True)
+class SessionSpec:
+    """How a conversation is opened. An agent refuses what it cannot do with `Unsupported`."""
+
+    cwd: Path
+    model: str | None = None
+    mode: Mode = "agent"
+    resume: str | None = None  # AgentReady.native_id of an earlier conversation
+    fork: bool = False  # with resume: leave the earlier one as it is
+    effort: str | None = None
+    system: str | None = None
+    folders: tuple[Path, ...] = ()
+    servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # MCP, by name
+    allowed_tools: tuple[str, ...] = ()
+    denied_tools: tuple[str, ...] = ()
+    output_schema: Mapping[str, Any] | None = None
+    max_turns: int | None = None
+    max_cost: float | None = None
+    flags: tuple[str, ...] = ()  # extra words for its command line
+    options: Mapping[str, Any] = field(default_factory=dict)  # [agents.NAME] of the config
+
+
+class File(NamedTuple):
+    """A file that goes with a prompt."""
+
+    name: str
+    mime: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Prompt:
+    text: str
+    files: tuple[File, ...] = ()
+
+
+class Heard(NamedTuple):
+    """What one line of the agent meant. Replies have been sent already."""
+
+    raw: bytes | None
+    events: Sequence[Event]
+
+
+class Exit(NamedTuple):
+    """How a process ended: one of the two is set."""
+
+    code: int | None
+    signal: int | None
+
+    @property
+    def clean(self) -> bool:
+        return self.code == 0
+
+
+class Child(Protocol):
+    """A supervised process. Its descriptors are non-blocking and belong to the caller."""
+
+    pid: int
+    stdin: int | None
+    stdout: int
+    stderr: int
+
+    async def wait(self) -> Exit: ...  # of the process itself, whoever still holds its pipes
+    def signal(self, number: int) -> None: ...  # to the process alone
+    async def kill(self) -> None: ...  # the whole tree; returns when it is gone
+
+
+class Spawn(Protocol):
+    """Starts a program under the session's supervision, with the environment it may have."""
+
+    @property
+    def level(self) -> str: ...
+    async def __call__(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] = {}, stdin: bool = True
+    ) -> Child: ...
+
+
+class Conversation(Protocol):
+    """One live connection to an agent: events come out, verbs go in."""
+
+    def heard(self) -> AsyncIterator[Sequence[Heard]]: ...  # ends after AgentExited
+    async def prompt(self, prompt: Prompt) -> None: ...
+    async def steer(self, prompt: Prompt) -> None: ...  # within the running turn
+    async def answer(self, request_id: str, answer: Answer) -> None: ...
+    async def cancel(self) -> None: ...  # the running turn; a TurnEnded follows
+    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None: ...
+    async def close(self) -> None: ...  # ends the process tree
+
+
+class Agent(Protocol):
+    info: AgentInfo
+
+    async def open(self, spec: SessionSpec, spawn: Spawn) -> Conversation: ...
+
+
+# -- JSON-lines agents write a Wire; agents/stdio.py does the rest ---------------------------------
+
+
+class Reply(NamedTuple):
+    """A message that the host must send back at once: a handshake, a callback."""
+
+    message: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Launch:
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    stdin: bytes | None = None  # per-turn agents: all that goes in, then the pipe closes
+
+
+class Wire(Protocol):
+    """Pure translation between an agent's messages and events; one per conversation.
+
+    `decode` never raises for what the agent sent: it yields `Unrecognized`. It yields a
+    `TurnStarted` only when the agent wakes by itself, and a `TurnEnded` at the end of every turn.
+    """
+
+    lifetime: ClassVar[Literal["session", "turn"]]  # one process for all turns, or one for each
+
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch: ...
+    def greet(self) -> Iterable[dict[str, Any]]: ...  # sent as soon as the process runs
+    def decode(self, line: bytes) -> Iterable[Event | Reply]: ...
+    def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]: ...
+    def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]: ...
+    def cancel(self) -> Iterable[dict[str, Any]]: ...
+    def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]: ...
+
+
+# -- what an agent may tell besides: it has the method, or it has not ----------------------------
+
+
+@dataclass(frozen=True)
+class Installed:
+    binary: str
+    path: str | None  # None: not installed
+    version: str | None
+    command: str  # that installs it
+
+
+@dataclass(frozen=True)
+class Account:
+    signed_in: bool
+    method: str | None = None  # api key, browser, token, variable
+    who: str | None = None
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Model:
+    id: str
+    title: str
+    provider: str | None = None
+    default: bool = False
+    current: bool = False
+    thinking: bool = False
+    efforts: tuple[str, ...] = ()
+    context: int | None = None
+    listed_by: Literal["agent", "bridle"] = "agent"
+
+
+@dataclass(frozen=True)
+class NativeSession:
+    native_id: str
+    title: str
+    updated: str
+    cwd: str | None = None
+
+
+@dataclass(frozen=True)
+class McpServer:
+    name: str
+    status: str
+    command: str = ""
+
+
+class Ran(NamedTuple):
+    exit: Exit
+    stdout: bytes
+    stderr: bytes
+
+
+class Run(Protocol):
+    """Runs a program of the agent's to its end, supervised and bounded."""
+
+    def find(self, binary: str) -> str | None: ...
+    async def __call__(
+        self, argv: Sequence[str], *, env: Mapping[str, str] = {}, timeout: float = 20
+    ) -> Ran: ...
+
+
+@runtime_checkable
+class TellsInstall(Protocol):
+    async def installed(self, run: Run) -> Installed: ...
+
+
+@runtime_checkable
+class TellsAuth(Protocol):
+    async def account(self, run: Run) -> Account: ...
+
+
+@runtime_checkable
+class TellsModels(Protocol):
+    async def models(self, run: Run) -> Sequence[Model]: ...
+
+
+@runtime_checkable
+class TellsSessions(Protocol):
+    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]: ...
+
+
+@runtime_checkable
+class SignsIn(Protocol):
+    """The words to run on the user's terminal: signing in is between them and the agent."""
+
+    def login(self) -> Sequence[str]: ...
+    def logout(self) -> Sequence[str]: ...
+
+
+@runtime_checkable
+class KeepsServers(Protocol):
+    async def mcp_servers(self, run: Run) -> Sequence[McpServer]: ...
+    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None: ...
+    async def mcp_remove(self, run: Run, name: str) -> None: ...
+
+
+_METHODS: dict[str, type] = {
+    "install": TellsInstall,
+    "auth": TellsAuth,
+    "models": TellsModels,
+    "sessions": TellsSessions,
+    "login": SignsIn,
+    "servers": KeepsServers,
+}
+
+
+def capabilities(agent: Agent) -> frozenset[str]:
+    return agent.info.can | {word for word, has in _METHODS.items() if isinstance(agent, has)}

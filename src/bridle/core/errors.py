@@ -1,0 +1,125 @@
+"""Errors a caller handles, each with a next step.
+
+BridleError
+├── UsageError                 wrong words in a call or on the command line
+├── ConfigError                a config file or value is wrong
+├── AgentError                 names the agent
+│   ├── AgentNotInstalled
+│   ├── AgentNotSignedIn
+│   ├── AgentUnknown
+│   ├── Unsupported            this agent cannot do that
+│   └── AgentProtocolError     it said something that breaks its own protocol
+├── SessionError
+│   ├── SessionNotFound
+│   ├── SessionBusy            another process owns it, or a turn is under way
+│   └── RequestNotOpen         already answered, or never asked
+├── StoreError
+│   ├── StoreNewer             written by a newer bridle
+│   ├── StoreDamaged
+│   └── StorageFull
+└── SupervisionUnavailable     a level was asked for that this machine cannot give
+
+What a reader of the log must see is an event (`TurnEnded(reason="failed")`), not an exception.
+"""
+
+from __future__ import annotations
+
+
+class BridleError(Exception):
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(BridleError):
+    exit_code = 2
+
+
+class ConfigError(BridleError):
+    exit_code = 2
+
+
+class AgentError(BridleError):
+    def __init__(self, agent: str, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.agent = agent
+
+
+class AgentNotInstalled(AgentError):
+    exit_code = 3
+
+    def __init__(self, agent: str, *, binary: str, hint: str) -> None:
+        super().__init__(agent, f"{agent} is not installed: no `{binary}` on PATH", hint=hint)
+
+
+class AgentNotSignedIn(AgentError):
+    exit_code = 3
+
+
+class AgentUnknown(AgentError):
+    exit_code = 2
+
+    def __init__(self, agent: str, known: list[str]) -> None:
+        super().__init__(
+            agent, f"no agent is called {agent!r}", hint=f"known agents: {', '.join(known)}"
+        )
+
+
+class Unsupported(AgentError):
+    exit_code = 2
+
+    def __init__(self, agent: str, feature: str, *, hint: str = "") -> None:
+        super().__init__(agent, f"{agent} does not support {feature}", hint=hint)
+        self.feature = feature
+
+
+class AgentProtocolError(AgentError):
+    pass
+
+
+class SessionError(BridleError):
+    pass
+
+
+class SessionNotFound(SessionError):
+    exit_code = 2
+
+    def __init__(self, session: str) -> None:
+        super().__init__(
+            f"no session matches {session!r}", hint="`bridle sessions list` shows them all"
+        )
+
+
+class SessionBusy(SessionError):
+    pass
+
+
+class RequestNotOpen(SessionError):
+    def __init__(self, request_id: str) -> None:
+        super().__init__(
+            f"request {request_id!r} is not open: it was answered already, or never asked",
+            hint="`bridle requests list` shows the open ones",
+        )
+
+
+class StoreError(BridleError):
+    pass
+
+
+class StoreNewer(StoreError):
+    exit_code = 2
+
+
+class StoreDamaged(StoreError):
+    pass
+
+
+class StorageFull(StoreError):
+    pass
+
+
+class SupervisionUnavailable(BridleError):
+    exit_code = 4

@@ -1,0 +1,50 @@
+"""Why a turn failed, as data that both a reader of the log and a caller can act on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+FailureKind = Literal[
+    "not_installed",
+    "not_signed_in",
+    "unsupported",
+    "rate_limited",
+    "billing",
+    "model_not_found",
+    "context_overflow",
+    "output_limit",
+    "refused",
+    "api_error",
+    "stream_broken",
+    "agent_failed",  # the agent said so itself
+    "agent_crashed",  # it ended without a result
+    "timed_out",
+    "turn_limit",
+    "cost_limit",
+    "denied",  # stopped by policy, gate or isolation
+    "harness_died",  # written at the next start for a turn left open
+]
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    kind: FailureKind
+    message: str
+    status: int | None = None  # of the upstream API
+    retry_after: float | None = None  # seconds
+    hint: str = ""  # what to do next
+
+
+_EXIT_CODES: dict[FailureKind, int] = {
+    "not_installed": 3,
+    "not_signed_in": 3,
+    "denied": 4,
+    "turn_limit": 5,
+    "cost_limit": 5,
+    "timed_out": 124,
+}
+
+
+def exit_code(failure: Failure | None) -> int:
+    return _EXIT_CODES.get(failure.kind, 1) if failure else 1

@@ -1,0 +1,86 @@
+"""One vocabulary for the tools of all agents, and the one-line title of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+TOOLS = (
+    "Read", "Write", "Edit", "MultiEdit", "Delete", "Rename", "Bash", "LS", "Glob", "Grep",
+    "SemSearch", "WebSearch", "WebFetch", "TodoWrite", "Task", "SaveMemory", "NotebookEdit",
+    "ExitPlanMode", "Question", "MCP",
+)  # fmt: skip
+
+READS = frozenset({"Read", "LS", "Glob", "Grep", "SemSearch"})
+WRITES = frozenset({"Write", "Edit", "MultiEdit", "Delete", "Rename", "NotebookEdit"})
+HARMLESS = frozenset({"TodoWrite", "Question", "ExitPlanMode"})
+
+_PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "absolute_path", "target_file")
+_QUERY_KEYS = ("pattern", "query", "q", "url", "prompt")
+_VERBS = {"Grep": "Search", "SemSearch": "Search", "Glob": "Find", "LS": "List", "WebFetch": "Fetch",
+          "WebSearch": "Search the web for", "TodoWrite": "Update the plan", "MultiEdit": "Edit",
+          "NotebookEdit": "Edit", "ExitPlanMode": "Present the plan", "Question": "Ask"}  # fmt: skip
+
+
+def paths_of(input: Mapping[str, Any]) -> tuple[str, ...]:
+    """The files that a call names."""
+    found = [input[key] for key in _PATH_KEYS if isinstance(input.get(key), str)]
+    edits = input.get("edits")
+    if isinstance(edits, list):
+        found += [e["file_path"] for e in edits if isinstance(e, dict) and "file_path" in e]
+    return tuple(dict.fromkeys(str(path) for path in found if path))
+
+
+def title(tool: str, input: Mapping[str, Any], *, name: str = "", cwd: str = "") -> str:
+    """What the call does, in one line for people."""
+    paths = [shorten(_relative(path, cwd)) for path in paths_of(input)]
+    verb = _VERBS.get(tool, tool)
+    match tool:
+        case "Bash":
+            return f"Bash `{_one_line(_text(input, 'command', 'cmd'))}`"
+        case "Grep" | "SemSearch" | "Glob":
+            where = f" in `{paths[0]}`" if paths else ""
+            return f"{verb} `{_one_line(_text(input, *_QUERY_KEYS))}`{where}"
+        case "WebFetch" | "WebSearch":
+            return f"{verb} `{_one_line(_text(input, 'url', 'query', 'q'))}`"
+        case "Task":
+            return f"Task `{_one_line(_text(input, 'description', 'prompt'))}`"
+        case "MCP":
+            return f"MCP `{name}`"
+        case "TodoWrite" | "ExitPlanMode" | "Question":
+            return verb
+    if paths:
+        more = f" +{len(paths) - 3} more files" if len(paths) > 3 else ""
+        return f"{verb} " + ", ".join(f"`{path}`" for path in paths[:3]) + more
+    return verb if tool in TOOLS else (name or tool)
+
+
+def shorten(path: str, limit: int = 48) -> str:
+    """A long path loses its middle, never its end."""
+    if len(path) <= limit:
+        return path
+    head, _, tail = path.rpartition("/")
+    room = limit - len(tail) - 2
+    if room < 4:
+        return path[: limit // 2 - 1] + "…" + path[-(limit - limit // 2) :]
+    return f"{head[:room]}…/{tail}"
+
+
+def _relative(path: str, cwd: str) -> str:
+    prefix = cwd.rstrip("/") + "/"
+    return path[len(prefix) :] if cwd and path.startswith(prefix) else path
+
+
+def _text(input: Mapping[str, Any], *keys: str) -> str:
+    for key in keys:
+        value = input.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list) and value:
+            return " ".join(str(part) for part in value)
+    return ""
+
+
+def _one_line(text: str, limit: int = 72) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
