@@ -17,9 +17,19 @@ HARMLESS = frozenset({"TodoWrite", "Question", "ExitPlanMode"})
 
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "absolute_path", "target_file")
 _QUERY_KEYS = ("pattern", "query", "q", "url", "prompt")
-_VERBS = {"Grep": "Search", "SemSearch": "Search", "Glob": "Find", "LS": "List", "WebFetch": "Fetch",
-          "WebSearch": "Search the web for", "TodoWrite": "Update the plan", "MultiEdit": "Edit",
-          "NotebookEdit": "Edit", "ExitPlanMode": "Present the plan", "Question": "Ask"}  # fmt: skip
+_VERBS = {
+    "Grep": "Search",
+    "SemSearch": "Search",
+    "Glob": "Find",
+    "LS": "List",
+    "WebFetch": "Fetch",
+    "WebSearch": "Search the web for",
+    "TodoWrite": "Update the plan",
+    "MultiEdit": "Edit",
+    "NotebookEdit": "Edit",
+    "ExitPlanMode": "Present the plan",
+    "Question": "Ask",
+}
 
 
 def paths_of(input: Mapping[str, Any]) -> tuple[str, ...]:
