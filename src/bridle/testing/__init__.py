@@ -1,0 +1,1 @@
+"""What bridle ships for tests: its own, and those of people who add agents."""

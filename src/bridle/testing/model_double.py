@@ -1,0 +1,215 @@
+"""A scripted model on loopback: agent CLIs ask it, and it plays the replies of a scenario."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from bridle.testing import anthropic_api
+from bridle.testing.loopback_http import Answer, CutConnection, HttpRequest, LoopbackServer
+from bridle.testing.model_script import (
+    Attempts,
+    Cut,
+    Fail,
+    Hold,
+    Reply,
+    Request,
+    Scenarios,
+    Script,
+    Stall,
+    Step,
+    read_scenarios,
+)
+
+DEFAULT = ""
+"""The scenario of a conversation whose user named none with `@@name@@`."""
+
+_SECRET_HEADERS = {"x-api-key", "authorization", "proxy-authorization", "cookie"}
+_JSON = {"content-type": "application/json"}
+_SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+
+
+class ModelDouble:
+    """Serves scenarios while its `async with` block runs.
+
+    A user message that says `@@name@@` starts the scenario of that name; the step is the number
+    of replies the conversation has had since, so a repeated request gets the same reply again
+    (or the next of its `Attempts`) and concurrent conversations do not disturb each other.
+    """
+
+    def __init__(self, script: Scenarios | Script, *, port: int = 0) -> None:
+        self._scenarios = script if isinstance(script, Mapping) else {DEFAULT: script}
+        self._server = LoopbackServer(self._serve, port)
+        self._attempts: Counter[tuple[str, int]] = Counter()
+        self._gates: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._arrival = asyncio.Condition()
+        self._replies = 0
+        self.requests: list[Request] = []
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self._server.port}"
+
+    @property
+    def turns(self) -> list[Request]:
+        """The requests that got a step of a scenario: what the model saw, in order."""
+        return [request for request in self.requests if request.kind == "turn"]
+
+    def release(self, name: str) -> None:
+        """Lets every `Hold` of this name go on, also those still to come."""
+        self._gates[name].set()
+
+    async def seen(self, scenario: str = DEFAULT, step: int = 0, within: float = 10.0) -> Request:
+        """The first request for a step, waited for."""
+
+        def found() -> list[Request]:
+            return [r for r in self.turns if (r.scenario, r.step) == (scenario, step)]
+
+        async with asyncio.timeout(within), self._arrival:
+            await self._arrival.wait_for(found)
+        return found()[0]
+
+    async def __aenter__(self) -> Self:
+        await self._server.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._server.__aexit__(kind, error, trace)
+
+    async def _serve(self, http: HttpRequest, answer: Answer) -> None:
+        request = self._route(http)
+        self.requests.append(request)
+        async with self._arrival:
+            self._arrival.notify_all()
+        match request.kind:
+            case "turn":
+                await self._play(self._choose(request), request, answer)
+            case "background":
+                await self._play(anthropic_api.dull_reply(request.body), request, answer)
+            case "count":
+                await answer.send(200, anthropic_api.token_count(request.body), _JSON)
+            case _:
+                await answer.send(200, b"{}", _JSON)
+
+    def _route(self, http: HttpRequest) -> Request:
+        headers = {k: v for k, v in http.headers.items() if k not in _SECRET_HEADERS}
+        body = _json_object(http.body)
+        request = Request(http.method, http.path, headers, body)
+        match http.method, http.path.partition("?")[0]:
+            case "POST", "/v1/messages/count_tokens":
+                return msgspec.structs.replace(request, kind="count")
+            case "POST", "/v1/messages" if anthropic_api.is_background(body):
+                return msgspec.structs.replace(request, kind="background")
+            case "POST", "/v1/messages":
+                scenario, step = anthropic_api.lane(body)
+                key = (scenario or DEFAULT, step)
+                attempt = self._attempts[key]
+                self._attempts[key] += 1
+                return msgspec.structs.replace(
+                    request, kind="turn", scenario=key[0], step=step, attempt=attempt
+                )
+        return request
+
+    def _choose(self, request: Request) -> Reply | Fail:
+        script = self._scenarios.get(request.scenario or DEFAULT)
+        if script is None:
+            known = ", ".join(sorted(self._scenarios)) or "none"
+            return Fail(400, message=f"no scenario {request.scenario!r}; there are: {known}")
+        step = _step(script, request)
+        if isinstance(step, Attempts):
+            return step.steps[min(request.attempt, len(step.steps) - 1)]
+        return step
+
+    async def _play(self, step: Reply | Fail, request: Request, answer: Answer) -> None:
+        self._replies += 1
+        identity = f"{self._replies:04}", str(request.body.get("model", "scripted"))
+        if isinstance(step, Fail):
+            await _refuse(step, answer)
+        elif request.body.get("stream"):
+            await answer.begin(200, _SSE)
+            for beat in anthropic_api.beats(step, *identity):
+                if isinstance(beat, bytes):
+                    await answer.write(beat)
+                else:
+                    await self._wait(beat)
+        else:
+            for part in step.parts:
+                if isinstance(part, Fail):
+                    await _refuse(part, answer)
+                    return
+                if isinstance(part, Stall | Hold | Cut):
+                    await self._wait(part)
+            await answer.send(200, anthropic_api.whole(step, *identity), _JSON)
+
+    async def _wait(self, pause: Stall | Hold | Cut) -> None:
+        match pause:
+            case Stall(seconds):
+                await asyncio.sleep(seconds)
+            case Hold(name, limit):
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._gates[name].wait(), limit)
+            case Cut():
+                raise CutConnection
+
+
+async def _refuse(fail: Fail, answer: Answer) -> None:
+    headers, body = anthropic_api.failure(fail)
+    await answer.send(fail.status, body, headers)
+
+
+def _step(script: Script, request: Request) -> Step:
+    if callable(script):
+        try:
+            return script(request)
+        except Exception as error:
+            return Fail(400, message=f"the script of {request.scenario!r} raised {error!r}")
+    if request.step < len(script):
+        return script[request.step]
+    return Fail(
+        400,
+        message=f"scenario {request.scenario!r} has {len(script)} steps, not {request.step + 1}",
+    )
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+async def _run(script: Path, port: int, lifetime: float) -> None:
+    async with ModelDouble(read_scenarios(script.read_bytes()), port=port) as double:
+        sys.stdout.write(double.base_url + "\n")
+        sys.stdout.flush()
+        await asyncio.sleep(lifetime)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bridle.testing.model_double")
+    parser.add_argument("--script", type=Path, required=True, help="scenarios as JSON")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--lifetime", type=float, default=600, help="seconds until it stops")
+    arguments = parser.parse_args(argv)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_run(arguments.script, arguments.port, arguments.lifetime))
+
+
+if __name__ == "__main__":
+    main()

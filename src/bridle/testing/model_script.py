@@ -1,0 +1,135 @@
+"""What a scripted model says: replies, failures and the mishaps between them, as frozen data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+
+class _Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=str.lower):
+    """One word of the vocabulary; in a JSON script its `type` is the lower-case class name."""
+
+
+class Say(_Word, frozen=True):
+    """A text block, streamed in `chunks` pieces with `delay` seconds before each."""
+
+    text: str
+    chunks: int = 3
+    delay: float = 0.0
+
+
+class Think(_Word, frozen=True):
+    """A thinking block, streamed like `Say`."""
+
+    text: str
+    chunks: int = 2
+    delay: float = 0.0
+
+
+class Call(_Word, frozen=True):
+    """A tool call; without an id it gets one that no other reply uses."""
+
+    name: str
+    input: dict[str, Any] = msgspec.field(default_factory=dict)
+    id: str | None = None
+
+
+class Stall(_Word, frozen=True):
+    """Silence for some seconds; the block before it stays open meanwhile."""
+
+    seconds: float
+
+
+class Hold(_Word, frozen=True):
+    """Silence until the test calls `release(name)`, at most `limit` seconds."""
+
+    name: str
+    limit: float = 30.0
+
+
+class Cut(_Word, frozen=True):
+    """The connection closes here, in the middle of the block before it."""
+
+
+class Fail(_Word, frozen=True):
+    """An API error: as a step an HTTP status, inside a reply an error in mid-stream."""
+
+    status: int
+    kind: str | None = None
+    message: str = "scripted failure"
+    retry_after: float | None = None
+
+
+class Usage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The token counts a reply reports."""
+
+    input: int = 100
+    output: int = 20
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+Part: TypeAlias = Say | Think | Call | Stall | Hold | Cut | Fail
+
+
+class Reply(_Word, frozen=True):
+    """One message of the model; `stop` is derived from the parts unless given."""
+
+    parts: tuple[Part, ...] = ()
+    stop: str | None = None
+    usage: Usage = Usage()
+
+
+class Attempts(_Word, frozen=True):
+    """What the first, second, … request for the same step gets; the last one repeats."""
+
+    steps: tuple[Reply | Fail, ...]
+
+
+Step: TypeAlias = Reply | Fail | Attempts
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A request the model got, without its keys, and how it was routed.
+
+    `kind` is `turn` (a step of a script), `background` (a chore of the CLI: a title, a quota
+    check), `count` (token counting) or `probe` (anything else).
+    """
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    kind: str = "probe"
+    scenario: str | None = None
+    step: int = 0
+    attempt: int = 0
+
+
+Script: TypeAlias = Sequence[Step] | Callable[[Request], Step]
+Scenarios: TypeAlias = Mapping[str, Script]
+
+
+def reply(*parts: Part, stop: str | None = None, usage: Usage | None = None) -> Reply:
+    """`reply(Say("I look."), Call("Bash", {...}))` reads better than a tuple in a constructor."""
+    return Reply(parts, stop, usage or Usage())
+
+
+def attempts(*steps: Reply | Fail) -> Attempts:
+    return Attempts(steps)
+
+
+def overflow(tokens: int = 250_000, limit: int = 200_000) -> Fail:
+    """The refusal of a conversation that has outgrown its context window."""
+    message = f"prompt is too long: {tokens} tokens > {limit} maximum"
+    return Fail(400, "invalid_request_error", message)
+
+
+def read_scenarios(text: bytes | str) -> dict[str, tuple[Step, ...]]:
+    """A JSON script: `{"NAME": [{"type": "reply", "parts": [{"type": "say", …}]}, …], …}`."""
+    scenarios: dict[str, tuple[Step, ...]] = msgspec.json.decode(
+        text, type=dict[str, tuple[Step, ...]]
+    )
+    return scenarios

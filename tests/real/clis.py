@@ -1,0 +1,155 @@
+"""The pinned agent CLIs: installs them into the user's cache folder and says where they are.
+
+python tests/real/clis.py install [claude]        LATEST=1 takes the newest instead of the pins
+python tests/real/clis.py path claude 2.1.325
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+_PINS = Path(__file__).with_name("clis.toml")
+_EXACT_VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+-]*")
+
+
+class CliError(Exception):
+    """A CLI that is not there or cannot be installed, and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Cli:
+    """One agent CLI at one version, installed or not."""
+
+    agent: str
+    version: str
+    package: str
+    program: str
+
+    @property
+    def folder(self) -> Path:
+        return _cache() / f"{self.agent}-{self.version}"
+
+    def path(self) -> Path:
+        """The program; raises with the command that installs it when it is not there."""
+        found = sorted(self.folder.glob(self.program))
+        if not found:
+            raise CliError(
+                f"{self.agent} {self.version} is not installed; run: "
+                f"python tests/real/clis.py install {self.agent}"
+            )
+        return found[0]
+
+    def install(self) -> Path:
+        """Installs it unless it is there; a half-finished download is never visible."""
+        if self.folder.is_dir():
+            return self.path()
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=".installing-") as scratch:
+            staged = Path(scratch, "staged")
+            staged.mkdir()
+            _npm("install", f"--prefix={staged}", f"{self.package}@{self.version}")
+            found = sorted(staged.glob(self.program))
+            if not found:
+                raise CliError(
+                    f"{self.package}@{self.version} brought no {self.program}; "
+                    f"does it support this platform?"
+                )
+            said = _run([str(found[0]), "--version"], env={"HOME": scratch, "PATH": os.defpath})
+            if self.version not in said:
+                raise CliError(f"{self.package}@{self.version} calls itself {said.strip()!r}")
+            _publish(staged, self.folder)
+        return self.path()
+
+
+def pinned(agent: str) -> list[Cli]:
+    """The versions of an agent that tests run against; with LATEST=1 only the newest."""
+    pins = tomllib.loads(_PINS.read_text())
+    if agent not in pins:
+        raise CliError(f"no pin for {agent!r} in {_PINS.name}; there are: {', '.join(pins)}")
+    pin = pins[agent]
+    versions = [_newest(pin["package"])] if os.environ.get("LATEST") == "1" else pin["versions"]
+    return [Cli(agent, version, pin["package"], pin["program"]) for version in versions]
+
+
+def agents() -> list[str]:
+    return list(tomllib.loads(_PINS.read_text()))
+
+
+def _cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home, "bridle", "clis")
+
+
+def _newest(package: str) -> str:
+    version = _npm("view", package, "version").strip()
+    if not _EXACT_VERSION.fullmatch(version):
+        raise CliError(f"npm gave no version for {package}: {version!r}")
+    return version
+
+
+def _npm(*arguments: str) -> str:
+    program = shutil.which("npm")
+    if program is None:
+        raise CliError("npm is needed to install agent CLIs; install Node.js with npm")
+    # Install scripts only copy the program and check for Node: it is used where it lies.
+    quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
+    return _run([program, *arguments, *quiet], env=None)
+
+
+def _run(command: list[str], env: dict[str, str] | None) -> str:
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        raise CliError(f"{' '.join(command)} exited {done.returncode}:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def _publish(staged: Path, folder: Path) -> None:
+    try:
+        staged.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # else another installer was faster, with the same content
+            raise
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    install = commands.add_parser("install", help="install the pinned versions")
+    install.add_argument("agents", nargs="*", help="all agents unless named")
+    path = commands.add_parser("path", help="print where a pinned version is")
+    path.add_argument("agent")
+    path.add_argument("version")
+    arguments = parser.parse_args(argv)
+    try:
+        if arguments.command == "install":
+            for agent in arguments.agents or agents():
+                for cli in pinned(agent):
+                    print(cli.install())
+        else:
+            print(_named(arguments.agent, arguments.version).path())
+    except CliError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _named(agent: str, version: str) -> Cli:
+    known = pinned(agent)
+    for cli in known:
+        if cli.version == version:
+            return cli
+    versions = ", ".join(cli.version for cli in known)
+    raise CliError(f"{agent} {version} is not pinned; there are: {versions}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
