@@ -15,6 +15,9 @@ Beat: TypeAlias = bytes | Stall | Hold | Cut
 """What happens next on the connection: bytes to send, or a pause, or its end."""
 
 _TAG = re.compile(r"@@([\w.-]+)@@")
+_NOT_THE_USER = re.compile(
+    r"<(system-reminder|task-notification)>.*?</\1>", re.DOTALL
+)  # the CLI's own words in a user message; they may quote a subagent
 _ERROR_KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -32,21 +35,30 @@ def lane(body: Body) -> tuple[str | None, int]:
     """The scenario named last in what the user said, and how many replies it has had since."""
     scenario, replies = None, 0
     for message in body.get("messages", []):
-        if message["role"] == "assistant":
-            replies += 1
-        elif message["role"] == "user":
-            if tags := _TAG.findall(" ".join(_texts(message["content"]))):
-                scenario, replies = tags[-1], 0
+        match message["role"]:
+            case "assistant":
+                replies += 1
+            case "user":
+                said = _NOT_THE_USER.sub("", " ".join(_texts(message["content"])))
+                if tags := _TAG.findall(said):
+                    scenario, replies = tags[-1], 0
     return scenario, replies
 
 
 def is_background(body: Body) -> bool:
-    """Whether the CLI asks for itself (a title, a quota check), not for the conversation."""
-    return False
+    """Whether the CLI asks on its own account (a title, a quota check), not for an agent."""
+    if body.get("tools"):
+        return False
+    wants_a_form = "format" in body.get("output_config", {})
+    return wants_a_form or body.get("max_tokens", 0) <= 512 or "haiku" in body.get("model", "")
 
 
 def dull_reply(body: Body) -> Reply:
-    return Reply((Say("ok"),))
+    """An answer to a chore that fits its form and that no test takes for the script's."""
+    schema = body.get("output_config", {}).get("format", {}).get("schema")
+    if schema is None:
+        return Reply((Say("ok"),))
+    return Reply((Say(json.dumps(dict.fromkeys(schema.get("required", []), "Scripted"))),))
 
 
 def system_text(body: Body) -> str:
