@@ -120,12 +120,23 @@ class Child(Protocol):
     async def kill(self) -> None: ...  # the whole tree; returns when it is gone
 
 
-class Spawn(Protocol):
-    """Starts a program under the session's supervision, with the environment it may have."""
+class Spill(Protocol):
+    """A capped file for what is too long for an event. What it keeps is redacted."""
+
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> str: ...  # its name in the session's spill folder
+
+
+class Host(Protocol):
+    """What a session lends to its conversation."""
 
     @property
-    def level(self) -> str: ...
-    async def __call__(
+    def level(self) -> str: ...  # of supervision
+    @property
+    def line_cap(self) -> int: ...  # bytes; a longer line is spilled, not decoded
+    def find(self, binary: str) -> str | None: ...
+    def spill(self) -> Spill: ...
+    async def spawn(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] = {}, stdin: bool = True
     ) -> Child: ...
 
@@ -145,7 +156,7 @@ class Conversation(Protocol):
 class Agent(Protocol):
     info: AgentInfo
 
-    async def open(self, spec: SessionSpec, spawn: Spawn) -> Conversation: ...
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation: ...
 
 
 # -- JSON-lines agents write a Wire; agents/stdio.py does the rest ---------------------------------

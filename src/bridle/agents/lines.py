@@ -1,0 +1,93 @@
+"""Splits a byte stream into lines with bounded memory; the result never depends on the chunks."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from bridle.core.agent import Spill
+
+HEAD = 4096  # of an over-long line, kept in its event
+
+
+class Overlong(NamedTuple):
+    """A line past the cap: its beginning, and what identifies the rest."""
+
+    head: bytes
+    length: int
+    sha256: str
+    spill: str
+
+
+class Tail(NamedTuple):
+    """Bytes after the last newline when the stream ended."""
+
+    data: bytes
+
+
+Line = bytes | Overlong | Tail
+
+
+class Lines:
+    def __init__(self, cap: int, spill: Callable[[], Spill]) -> None:
+        self._cap = cap
+        self._spill = spill
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._overlong: _Digest | None = None
+
+    def feed(self, chunk: bytes) -> Iterator[Line]:
+        *whole, rest = chunk.split(b"\n")
+        for part in whole:
+            if line := self._finish(part):
+                yield line
+        if rest:
+            self._keep(rest)
+
+    def end(self) -> Iterator[Line]:
+        cut = self._overlong is None
+        if line := self._finish(b""):
+            yield Tail(line) if cut and isinstance(line, bytes) else line
+
+    def _keep(self, part: bytes) -> None:
+        if self._overlong:
+            self._overlong.add(part)
+            return
+        self._parts.append(part)
+        self._size += len(part)
+        if self._size > self._cap:
+            self._overlong = _Digest(self._spill())
+            for kept in self._parts:
+                self._overlong.add(kept)
+            self._parts, self._size = [], 0
+
+    def _finish(self, part: bytes) -> bytes | Overlong:
+        if self._parts or self._overlong or len(part) > self._cap:
+            self._keep(part)
+            if self._overlong:
+                line, self._overlong = self._overlong.result(), None
+                return line
+            part = b"".join(self._parts)
+            self._parts, self._size = [], 0
+        return part
+
+
+class _Digest:
+    """Counts, hashes and spills a line that will not be decoded."""
+
+    def __init__(self, spill: Spill) -> None:
+        self._head = b""
+        self._length = 0
+        self._hash = hashlib.sha256()
+        self._spill = spill
+
+    def add(self, part: bytes) -> None:
+        if len(self._head) < HEAD:
+            self._head += part[: HEAD - len(self._head)]
+        self._length += len(part)
+        self._hash.update(part)
+        self._spill.write(part)
+
+    def result(self) -> Overlong:
+        return Overlong(self._head, self._length, self._hash.hexdigest(), self._spill.close())

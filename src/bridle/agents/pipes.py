@@ -1,0 +1,125 @@
+"""Asynchronous ends of a child's pipes: a reader that holds the child back, and a writer."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import struct
+import termios
+from collections import deque
+
+CHUNK = 256 * 1024
+HIGH_WATER = 1024 * 1024
+
+
+class PipeReader:
+    """Reads ahead up to a mark, then lets the pipe fill: a slow consumer slows the child."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._loop = asyncio.get_running_loop()
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+        self._reading = True
+        self._ended = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._loop.add_reader(fd, self._readable)
+
+    async def read(self) -> bytes:
+        """The next chunk; empty at the end."""
+        while not self._chunks:
+            if self._ended:
+                return b""
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        chunk = self._chunks.popleft()
+        self._size -= len(chunk)
+        if not self._reading and not self._ended and self._size < HIGH_WATER:
+            self._reading = True
+            self._loop.add_reader(self._fd, self._readable)
+        return chunk
+
+    def finish(self) -> None:
+        """The writer is gone: take what is in the pipe now, and wait for nobody else's bytes."""
+        left = b"\0\0\0\0"
+        if not self._ended:
+            left = fcntl.ioctl(self._fd, termios.FIONREAD, left)
+        remaining = struct.unpack("i", left)[0]
+        while remaining > 0 and not self._ended:
+            remaining -= self._take(min(remaining, CHUNK))
+        self.close()
+
+    def close(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+        self._wake()
+
+    def _readable(self) -> None:
+        self._take(CHUNK)
+        if self._size >= HIGH_WATER and not self._ended:
+            self._reading = False
+            self._loop.remove_reader(self._fd)
+
+    def _take(self, limit: int) -> int:
+        try:
+            chunk = os.read(self._fd, limit)
+        except (BlockingIOError, InterruptedError):
+            return limit
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self.close()
+            return limit
+        self._chunks.append(chunk)
+        self._size += len(chunk)
+        self._wake()
+        return len(chunk)
+
+    def _wake(self) -> None:
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class PipeWriter:
+    """Writes whole messages in order, and says nothing when the reader is gone: its exit will."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd: int | None = fd
+        self._loop = asyncio.get_running_loop()
+        self._turn = asyncio.Lock()
+        self._ready: asyncio.Future[None] | None = None
+
+    async def write(self, data: bytes) -> None:
+        async with self._turn:
+            view = memoryview(data)
+            while view and self._fd is not None:
+                try:
+                    view = view[os.write(self._fd, view[:CHUNK]) :]
+                except (BlockingIOError, InterruptedError):
+                    await self._writable()
+                except OSError:
+                    self.close()
+
+    def close(self) -> None:
+        if self._fd is not None:
+            fd, self._fd = self._fd, None
+            self._loop.remove_writer(fd)
+            os.close(fd)
+            self._wake()
+
+    async def _writable(self) -> None:
+        assert self._fd is not None
+        self._ready = self._loop.create_future()
+        self._loop.add_writer(self._fd, self._wake)
+        try:
+            await self._ready
+        finally:
+            if self._fd is not None:
+                self._loop.remove_writer(self._fd)
+
+    def _wake(self) -> None:
+        if self._ready and not self._ready.done():
+            self._ready.set_result(None)

@@ -1,0 +1,83 @@
+"""A child process seen as lines: what it says, what it is told, how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bridle.agents.lines import Line, Lines
+from bridle.agents.pipes import PipeReader, PipeWriter
+from bridle.core.agent import Child, Exit, Host
+
+STDERR_TAIL = 8 * 1024
+
+_encode = msgspec.json.Encoder().encode
+
+
+class LineProcess:
+    """The process's own exit ends it: a grandchild that holds the pipes is not waited for."""
+
+    def __init__(self, child: Child, host: Host) -> None:
+        self._child = child
+        self._lines = Lines(host.line_cap, host.spill)
+        self._stdout = PipeReader(child.stdout)
+        self._stderr = PipeReader(child.stderr)
+        self._stdin = PipeWriter(child.stdin) if child.stdin is not None else None
+        self._stderr_tail = b""
+        self._watch = asyncio.create_task(self._wait())
+        self._drain = asyncio.create_task(self._drain_stderr())
+
+    @classmethod
+    async def start(
+        cls, host: Host, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+    ) -> LineProcess:
+        return cls(await host.spawn(argv, cwd=cwd, env=env), host)
+
+    async def lines(self) -> AsyncIterator[list[Line]]:
+        """Batches of what was said, as it comes; ends when the process has ended."""
+        while chunk := await self._stdout.read():
+            if batch := list(self._lines.feed(chunk)):
+                yield batch
+        if batch := list(self._lines.end()):
+            yield batch
+
+    async def send(self, messages: Sequence[object]) -> None:
+        if messages and self._stdin:
+            await self._stdin.write(b"".join(_encode(message) + b"\n" for message in messages))
+
+    async def write(self, data: bytes) -> None:
+        if self._stdin:
+            await self._stdin.write(data)
+
+    def close_stdin(self) -> None:
+        if self._stdin:
+            self._stdin.close()
+
+    async def exit(self) -> Exit:
+        return await asyncio.shield(self._watch)
+
+    @property
+    def stderr_tail(self) -> str:
+        return self._stderr_tail.decode("utf-8", "replace")
+
+    def signal(self, number: int) -> None:
+        self._child.signal(number)
+
+    async def kill(self) -> Exit:
+        await self._child.kill()
+        return await self.exit()
+
+    async def _wait(self) -> Exit:
+        exit = await self._child.wait()
+        self._stdout.finish()
+        self._stderr.finish()
+        self.close_stdin()
+        await self._drain
+        return exit
+
+    async def _drain_stderr(self) -> None:
+        while chunk := await self._stderr.read():
+            self._stderr_tail = (self._stderr_tail + chunk)[-STDERR_TAIL:]

@@ -1,0 +1,302 @@
+"""Drives any JSON-lines CLI from its Wire: one process for all turns, or one for each."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bridle.agents.lines import Line, Overlong, Tail
+from bridle.agents.process import LineProcess
+from bridle.core.agent import (
+    AgentInfo,
+    Conversation,
+    Exit,
+    Heard,
+    Host,
+    Mode,
+    Prompt,
+    Reply,
+    SessionSpec,
+    Wire,
+)
+from bridle.core.errors import AgentNotInstalled, Unsupported
+from bridle.core.events import (
+    AgentExited,
+    AgentReady,
+    AgentStarted,
+    Answer,
+    Event,
+    TurnEnded,
+    TurnStarted,
+    Unrecognized,
+)
+from bridle.core.failure import Failure
+
+INTERRUPT_GRACE = 5.0  # seconds for the agent's own interrupt, then as long for SIGTERM
+CLOSE_GRACE = 2.0
+
+WireFactory = Callable[[SessionSpec], Wire]
+
+
+class StdioAgent:
+    def __init__(self, info: AgentInfo, wire: WireFactory) -> None:
+        self.info = info
+        self._wire = wire
+
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        wire = self._wire(spec)
+        if wire.lifetime == "turn":
+            return PerTurnConversation(self.info, wire, spec, host)
+        return await StdioConversation.start(self.info, wire, spec, host)
+
+
+class _Talk:
+    """What both lifetimes share: a process, a wire, and at most one open turn."""
+
+    def __init__(self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host) -> None:
+        self._info = info
+        self._wire = wire
+        self._spec = spec
+        self._host = host
+        self._process: LineProcess | None = None
+        self._turn_open = False
+        self._turn_over = asyncio.Event()
+        self._cancelling = False
+
+    async def answer(self, request_id: str, answer: Answer) -> None:
+        await self._send(self._wire.answer(request_id, answer))
+
+    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+        self._spec = replace(
+            self._spec, model=model or self._spec.model, mode=mode or self._spec.mode
+        )
+        await self._send(self._wire.configure(model, mode))
+
+    async def cancel(self) -> None:
+        """The agent's own interrupt, then SIGTERM, then its whole tree."""
+        process = self._process
+        if not self._turn_open or process is None:
+            await self._send(self._wire.cancel())  # it may still work in the background
+            return
+        self._cancelling = True
+        await self._send(self._wire.cancel())
+        if not await self._ends_within(INTERRUPT_GRACE):
+            process.signal(signal.SIGTERM)
+            if not await self._ends_within(INTERRUPT_GRACE):
+                await process.kill()
+
+    async def _launch(self, spec: SessionSpec, prompt: Prompt | None) -> LineProcess:
+        launch = self._wire.launch(spec, prompt)
+        binary = str(spec.options.get("binary") or launch.argv[0])
+        path = self._host.find(binary)
+        if path is None:
+            raise AgentNotInstalled(self._info.name, binary=binary, hint=self._info.install)
+        argv = [path, *launch.argv[1:], *spec.flags]
+        process = await LineProcess.start(self._host, argv, cwd=spec.cwd, env=launch.env)
+        self._process = process
+        if launch.stdin is not None:
+            await process.write(launch.stdin)
+            process.close_stdin()
+        return process
+
+    async def _send(self, messages: Iterable[dict[str, Any]]) -> None:
+        if self._process:
+            await self._process.send(list(messages))
+
+    def _opened(self) -> None:
+        self._turn_open = True
+        self._cancelling = False
+        self._turn_over.clear()
+
+    def _closed(self) -> None:
+        self._turn_open = False
+        self._turn_over.set()
+
+    async def _ends_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._turn_over.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _hear(self, process: LineProcess) -> AsyncIterator[list[Heard]]:
+        async for batch in process.lines():
+            heard = []
+            replies: list[dict[str, Any]] = []
+            for line in batch:
+                raw, events = self._understand(line, replies)
+                if raw:
+                    heard.append(Heard(raw, events))
+            if replies:
+                await process.send(replies)
+            yield heard
+
+    def _understand(
+        self, line: Line, replies: list[dict[str, Any]]
+    ) -> tuple[bytes, Sequence[Event]]:
+        match line:
+            case bytes():
+                raw = line
+            case Tail(data):
+                raw = data
+                if not _looks_whole(raw):
+                    return raw, [_unrecognized(raw, "cut off: the agent ended within this line")]
+            case Overlong(head, length, sha256, spill):
+                why = f"longer than {self._host.line_cap} bytes"
+                text = head.decode("utf-8", "replace")
+                return head, [
+                    Unrecognized(raw=text, why=why, length=length, sha256=sha256, spill=spill)
+                ]
+        if not raw.strip():
+            return b"", []
+        try:
+            said = list(self._wire.decode(raw))
+        except Exception as error:  # a wire's mistake must not end the turn
+            return raw, [_unrecognized(raw, f"{type(error).__name__} in the wire: {error}")]
+        events: list[Event] = []
+        for one in said:
+            if isinstance(one, Reply):
+                replies.append(one.message)
+            else:
+                events.append(one)
+        return raw, events
+
+    def _exited(self, exit: Exit, process: LineProcess) -> AgentExited:
+        return AgentExited(code=exit.code, signal=exit.signal, detail=process.stderr_tail)
+
+
+class StdioConversation(_Talk):
+    """One process for the whole conversation."""
+
+    @classmethod
+    async def start(
+        cls, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host
+    ) -> StdioConversation:
+        self = cls(info, wire, spec, host)
+        await self._launch(spec, None)
+        await self._send(wire.greet())
+        return self
+
+    async def prompt(self, prompt: Prompt) -> None:
+        self._opened()
+        await self._send(self._wire.prompt(prompt))
+
+    async def steer(self, prompt: Prompt) -> None:
+        if "steer" not in self._info.can:
+            raise Unsupported(self._info.name, "steering", hint="queue the prompt instead")
+        await self._send(self._wire.prompt(prompt))
+
+    async def close(self) -> None:
+        """No more words: an idle agent ends by itself, any other is ended."""
+        if not (process := self._process):
+            return
+        process.close_stdin()
+        try:
+            await asyncio.wait_for(process.exit(), 0 if self._turn_open else CLOSE_GRACE)
+        except TimeoutError:
+            await process.kill()
+
+    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+        process = self._process
+        assert process is not None
+        yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
+        async for batch in self._hear(process):
+            for _, events in batch:
+                for event in events:
+                    match event:
+                        case TurnStarted():
+                            self._opened()
+                        case TurnEnded():
+                            self._closed()
+            yield batch
+        exit = await process.exit()
+        exited = self._exited(exit, process)
+        if self._turn_open:
+            yield [Heard(None, [exited, reconcile(None, exit, cancelled=self._cancelling)])]
+            self._closed()
+        else:
+            yield [Heard(None, [exited])]
+
+
+class PerTurnConversation(_Talk):
+    """A process for each turn; the agent's own session id ties them together."""
+
+    def __init__(self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host) -> None:
+        super().__init__(info, wire, spec, host)
+        self._started: asyncio.Queue[LineProcess | None] = asyncio.Queue()
+
+    async def prompt(self, prompt: Prompt) -> None:
+        process = await self._launch(self._spec, prompt)
+        self._opened()
+        await self._send(self._wire.greet())
+        self._started.put_nowait(process)
+
+    async def steer(self, prompt: Prompt) -> None:
+        raise Unsupported(self._info.name, "steering", hint="queue the prompt instead")
+
+    async def cancel(self) -> None:
+        if self._process and self._turn_open:
+            self._process.signal(signal.SIGINT)
+        await super().cancel()
+
+    async def close(self) -> None:
+        if self._process:
+            await self._process.kill()
+        self._started.put_nowait(None)
+
+    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+        while process := await self._started.get():
+            yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
+            ended: Heard | None = None
+            async for batch in self._hear(process):
+                for i, (raw, events) in enumerate(batch):
+                    for event in events:
+                        match event:
+                            case AgentReady(native_id=native_id):
+                                self._spec = replace(self._spec, resume=native_id, fork=False)
+                            case TurnEnded() if ended is None:
+                                ended = Heard(raw, [event])
+                    if any(isinstance(event, TurnEnded) for event in events):
+                        batch[i] = Heard(raw, [e for e in events if not isinstance(e, TurnEnded)])
+                yield batch
+            exit = await process.exit()
+            said = ended.events[0] if ended else None
+            assert said is None or isinstance(said, TurnEnded)
+            end = reconcile(said, exit, cancelled=self._cancelling)
+            yield [Heard(None, [self._exited(exit, process), end])]
+            self._closed()
+
+
+def reconcile(said: TurnEnded | None, exit: Exit, *, cancelled: bool) -> TurnEnded:
+    """A turn's end from two sources: what the stream said, and how the process ended."""
+    how = f"signal {exit.signal}" if exit.signal else f"exit code {exit.code}"
+    if cancelled:
+        return said if said and said.reason == "completed" else TurnEnded(reason="cancelled")
+    if said is None:
+        return TurnEnded(
+            reason="failed",
+            failure=Failure(
+                kind="stream_broken" if exit.clean else "agent_crashed",
+                message=f"the agent ended without a result ({how})",
+                hint="its last words are in the agent_exited event; try again",
+            ),
+        )
+    if said.reason == "completed" and not exit.clean:
+        return TurnEnded(
+            reason="failed",
+            failure=Failure(
+                kind="agent_crashed", message=f"the agent reported success, then ended with {how}"
+            ),
+        )
+    return said
+
+
+def _looks_whole(raw: bytes) -> bool:
+    return raw.rstrip().endswith((b"}", b"]"))
+
+
+def _unrecognized(raw: bytes, why: str) -> Unrecognized:
+    return Unrecognized(raw=raw.decode("utf-8", "replace"), why=why)
