@@ -42,9 +42,10 @@ class Cli:
         """The program; raises with the command that installs it when it is not there."""
         found = sorted(self.folder.glob(self.program))
         if not found:
+            latest = "LATEST=1 " if _wants_latest() else ""
             raise CliError(
                 f"{self.agent} {self.version} is not installed; run: "
-                f"python tests/real/clis.py install {self.agent}"
+                f"{latest}python tests/real/clis.py install {self.agent}"
             )
         return found[0]
 
@@ -76,12 +77,16 @@ def pinned(agent: str) -> list[Cli]:
     if agent not in pins:
         raise CliError(f"no pin for {agent!r} in {_PINS.name}; there are: {', '.join(pins)}")
     pin = pins[agent]
-    versions = [_newest(pin["package"])] if os.environ.get("LATEST") == "1" else pin["versions"]
+    versions = [_newest(pin["package"])] if _wants_latest() else pin["versions"]
     return [Cli(agent, version, pin["package"], pin["program"]) for version in versions]
 
 
 def agents() -> list[str]:
     return list(tomllib.loads(_PINS.read_text()))
+
+
+def _wants_latest() -> bool:
+    return os.environ.get("LATEST") == "1"
 
 
 def _cache() -> Path:

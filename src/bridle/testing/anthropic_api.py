@@ -50,7 +50,7 @@ def is_background(body: Body) -> bool:
     if body.get("tools"):
         return False
     wants_a_form = "format" in body.get("output_config", {})
-    return wants_a_form or body.get("max_tokens", 0) <= 512 or "haiku" in body.get("model", "")
+    return wants_a_form or body.get("max_tokens", 4096) <= 512 or "haiku" in body.get("model", "")
 
 
 def dull_reply(body: Body) -> Reply:

@@ -45,10 +45,13 @@ class ModelDouble:
     A user message that says `@@name@@` starts the scenario of that name; the step is the number
     of replies the conversation has had since, so a repeated request gets the same reply again
     (or the next of its `Attempts`) and concurrent conversations do not disturb each other.
+    A request to summarise the conversation is a step like any other, and the summary may name
+    the scenario that goes on from there.
     """
 
-    def __init__(self, script: Scenarios | Script, *, port: int = 0) -> None:
-        self._scenarios = script if isinstance(script, Mapping) else {DEFAULT: script}
+    def __init__(self, script: Scenarios | Script = (), *, port: int = 0) -> None:
+        scenarios = script if isinstance(script, Mapping) else {DEFAULT: script}
+        self.scenarios: dict[str, Script] = dict(scenarios)
         self._server = LoopbackServer(self._serve, port)
         self._attempts: Counter[tuple[str, int]] = Counter()
         self._gates: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
@@ -92,7 +95,14 @@ class ModelDouble:
         await self._server.__aexit__(kind, error, trace)
 
     async def _serve(self, http: HttpRequest, answer: Answer) -> None:
-        request = self._route(http)
+        headers = {k: v for k, v in http.headers.items() if k not in _SECRET_HEADERS}
+        request = Request(http.method, http.path, headers, _json_object(http.body))
+        try:
+            request = self._route(request)
+        except (KeyError, TypeError, AttributeError) as error:
+            self.requests.append(request)
+            await _refuse(Fail(400, message=f"unreadable request: {error!r}"), answer)
+            return
         self.requests.append(request)
         async with self._arrival:
             self._arrival.notify_all()
@@ -106,17 +116,14 @@ class ModelDouble:
             case _:
                 await answer.send(200, b"{}", _JSON)
 
-    def _route(self, http: HttpRequest) -> Request:
-        headers = {k: v for k, v in http.headers.items() if k not in _SECRET_HEADERS}
-        body = _json_object(http.body)
-        request = Request(http.method, http.path, headers, body)
-        match http.method, http.path.partition("?")[0]:
+    def _route(self, request: Request) -> Request:
+        match request.method, request.path.partition("?")[0]:
             case "POST", "/v1/messages/count_tokens":
                 return msgspec.structs.replace(request, kind="count")
-            case "POST", "/v1/messages" if anthropic_api.is_background(body):
+            case "POST", "/v1/messages" if anthropic_api.is_background(request.body):
                 return msgspec.structs.replace(request, kind="background")
             case "POST", "/v1/messages":
-                scenario, step = anthropic_api.lane(body)
+                scenario, step = anthropic_api.lane(request.body)
                 key = (scenario or DEFAULT, step)
                 attempt = self._attempts[key]
                 self._attempts[key] += 1
@@ -126,9 +133,9 @@ class ModelDouble:
         return request
 
     def _choose(self, request: Request) -> Reply | Fail:
-        script = self._scenarios.get(request.scenario or DEFAULT)
+        script = self.scenarios.get(request.scenario or DEFAULT)
         if script is None:
-            known = ", ".join(sorted(self._scenarios)) or "none"
+            known = ", ".join(map(repr, sorted(self.scenarios))) or "none"
             return Fail(400, message=f"no scenario {request.scenario!r}; there are: {known}")
         step = _step(script, request)
         if isinstance(step, Attempts):
@@ -163,7 +170,8 @@ class ModelDouble:
             case Hold(name, limit):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._gates[name].wait(), limit)
-            case Cut():
+            case Cut(after):
+                await asyncio.sleep(after)
                 raise CutConnection
 
 
@@ -180,10 +188,8 @@ def _step(script: Script, request: Request) -> Step:
             return Fail(400, message=f"the script of {request.scenario!r} raised {error!r}")
     if request.step < len(script):
         return script[request.step]
-    return Fail(
-        400,
-        message=f"scenario {request.scenario!r} has {len(script)} steps, not {request.step + 1}",
-    )
+    have, wanted = len(script), request.step + 1
+    return Fail(400, message=f"scenario {request.scenario!r} has {have} steps, asked for {wanted}")
 
 
 def _json_object(body: bytes) -> dict[str, Any]:
@@ -194,8 +200,8 @@ def _json_object(body: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-async def _run(script: Path, port: int, lifetime: float) -> None:
-    async with ModelDouble(read_scenarios(script.read_bytes()), port=port) as double:
+async def _run(scenarios: Scenarios, port: int, lifetime: float) -> None:
+    async with ModelDouble(scenarios, port=port) as double:
         sys.stdout.write(double.base_url + "\n")
         sys.stdout.flush()
         await asyncio.sleep(lifetime)
@@ -207,8 +213,12 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--lifetime", type=float, default=600, help="seconds until it stops")
     arguments = parser.parse_args(argv)
+    try:
+        scenarios = read_scenarios(arguments.script.read_bytes())
+    except (OSError, msgspec.DecodeError) as error:
+        parser.error(f"{arguments.script}: {error}")
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_run(arguments.script, arguments.port, arguments.lifetime))
+        asyncio.run(_run(scenarios, arguments.port, arguments.lifetime))
 
 
 if __name__ == "__main__":

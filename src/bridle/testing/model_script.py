@@ -50,7 +50,12 @@ class Hold(_Word, frozen=True):
 
 
 class Cut(_Word, frozen=True):
-    """The connection closes here, in the middle of the block before it."""
+    """The connection closes here, in the middle of the block before it.
+
+    `after` gives the client time to read: some throw away what comes together with the end.
+    """
+
+    after: float = 0.1
 
 
 class Fail(_Word, frozen=True):
