@@ -7,6 +7,7 @@ python tests/real/clis.py path claude 2.1.325
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -51,7 +52,7 @@ class Cli:
 
     def install(self) -> Path:
         """Installs it unless it is there; a half-finished download is never visible."""
-        if self.folder.is_dir():
+        with contextlib.suppress(CliError):
             return self.path()
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=".installing-") as scratch:
@@ -65,10 +66,23 @@ class Cli:
                     f"does it support this platform?"
                 )
             said = _run([str(found[0]), "--version"], env={"HOME": scratch, "PATH": os.defpath})
-            if self.version not in said:
+            if self.version not in said.split():
                 raise CliError(f"{self.package}@{self.version} calls itself {said.strip()!r}")
-            _publish(staged, self.folder)
+            self._publish(staged)
         return self.path()
+
+    def _publish(self, staged: Path) -> None:
+        for _ in range(2):
+            try:
+                staged.rename(self.folder)
+            except OSError:
+                with contextlib.suppress(CliError):
+                    self.path()  # another installer was faster, with the same content
+                    return
+                shutil.rmtree(self.folder)
+            else:
+                return
+        raise CliError(f"{self.folder} cannot be replaced; remove it and try again")
 
 
 def pinned(agent: str) -> list[Cli]:
@@ -115,14 +129,6 @@ def _run(command: list[str], env: dict[str, str] | None) -> str:
     if done.returncode:
         raise CliError(f"{' '.join(command)} exited {done.returncode}:\n{done.stderr[-2000:]}")
     return done.stdout
-
-
-def _publish(staged: Path, folder: Path) -> None:
-    try:
-        staged.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # else another installer was faster, with the same content
-            raise
 
 
 def main(argv: list[str] | None = None) -> int:

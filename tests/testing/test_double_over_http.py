@@ -98,7 +98,7 @@ async def test_a_reply_streams_its_blocks_in_order(double: ModelDouble) -> None:
         "cache_read_input_tokens": 3,
         "cache_creation_input_tokens": 2,
     }
-    empty = {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    empty: Body = {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
     thinking = {"type": "thinking", "thinking": "", "signature": ""}
     tool = {"type": "tool_use", "id": "toolu_0001_2", "name": "Bash", "input": {}}
     assert (status, events(stream)) == (
@@ -457,7 +457,7 @@ _SCRIPT = {
 def test_as_a_process_it_prints_its_address_and_stops_by_itself(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps(_SCRIPT))
-    command = [sys.executable, "-m", "bridle.testing.model_double", "--script", script]
+    command = [sys.executable, "-m", "bridle.testing.model_double", "--script", str(script)]
 
     with subprocess.Popen(
         [*command, "--lifetime", "2"], stdout=subprocess.PIPE, text=True

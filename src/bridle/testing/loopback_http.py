@@ -37,7 +37,6 @@ class Answer:
         self._writer = writer
         self._head_only = head_only
         self._chunked = False
-        self.begun = False
 
     async def send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         self._head(status, headers | {"content-length": str(len(body))})
@@ -60,7 +59,6 @@ class Answer:
             await self._writer.drain()
 
     def _head(self, status: int, headers: dict[str, str]) -> None:
-        self.begun = True
         lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'Scripted')}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         self._writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
