@@ -1,0 +1,265 @@
+"""The parent of one program: starts it, reports its end, and lets nothing of its tree outlive it.
+
+There is one keeper per program at every level, so that each tree has its own reaper. It ends the
+tree when the program ends, when told to, when the warden is gone, and when the harness is gone.
+"""
+
+# pathlib and contextlib would cost every start some milliseconds
+# ruff: noqa: SIM105
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+
+from bridle.supervision import kernel, processes
+from bridle.supervision.channel import Channel, frame, unframe
+from bridle.supervision.processes import LINUX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+    from bridle.supervision.cgroup import Cgroup
+    from bridle.supervision.records import Record
+else:
+    import _signal as signal
+
+END_WITHIN = 5.0
+_RESTORED = (
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGTERM,
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGCHLD,
+)
+
+
+class Program:
+    """What to run, and the files it gets as its standard input, output and error."""
+
+    def __init__(
+        self, argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], stdio: Sequence[int]
+    ) -> None:
+        self.argv = argv
+        self.cwd = cwd
+        self.env = env
+        self.stdio = stdio
+
+    def become(self) -> NoReturn:
+        for target, number in enumerate(self.stdio):
+            os.dup2(number, target)
+        for number in _RESTORED:
+            signal.signal(number, signal.SIG_DFL)
+        os.chdir(self.cwd)
+        name = self.argv[0]
+        code = errno.ENOENT
+        for path in [name] if b"/" in name else self._on_path(name):
+            try:
+                os.execve(path, self.argv, self.env)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # the next folder on PATH may have it
+            except PermissionError:
+                code = errno.EACCES
+        raise OSError(code, os.strerror(code), name)
+
+    def _on_path(self, name: bytes) -> list[bytes]:
+        folders = self.env.get(b"PATH", os.defpath.encode()).split(b":")
+        return [(folder or b".") + b"/" + name for folder in folders]
+
+
+class Keeper:
+    """Runs in its own process, forked from the warden; `run` does not return."""
+
+    def __init__(
+        self, program: Program, *, level: str, marker: str, record: Record, group: Cgroup | None
+    ) -> None:
+        self._program = program
+        self._level = level
+        self._marker = marker
+        self._record = record
+        self._group = group
+        self._pid = 0
+        self._status: int | None = None
+
+    def run(self, post: Channel, lifeline: int, lease: int, proc: int | None) -> NoReturn:
+        """The lease stays open here as well: it is free only when no keeper is at work either."""
+        code = 70
+        try:
+            keep = {post.fileno(), lifeline, lease, self._record.number, *self._program.stdio}
+            _close_all_but(keep | ({proc} if proc is not None else set()))
+            code = self._run(post, lifeline, proc)
+        except EOFError:
+            code = 0
+        except BaseException:
+            complain()
+        os._exit(code)
+
+    def _run(self, post: Channel, lifeline: int, proc: int | None) -> int:
+        post.receive()  # the warden's word that we are its child and on record
+        woken = wake_on_child_exit()
+        try:
+            self._settle()
+            pid = self._start(proc)
+        except OSError as error:
+            post.send("failed", error.errno, error.strerror, error.filename)
+            return self._end(post)
+        post.send("started", pid)
+        ready = select.poll()
+        ready.register(woken, select.POLLIN)
+        ready.register(post.fileno(), select.POLLIN)
+        ready.register(lifeline, 0)  # no data ever comes: only the harness's end is news
+        while self._status is None:
+            events = {number for number, _ in ready.poll()}
+            if woken in events:
+                os.read(woken, 4096)
+                self._reap()
+            if lifeline in events or (post.fileno() in events and self._told_to_end(post)):
+                break
+        return self._end(post)
+
+    def _settle(self) -> None:
+        """Take the place in the process tree that the level asks for."""
+        match self._level:
+            case "namespace":
+                kernel.die_with_parent()
+                kernel.mount_own_proc()
+            case "cgroup" | "subreaper":
+                kernel.become_subreaper()
+
+    def _start(self, proc: int | None) -> int:
+        """Fork the program; its pid as the harness sees it, or the error that kept it from running.
+
+        The program writes itself on record and tells its pid over the gate, which exec closes.
+        """
+        gate, gate_end = os.pipe()
+        keeper = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                self._prepare(keeper, proc, gate_end)
+                self._program.become()
+            except OSError as error:
+                failure = (error.errno, error.strerror, error.filename)
+            except BaseException as error:
+                failure = (errno.EINVAL, str(error), None)
+            os.write(gate_end, frame(failure))
+            os._exit(127)
+        os.close(gate_end)
+        for number in self._program.stdio:
+            os.close(number)
+        said = bytearray()
+        while part := os.read(gate, 4096):
+            said += part
+        os.close(gate)
+        match unframe(said):
+            case [int(pid)]:
+                return pid
+            case [*_, (number, text, name)]:
+                raise OSError(number, text, name)
+        raise OSError(errno.ECHILD, "ended before it could run", self._program.argv[0])
+
+    def _prepare(self, keeper: int, proc: int | None, gate: int) -> None:
+        os.setsid()
+        if LINUX and self._level != "namespace":
+            kernel.die_with_parent()
+            if os.getppid() != keeper:
+                os._exit(127)
+        if self._group:
+            self._group.enter()
+        if proc is None:
+            myself = processes.find(os.getpid())
+        else:  # the /proc of the harness's pid namespace, where "self" is our pid out there
+            myself = processes.parse_stat(processes.read("self/stat", dir_fd=proc))
+        assert myself is not None
+        self._record.add_process(myself)
+        os.write(gate, frame(myself.pid))
+
+    def _told_to_end(self, post: Channel) -> bool:
+        try:
+            for message in post.receive():
+                match message:
+                    case ("signal", number) if self._status is None:
+                        processes.send(self._pid, number)
+                    case ("kill",):
+                        return True
+        except EOFError:
+            return True
+        return False
+
+    def _reap(self) -> None:
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if pid == self._pid:
+                    self._status = status
+        except ChildProcessError:
+            return
+
+    def _end(self, post: Channel) -> int:
+        """Report, then end the tree: nothing in it may delay the news of the program's own end."""
+        reported = self._report(post)
+        if self._level == "namespace":
+            return 0  # the kernel ends the rest of the namespace before anyone can reap us
+        left = self._end_tree()
+        if not reported:
+            self._report(post)
+        if left:
+            try:
+                post.send("left", sorted(left))
+            except OSError:
+                pass
+        return 0
+
+    def _report(self, post: Channel) -> bool:
+        if self._status is None:
+            return False
+        try:
+            post.send("exited", self._status)
+        except OSError:
+            pass  # the warden is gone; the tree still has to end
+        return True
+
+    def _end_tree(self) -> set[int]:
+        if self._group:
+            self._group.kill(END_WITHIN)
+        if self._level == "group" and self._pid:
+            try:
+                os.killpg(self._pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+        return processes.end(self._find, self._reap, END_WITHIN)
+
+    def _find(self) -> set[int]:
+        found = processes.living_descendants(os.getpid())
+        if self._level == "group":
+            found |= processes.carriers(self._marker, processes.snapshot())
+        return found
+
+
+def wake_on_child_exit() -> int:
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake)
+    return woken
+
+
+def _close_all_but(keep: set[int]) -> None:
+    start = 3
+    for number in sorted(keep):
+        os.closerange(start, number)
+        start = max(start, number + 1)
+    os.closerange(start, os.sysconf("SC_OPEN_MAX"))
+
+
+def complain() -> None:
+    import traceback
+
+    os.write(2, traceback.format_exc().encode(errors="replace"))

@@ -1,0 +1,62 @@
+"""Starting the warden process, before anything heavy is imported."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+# The package's own __init__ may import anything at all: the warden gets an empty one instead, and
+# unlike a script run by its path its modules still come from the byte-code cache.
+_BOOT = (
+    "import sys; package = type(sys)('bridle'); package.__path__ = [sys.argv.pop(1)];"
+    " sys.modules['bridle'] = package;"
+    " from bridle.supervision.{module} import main; main(*sys.argv[1:])"
+)
+
+
+class Launched(NamedTuple):
+    """A warden that is starting. `Warden.attach` takes it over; until then the fields are private
+    to it. Dropping it unattached ends the process: its end of the socket closes."""
+
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+    lifeline: int
+    folder: Path
+
+
+def command(module: str, *arguments: str) -> list[str]:
+    package = str(Path(__file__).resolve().parents[1])
+    return [sys.executable, "-I", "-S", "-c", _BOOT.format(module=module), package, *arguments]
+
+
+def launch(*, level: str = "auto", records: Path, marker: str) -> Launched:
+    """Start a warden and return at once. `marker` names it: unique, of letters, digits, - and _."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", marker):
+        raise ValueError(f"{marker!r} is not a marker: letters, digits, - and _ only")
+    folder = Path(records).absolute() / marker
+    ours, theirs = socket.socketpair()
+    held, lifeline = os.pipe()
+    try:
+        process = subprocess.Popen(
+            command("warden", str(theirs.fileno()), str(held), level, str(folder)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=(theirs.fileno(), held),
+            start_new_session=True,
+            # it needs no variable of ours, and none of our secrets; only its own libraries
+            env={k: v for k, v in os.environ.items() if k.startswith(("LD_", "DYLD_"))},
+        )
+    except BaseException:
+        ours.close()
+        os.close(lifeline)
+        raise
+    finally:
+        theirs.close()
+        os.close(held)
+    return Launched(process, ours, lifeline, folder)

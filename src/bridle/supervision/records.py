@@ -1,0 +1,87 @@
+"""What a warden leaves on disk about its programs, so that a later start can end what is left.
+
+A folder per warden, named by its marker: `lease`, locked while the warden or a keeper lives, and
+one file per program, lines of `key values`. No fsync: a power cut ends the processes as well.
+"""
+
+# pathlib and contextlib would cost every start some milliseconds
+# ruff: noqa: PTH103, PTH106, PTH108, PTH116, PTH208
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+
+from bridle.supervision import processes
+
+
+class Lease:
+    """The lock that says: somebody still looks after these processes."""
+
+    def __init__(self, folder: str, number: int) -> None:
+        self.folder = folder
+        self.number = number
+
+    @classmethod
+    def take(cls, folder: str, *, wait: bool = False) -> Lease | None:
+        """None when another holds it, or the folder went away."""
+        try:
+            number = os.open(f"{folder}/lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            # whoever held it may have removed the folder while we waited
+            if os.path.samestat(os.fstat(number), os.stat(f"{folder}/lease")):
+                return cls(folder, number)
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        os.close(number)
+        return None
+
+    @classmethod
+    def open(cls, folder: str) -> Lease:
+        """A new warden's own. Tried again, since a sweep may hold it, or remove it, this moment."""
+        for _ in range(100):
+            os.makedirs(folder, 0o700, exist_ok=True)
+            if lease := cls.take(folder):
+                return lease
+            time.sleep(0.01)
+        raise OSError(errno.EBUSY, "another warden holds this marker's lease", folder)
+
+    def remove(self) -> None:
+        """The folder with all records, the lock last."""
+        for name in os.listdir(self.folder):
+            if name != "lease":
+                os.unlink(f"{self.folder}/{name}")
+        os.unlink(f"{self.folder}/lease")
+        os.rmdir(self.folder)
+        os.close(self.number)
+
+
+class Record:
+    """One program's file, open for adding lines."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self.path = f"{folder}/{name}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self.number = os.open(self.path, flags, 0o600)
+
+    def add(self, key: str, *values: object) -> None:
+        line = " ".join((key, *map(str, values)))
+        os.write(self.number, line.encode(errors="surrogateescape") + b"\n")
+
+    def add_process(self, row: processes.Process | None) -> None:
+        if row:
+            self.add("process", row.pid, row.start)
+
+
+def load(path: str) -> dict[str, list[list[str]]]:
+    """The lines of a record by key; an unfinished last line is not there yet."""
+    lines: dict[str, list[list[str]]] = {}
+    for line in processes.read(path).decode(errors="surrogateescape").split("\n")[:-1]:
+        key, _, values = line.partition(" ")
+        lines.setdefault(key, []).append(values.split(" "))
+    return lines

@@ -1,0 +1,110 @@
+"""What earlier wardens could not end: found by their records, proved ours, and killed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from bridle.supervision import processes
+from bridle.supervision.cgroup import Cgroup
+from bridle.supervision.keeper import END_WITHIN
+from bridle.supervision.processes import Process
+from bridle.supervision.records import Lease, load
+
+
+class Swept(NamedTuple):
+    """What was left of one warden."""
+
+    marker: str
+    killed: tuple[int, ...]
+    left: tuple[int, ...]  # would not die: another user's, or stuck in the kernel
+
+
+def sweep(records: Path) -> list[Swept]:
+    """End what is left of every warden whose lease is free, and forget it."""
+    if not records.is_dir():
+        return []
+    found = [sweep_one(folder) for folder in sorted(records.iterdir()) if folder.is_dir()]
+    return [swept for swept in found if swept]
+
+
+def sweep_one(folder: Path, *, wait: bool = False) -> Swept | None:
+    """None while somebody else looks after it; `wait` until nobody does."""
+    lease = Lease.take(str(folder), wait=wait)
+    if lease is None:
+        return None
+    killed: set[int] = set()
+    left: set[int] = set()
+    boot = processes.boot_id()
+    for path in sorted(folder.iterdir()):
+        record = load(str(path))
+        if record.get("boot") == [[boot]]:
+            evidence = Evidence(folder.name, record)
+            left |= evidence.end(killed)
+    if left:
+        os.close(lease.number)
+    else:
+        lease.remove()
+    return Swept(folder.name, tuple(sorted(killed)), tuple(sorted(left)))
+
+
+class Evidence:
+    """By what a process is known to be of one recorded program's tree.
+
+    A pid alone proves nothing, it may be someone else's by now. Proof is: a recorded pid with its
+    start time; the marker in the environment; one of the program's pipes, which nobody else has;
+    or the session of the program, if it has lost its leader and its environment was cleared.
+    """
+
+    def __init__(self, marker: str, record: dict[str, list[list[str]]]) -> None:
+        self._marker = marker
+        self._recorded = {int(pid): start for pid, start in record.get("process", [])}
+        self._pipes = {f"pipe:[{inode}]" for inodes in record.get("pipes", []) for inode in inodes}
+        self._groups = [Cgroup(" ".join(words)) for words in record.get("cgroup", [])]
+
+    def end(self, killed: set[int]) -> set[int]:
+        """Kill them all, noting them in `killed`; those that would not die."""
+
+        def look() -> set[int]:
+            table = {pid: row for pid, row in processes.snapshot().items() if not row.dead}
+            ours = {os.getpid()} | processes.descendants([os.getpid()], table)
+            found = self._find(table) - ours
+            killed.update(found)
+            return found
+
+        look()
+        for group in self._groups:
+            group.kill(END_WITHIN)
+        left = processes.end(look, lambda: None, END_WITHIN)
+        if not left:
+            for group in self._groups:
+                group.remove()
+        return left
+
+    def _find(self, table: dict[int, Process]) -> set[int]:
+        proved = {pid for pid, row in table.items() if self._recorded.get(pid) == row.start}
+        proved |= processes.carriers(self._marker, table)
+        proved |= {pid for pid, row in table.items() if self._is_stray(row, table)}
+        return proved | processes.descendants(proved, table)
+
+    def _is_stray(self, row: Process, table: dict[int, Process]) -> bool:
+        if not processes.LINUX:
+            return False
+        if self._pipes.intersection(_standard_files(row.pid)):
+            return True
+        leaderless = row.session in self._recorded and row.session not in table
+        return leaderless and row.session > 1 and not processes.environment(row.pid)
+
+
+def _standard_files(pid: int) -> set[str]:
+    """What it reads as input and writes as output and error; the harness holds the other ends."""
+    files = set()
+    for number, way in ((0, 0o400), (1, 0o200), (2, 0o200)):
+        file = Path(f"/proc/{pid}/fd/{number}")
+        try:
+            if file.lstat().st_mode & way:
+                files.add(str(file.readlink()))
+        except OSError:
+            continue
+    return files
