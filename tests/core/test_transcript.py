@@ -6,8 +6,6 @@ import random
 import time
 from typing import Any
 
-import msgspec
-
 from bridle.core.blocks import Call, Message, Plan, Request, Thought, Turn, Words
 from bridle.core.events import (
     AgentExited,
