@@ -452,3 +452,56 @@ async def test_a_turn_without_tools_is_a_turn(claude: RealClaude, double: ModelD
     running, _ = await one_shot(claude, double, "@@bare@@", "--tools", "")
 
     assert running.results[-1]["result"] == "No tools, still an agent."
+
+
+async def test_a_resumed_conversation_goes_on_with_its_script(
+    claude: RealClaude, double: ModelDouble
+) -> None:
+    double.scenarios["resume"] = [reply(Say("First.")), reply(Say("Second."))]
+
+    before, _ = await one_shot(claude, double, "@@resume@@ begin")
+    session = before.results[-1]["session_id"]
+    after, code = await one_shot(claude, double, "go on", f"--resume={session}")
+
+    assert (code, after.results[-1]["result"]) == (0, "Second.")
+
+
+async def test_words_sent_in_mid_turn_reach_the_model_in_the_same_lane(
+    claude: RealClaude, double: ModelDouble
+) -> None:
+    double.scenarios["steer"] = [
+        reply(Hold("steered"), Call("Bash", {"command": "echo busy", "description": "busy"})),
+        reply(Say("Understood.")),
+    ]
+
+    async with started(claude, double, _DUPLEX) as running:
+        running.say("@@steer@@ begin")
+        await double.seen("steer")
+        running.say("make it green")
+        # answered only after the message before it was read
+        running.send({"type": "control_request", "request_id": "r1", "request": _STATUS})
+        await running.until("control_response")
+        double.release("steered")
+        result = await running.until("result")
+
+    assert result["result"] == "Understood."
+    assert "make it green" in user_text((await double.seen("steer", 1)).body)
+
+
+_STATUS = {"subtype": "mcp_status"}
+
+
+async def test_a_compacted_conversation_keeps_its_place(
+    claude: RealClaude, double: ModelDouble
+) -> None:
+    double.scenarios["long"] = [reply(Say(text)) for text in ("One.", "Two.", "Three.", "Four.")]
+
+    async with started(claude, double, _DUPLEX) as running:
+        results = []
+        for prompt in ("@@long@@", "again", "/compact", "and now?", "at last"):
+            running.say(prompt)
+            results.append((await running.until("result"))["result"])
+
+    assert (results[:2], results[3:]) == (["One.", "Two."], ["Three.", "Four."])
+    assert "compact_boundary" in [line.get("subtype") for line in running.lines]
+    assert "@@long@@" not in user_text(double.turns[-1].body)

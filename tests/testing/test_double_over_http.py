@@ -184,6 +184,24 @@ async def test_conversations_at_the_same_time_keep_to_their_lanes(double: ModelD
     assert heard == [[f"{n}.{step}" for step in range(5)] for n in range(8)]
 
 
+async def test_a_tag_may_name_the_step_to_begin_with(double: ModelDouble) -> None:
+    double.scenarios["a"] = [reply(Say("a0")), reply(Say("a1")), reply(Say("a2"))]
+
+    assert await said(double, "@@a:1@@ go") == "a1"
+    assert await said(double, "@@a:1@@ go", "a1", "more") == "a2"
+
+
+async def test_a_summary_keeps_the_place_in_the_script(double: ModelDouble) -> None:
+    double.scenarios["a"] = [reply(Say("a0")), reply(Say("a1"))]
+    wish = "Write an <analysis> block and a <summary> block."
+
+    summary = await said(double, "@@a@@ go", "a0", wish)
+    after = await said(double, f"The story so far: {summary} Go on.")
+
+    assert (summary, after) == ("<summary>What went before: @@a:1@@</summary>", "a1")
+    assert [request.kind for request in double.requests] == ["summary", "turn"]
+
+
 @pytest.mark.parametrize(
     "aside",
     [

@@ -8,13 +8,24 @@ import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from bridle.testing.model_script import Call, Cut, Fail, Hold, Reply, Say, Stall, Think, Usage
+from bridle.testing.model_script import (
+    DEFAULT,
+    Call,
+    Cut,
+    Fail,
+    Hold,
+    Reply,
+    Say,
+    Stall,
+    Think,
+    Usage,
+)
 
 Body: TypeAlias = dict[str, Any]
 Beat: TypeAlias = bytes | Stall | Hold | Cut
 """What happens next on the connection: bytes to send, or a pause, or its end."""
 
-_TAG = re.compile(r"@@([\w.-]+)@@")
+_TAG = re.compile(r"@@([\w.-]*)(?::(\d+))?@@")
 _NOT_THE_USER = re.compile(
     r"<(system-reminder|task-notification)>.*?</\1>", re.DOTALL
 )  # the CLI's own words in a user message; they may quote a subagent
@@ -31,9 +42,9 @@ _ERROR_KINDS = {
 }
 
 
-def lane(body: Body) -> tuple[str | None, int]:
+def lane(body: Body) -> tuple[str, int]:
     """The scenario named last in what the user said, and how many replies it has had since."""
-    scenario, replies = None, 0
+    scenario, replies = DEFAULT, 0
     for message in body.get("messages", []):
         match message["role"]:
             case "assistant":
@@ -41,8 +52,20 @@ def lane(body: Body) -> tuple[str | None, int]:
             case "user":
                 said = _NOT_THE_USER.sub("", " ".join(_texts(message["content"])))
                 if tags := _TAG.findall(said):
-                    scenario, replies = tags[-1], 0
+                    scenario, replies = tags[-1][0], int(tags[-1][1] or 0)
     return scenario, replies
+
+
+def wants_summary(body: Body) -> bool:
+    """Whether the CLI has a conversation summarised, to go on with the summary in its place."""
+    prompts = [m["content"] for m in body.get("messages", []) if m["role"] == "user"]
+    last = " ".join(_texts(prompts[-1])) if prompts else ""
+    return "<analysis>" in last and "<summary>" in last
+
+
+def summary_reply(scenario: str, step: int) -> Reply:
+    """A summary with a tag in it, so that the conversation keeps its place in the script."""
+    return Reply((Say(f"<summary>What went before: @@{scenario}:{step}@@</summary>"),))
 
 
 def is_background(body: Body) -> bool:
@@ -66,8 +89,11 @@ def system_text(body: Body) -> str:
 
 
 def user_text(body: Body) -> str:
-    """All that user messages say in text, tool results aside."""
-    said = [m["content"] for m in body.get("messages", []) if m["role"] == "user"]
+    """All text the model is told, tool results aside.
+
+    System messages among the others count: words sent in mid-turn arrive in one.
+    """
+    said = [m["content"] for m in body.get("messages", []) if m["role"] != "assistant"]
     return "\n".join(text for content in said for text in _texts(content))
 
 

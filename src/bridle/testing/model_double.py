@@ -18,6 +18,7 @@ import msgspec
 from bridle.testing import anthropic_api
 from bridle.testing.loopback_http import Answer, CutConnection, HttpRequest, LoopbackServer
 from bridle.testing.model_script import (
+    DEFAULT,
     Attempts,
     Cut,
     Fail,
@@ -31,9 +32,6 @@ from bridle.testing.model_script import (
     read_scenarios,
 )
 
-DEFAULT = ""
-"""The scenario of a conversation whose user named none with `@@name@@`."""
-
 _SECRET_HEADERS = {"x-api-key", "authorization", "proxy-authorization", "cookie"}
 _JSON = {"content-type": "application/json"}
 _SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
@@ -42,11 +40,10 @@ _SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no
 class ModelDouble:
     """Serves scenarios while its `async with` block runs.
 
-    A user message that says `@@name@@` starts the scenario of that name; the step is the number
-    of replies the conversation has had since, so a repeated request gets the same reply again
-    (or the next of its `Attempts`) and concurrent conversations do not disturb each other.
-    A request to summarise the conversation is a step like any other, and the summary may name
-    the scenario that goes on from there.
+    A user message that says `@@name@@` starts the scenario of that name (`@@name:2@@` at its
+    third step); the step is the number of replies the conversation has had since, so a repeated
+    request gets the same reply again (or the next of its `Attempts`) and concurrent conversations
+    do not disturb each other. A conversation that the CLI compacts keeps its place.
     """
 
     def __init__(self, script: Scenarios | Script = (), *, port: int = 0) -> None:
@@ -109,6 +106,9 @@ class ModelDouble:
         match request.kind:
             case "turn":
                 await self._play(self._choose(request), request, answer)
+            case "summary":
+                summary = anthropic_api.summary_reply(request.scenario, request.step)
+                await self._play(summary, request, answer)
             case "background":
                 await self._play(anthropic_api.dull_reply(request.body), request, answer)
             case "count":
@@ -123,17 +123,18 @@ class ModelDouble:
             case "POST", "/v1/messages" if anthropic_api.is_background(request.body):
                 return msgspec.structs.replace(request, kind="background")
             case "POST", "/v1/messages":
-                scenario, step = anthropic_api.lane(request.body)
-                key = (scenario or DEFAULT, step)
-                attempt = self._attempts[key]
-                self._attempts[key] += 1
+                place = anthropic_api.lane(request.body)
+                request = msgspec.structs.replace(request, scenario=place[0], step=place[1])
+                if anthropic_api.wants_summary(request.body):
+                    return msgspec.structs.replace(request, kind="summary")
+                self._attempts[place] += 1
                 return msgspec.structs.replace(
-                    request, kind="turn", scenario=key[0], step=step, attempt=attempt
+                    request, kind="turn", attempt=self._attempts[place] - 1
                 )
         return request
 
     def _choose(self, request: Request) -> Reply | Fail:
-        script = self.scenarios.get(request.scenario or DEFAULT)
+        script = self.scenarios.get(request.scenario)
         if script is None:
             known = ", ".join(map(repr, sorted(self.scenarios))) or "none"
             return Fail(400, message=f"no scenario {request.scenario!r}; there are: {known}")

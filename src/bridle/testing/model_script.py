@@ -7,6 +7,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+DEFAULT = ""
+"""The scenario of a conversation whose user named none."""
+
 
 class _Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=str.lower):
     """One word of the vocabulary; in a JSON script its `type` is the lower-case class name."""
@@ -99,8 +102,8 @@ Step: TypeAlias = Reply | Fail | Attempts
 class Request(msgspec.Struct, frozen=True):
     """A request the model got, without its keys, and how it was routed.
 
-    `kind` is `turn` (a step of a script), `background` (a chore of the CLI: a title, a quota
-    check), `count` (token counting) or `probe` (anything else).
+    `kind` is `turn` (a step of a script), `summary` (of a conversation grown long), `background`
+    (a chore of the CLI: a title, a quota check), `count` (of tokens) or `probe` (anything else).
     """
 
     method: str
@@ -108,7 +111,7 @@ class Request(msgspec.Struct, frozen=True):
     headers: dict[str, str]
     body: dict[str, Any]
     kind: str = "probe"
-    scenario: str | None = None
+    scenario: str = DEFAULT
     step: int = 0
     attempt: int = 0
 
