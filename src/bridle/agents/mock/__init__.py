@@ -1,0 +1,30 @@
+"""The embedded agent: a real child process that plays a script, and needs nothing installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bridle.agents.mock.wire import MockWire
+from bridle.agents.stdio import StdioAgent
+from bridle.core.agent import AgentInfo, Model, Run
+
+INFO = AgentInfo(
+    name="mock",
+    title="Mock",
+    can=frozenset({
+        "streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions", "questions",
+        "modes", "model", "effort", "images", "system", "subagents", "background", "usage",
+    }),
+    variables=("BRIDLE_MOCK_*",),
+)  # fmt: skip
+
+
+class MockAgent(StdioAgent):
+    async def models(self, run: Run) -> Sequence[Model]:
+        return [
+            Model("mock-quick", "Mock Quick", provider="bridle", default=True, context=8_000),
+            Model("mock-deep", "Mock Deep", provider="bridle", thinking=True, context=64_000),
+        ]
+
+
+agent = MockAgent(INFO, MockWire)

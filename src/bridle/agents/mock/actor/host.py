@@ -1,0 +1,75 @@
+"""The other side of the pipes: says messages, hears messages."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    Message = dict[str, Any]
+
+CHUNK = 1 << 20
+
+
+class HungUp(Exception):
+    """The host will say nothing more, and this waits for its words."""
+
+
+class Host:
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.settings = settings
+        self.prompts: list[Message] = []
+        self.answers: dict[str, Message] = {}
+        self.interrupted = False
+        self.deaf = False
+        self.open = True
+        self._rest = b""
+
+    def say(self, type: str, **fields: object) -> None:
+        self.write(json.dumps({"type": type, **fields}, separators=(",", ":")).encode() + b"\n")
+
+    def write(self, data: bytes, fd: int = 1) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+
+    def listen(
+        self, seconds: float | None, until: Callable[[], bool], also: Sequence[int] = ()
+    ) -> None:
+        """Hears the host until the time is over, the condition holds or one of `also` speaks."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while not until():
+            left = None if end is None else max(0.0, end - time.monotonic())
+            if not (self.open or self.deaf or also) and left is None:
+                raise HungUp
+            ready = select.select([*also, *([0] if self.open else [])], [], [], left)[0]
+            if 0 in ready:
+                self._hear()
+            if not ready or ready != [0]:
+                return
+
+    def _hear(self) -> None:
+        data = os.read(0, CHUNK)
+        self.open = bool(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._take(json.loads(line))
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case {"type": "prompt"}:
+                self.prompts.append(message)
+            case {"type": "answer", "id": id}:
+                self.answers[id] = message
+            case {"type": "interrupt"}:
+                self.interrupted = not self.deaf
+            case {"type": "configure"}:
+                told = {key: message[key] for key in ("model", "mode") if message.get(key)}
+                self.settings.update(told)
+                self.say("settings", **told)
