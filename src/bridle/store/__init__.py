@@ -1,0 +1,1 @@
+"""One SQLite file: what happened in every session, durable before anybody sees it."""

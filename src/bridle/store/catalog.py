@@ -1,0 +1,212 @@
+"""The list of sessions: who works where, how far each one is, and what the agents call them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any, cast
+
+import apsw
+import msgspec
+
+from bridle.core.errors import SessionError, SessionNotFound, StoreDamaged
+from bridle.store.database import Database
+from bridle.store.fork import copy_session
+from bridle.store.packing import text
+from bridle.store.projection import TOUCHED
+from bridle.store.session_row import (
+    INSERT,
+    SELECT,
+    OpenRequest,
+    SessionRow,
+    bindable,
+    from_values,
+    number_of,
+    to_values,
+)
+
+CHANGEABLE = frozenset(
+    {"status", "title", "model", "mode", "owner_socket", "owner_pid", "archived", "settings"}
+)
+LAST = "last"
+
+
+class Catalog:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def get(self, name: str, *, cwd: str | None = None) -> SessionRow:
+        """By id, by the beginning of an id if only one has it, or `last` (of a folder)."""
+        if name == LAST:
+            rows = self.list(cwd=cwd, limit=1)
+            if not rows:
+                raise SessionNotFound(name)
+            return rows[0]
+        found = self._rows("WHERE id = ?", (text(name),))
+        if not found and name:
+            found = self._rows(
+                "WHERE substr(id, 1, length(?1)) = ?1 ORDER BY touched DESC LIMIT 5", (text(name),)
+            )
+        match found:
+            case []:
+                raise SessionNotFound(name)
+            case [row]:
+                return row
+            case _:
+                raise SessionError(
+                    f"several sessions begin with {name!r}",
+                    hint=f"say more of it: {', '.join(row.id for row in found)}",
+                )
+
+    def list(
+        self,
+        *,
+        cwd: str | None = None,
+        agent: str | None = None,
+        status: str | None = None,
+        archived: bool | None = False,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> Sequence[SessionRow]:
+        """Newest first; `archived=None` lists both kinds."""
+        wanted = {"cwd": cwd, "agent": agent, "status": status, "archived": archived}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        where = " AND ".join(f"{name} = ?" for name in given) or "true"
+        return self._rows(
+            f"WHERE {where} ORDER BY touched DESC LIMIT ? OFFSET ?",
+            (*(bindable(value) for value in given.values()), limit, offset),
+        )
+
+    def count(self) -> int:
+        total: int = self._database.query("SELECT count(*) FROM sessions")[0][0]
+        return total
+
+    def open_turns(self) -> Sequence[SessionRow]:
+        """Sessions whose last turn never ended: their process died, or is still at it."""
+        return self._rows("WHERE open_turn IS NOT NULL ORDER BY touched", ())
+
+    def by_native_id(
+        self, agent: str, native_id: str, *, cwd: str | None = None
+    ) -> SessionRow | None:
+        """The newest session that the agent itself knows under this id."""
+        rows = self._rows(
+            "WHERE number IN (SELECT session FROM native_ids WHERE agent = ? AND native_id = ?) "
+            "AND (?3 IS NULL OR cwd = ?3) ORDER BY touched DESC LIMIT 1",
+            (text(agent), text(native_id), cwd),
+        )
+        return rows[0] if rows else None
+
+    def native_ids(self, session: str) -> Sequence[str]:
+        rows = self._database.query(
+            "SELECT native_id FROM native_ids JOIN sessions ON number = session WHERE id = ?",
+            (text(session),),
+        )
+        return [row[0] for row in rows]
+
+    def open_requests(self, session: str | None = None) -> Sequence[OpenRequest]:
+        """Oldest first, of one session or of all."""
+        rows = self._database.query(
+            "SELECT id, request_id, seq, opened_at FROM requests JOIN sessions ON number = session "
+            "WHERE ?1 IS NULL OR id = ?1 ORDER BY opened_at, seq",
+            (session,),
+        )
+        return [OpenRequest(*row) for row in rows]
+
+    def _rows(self, clause: str, bindings: tuple[Any, ...]) -> Sequence[SessionRow]:
+        rows = self._database.query(f"{SELECT} {clause}", bindings)
+        try:
+            return [from_values(values) for values in rows]
+        except msgspec.MsgspecError as error:
+            raise StoreDamaged(
+                f"{self._database.path}: the list of sessions is damaged: {error}",
+                hint="the next start saves what can be read",
+            ) from error
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def create(self, row: SessionRow) -> Future[None]:
+        values = to_values(row)
+
+        def work(connection: apsw.Connection) -> None:
+            taken = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (values["id"],))
+            if taken.fetchone():
+                raise SessionError(f"there is a session {row.id!r} already")
+            connection.execute(INSERT, values)
+            if row.native_id is not None:
+                connection.execute(
+                    "INSERT INTO native_ids VALUES (?, ?, ?)",
+                    (values["agent"], values["native_id"], connection.last_insert_rowid()),
+                )
+
+        return self._database.write(work)
+
+    def update(self, session: str, **fields: Any) -> Future[None]:
+        """Change what no entry tells: status, title, model, mode, owner, archived, settings."""
+        if unknown := fields.keys() - CHANGEABLE:
+            raise TypeError(f"{sorted(unknown)} cannot be changed by hand")
+        values = {name: bindable(value) for name, value in fields.items()}
+        assignments = ", ".join(f"{name} = ?" for name in values)
+
+        def work(connection: apsw.Connection) -> None:
+            connection.execute(
+                f"UPDATE sessions SET {assignments} WHERE id = ?", (*values.values(), session)
+            )
+            if not connection.changes():
+                raise SessionNotFound(session)
+
+        return self._database.write(work)
+
+    def rename(self, session: str, title: str) -> Future[None]:
+        return self.update(session, title=title)
+
+    def touch(self, session: str) -> Future[None]:
+        """Make it the newest: somebody came back to it."""
+
+        def work(connection: apsw.Connection) -> None:
+            connection.execute(f"UPDATE sessions SET touched = {TOUCHED} WHERE id = ?", (session,))
+            if not connection.changes():
+                raise SessionNotFound(session)
+
+        return self._database.write(work)
+
+    def delete(self, session: str) -> Future[None]:
+        """The session and everything kept of it, for good. Its spill folder is the caller's."""
+
+        def work(connection: apsw.Connection) -> None:
+            _delete(connection, number_of(connection, session))
+
+        return self._database.write(work)
+
+    def expire(self, before: str) -> Future[Sequence[str]]:
+        """Delete the sessions that nobody owns and that saw nothing since `before` (RFC 3339)."""
+
+        def work(connection: apsw.Connection) -> Sequence[str]:
+            old = connection.execute(
+                "SELECT number, id FROM sessions WHERE updated_at < ? AND owner_pid IS NULL",
+                (before,),
+            )
+            names = []
+            for number, name in cast("list[tuple[int, str]]", old.fetchall()):
+                _delete(connection, number)
+                names.append(name)
+            return names
+
+        return self._database.write(work)
+
+    def fork(
+        self, session: str, new_id: str, *, created_at: str, up_to_seq: int | None = None
+    ) -> Future[SessionRow]:
+        """A copy of the log up to `up_to_seq`, under a new id, to go on from there."""
+        return self._database.write(
+            lambda connection: copy_session(
+                connection, session, text(new_id), created_at, up_to_seq
+            )
+        )
+
+
+def _delete(connection: apsw.Connection, number: int) -> None:
+    for table in ("entries", "raws", "native_ids", "requests"):
+        connection.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
+    connection.execute("DELETE FROM sessions WHERE number = ?", (number,))

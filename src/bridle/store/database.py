@@ -1,0 +1,205 @@
+"""The store's file: opened, migrated, written by one thread and read by any."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from bridle.core.errors import BridleError, StorageFull, StoreError
+from bridle.store import migrations
+from bridle.store.reserve import Reserve
+from bridle.store.writer import Storage, Writer, explain, is_full
+
+T = TypeVar("T")
+
+BUSY_MS = 10_000
+OLDEST_SQLITE = (3, 51, 3)  # before it, two processes that write and checkpoint can lose pages
+
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError)
+
+
+class Database:
+    """One per process and file; every method may be called from any thread."""
+
+    def __init__(
+        self, path: Path, lock: int, writer: tuple[apsw.Connection, Writer] | None
+    ) -> None:
+        self.path = path
+        self._lock = lock
+        self._connection = writer[0] if writer else None
+        self._writer = writer[1] if writer else None
+        self._local = threading.local()
+        self._readers: list[apsw.Connection] = []
+        self._closed = False
+
+    @classmethod
+    def open(cls, path: Path, *, read_only: bool = False) -> Database:
+        """Open or create the store, and bring its schema up to date.
+
+        `read_only` changes nothing, not even the schema, and asks nothing of the file but that it
+        can be read: the way into a damaged store, or one on a full disk.
+        """
+        _require_sqlite()
+        path = path.absolute()
+        if read_only:
+            return cls._open_to_read(path)
+        _make_private(path)
+        lock = _hold(path)
+        try:
+            reserve = Reserve(path.with_name(f"{path.name}.reserve"))
+            connection = _connect(path, reserve)
+            reserve.restore()
+            return cls(path, lock, (connection, Writer(connection, reserve, str(path))))
+        except BaseException:
+            os.close(lock)
+            raise
+
+    @classmethod
+    def _open_to_read(cls, path: Path) -> Database:
+        if not path.exists():
+            raise StoreError(f"there is no store at {path}", hint="the first session makes it")
+        database = cls(path, _hold(path), None)
+        try:
+            migrations.check(database.read(), str(path))
+        except BaseException as error:
+            database.close()
+            if isinstance(error, (apsw.Error, *_DAMAGE)):
+                raise explain(error, str(path)) from error
+            raise
+        return database
+
+    def write(
+        self,
+        work: Callable[[apsw.Connection], T],
+        *,
+        prepare: Callable[[], None] | None = None,
+        urgent: bool = False,
+    ) -> Future[T]:
+        """Run `work` inside the next group's transaction; resolved after its COMMIT.
+
+        `work` may run more than once, so it must only touch the database. `prepare` runs once in
+        the writer's thread before the transaction. `urgent` work is tried even on a full disk.
+        """
+        if self._writer is None:
+            future: Future[T] = Future()
+            future.set_exception(StoreError(f"{self.path} is open for reading only"))
+            return future
+        return self._writer.submit(work, prepare, urgent)
+
+    def read(self) -> apsw.Connection:
+        """This thread's connection; it cannot write."""
+        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            if self._closed:
+                raise StoreError(f"{self.path} is closed")
+            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
+            _configure(connection)
+            self._local.connection = connection
+            self._readers.append(connection)
+        return connection
+
+    def query(self, sql: str, bindings: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a read; a damaged page is `StoreDamaged`, never fewer rows."""
+        try:
+            return self.read().execute(sql, bindings).fetchall()
+        except _DAMAGE as error:
+            raise explain(error, str(self.path)) from error
+
+    @property
+    def storage(self) -> Storage:
+        return self._writer.storage if self._writer else "ok"
+
+    @property
+    def failure(self) -> BridleError | None:
+        """Why nothing can be written any more, when that is so."""
+        return self._writer.failure if self._writer else None
+
+    def watch(self, callback: Callable[[Storage], None]) -> Callable[[], None]:
+        """Be told, from another thread, when storage becomes full, ok or failed."""
+        return self._writer.watch(callback) if self._writer else lambda: None
+
+    def close(self) -> None:
+        """Commit what waits and let the file go; what cannot be committed fails its future."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._writer:
+            self._writer.close()
+        for connection in self._readers:
+            connection.close()
+        if self._connection:
+            self._connection.close()
+        os.close(self._lock)
+
+
+def _require_sqlite() -> None:
+    found = apsw.sqlite_lib_version()
+    if tuple(int(part) for part in found.split(".")) < OLDEST_SQLITE:
+        wanted = ".".join(map(str, OLDEST_SQLITE))
+        raise StoreError(
+            f"SQLite {found} can lose committed pages when two processes write",
+            hint=f"upgrade the apsw package to {wanted} or later",
+        )
+
+
+def _make_private(path: Path) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be opened: {error.strerror}",
+            hint="check who owns the file and its folder",
+        ) from error
+
+
+def _hold(path: Path) -> int:
+    """A shared lock beside the file; whoever replaces a damaged store takes it alone."""
+    lock = os.open(
+        path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+    )
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock
+
+
+def _connect(path: Path, reserve: Reserve) -> apsw.Connection:
+    """The writing connection; a full disk is tried again after giving up the reserve."""
+    connection = apsw.Connection(str(path))
+    while True:
+        try:
+            _configure(connection)
+            connection.pragma("journal_mode", "wal")
+            connection.pragma("synchronous", "full")
+            connection.pragma("wal_autocheckpoint", 0)
+            connection.pragma("journal_size_limit", 64 * 1024 * 1024)
+            connection.pragma("secure_delete", True)
+            migrations.migrate(connection, str(path))
+            return connection
+        except apsw.Error as error:
+            full = is_full(connection, error)
+            if full and reserve.free():
+                continue
+            connection.close()
+            if full:
+                raise StorageFull(
+                    f"no space left to open {path}", hint="free a few megabytes on its disk"
+                ) from error
+            raise explain(error, str(path)) from error
+        except BaseException:
+            connection.close()
+            raise
+
+
+def _configure(connection: apsw.Connection) -> None:
+    connection.set_busy_timeout(BUSY_MS)
+    connection.pragma("temp_store", "memory")  # a full disk must not stop a read
+    connection.pragma("cell_size_check", True)

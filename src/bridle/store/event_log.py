@@ -1,0 +1,177 @@
+"""The entries of every session: appended in order without gaps, read back as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import cast
+
+import apsw
+import msgspec
+
+from bridle.core.errors import SessionNotFound, StoreDamaged, StoreError
+from bridle.core.events import Entry, decode_event
+from bridle.store.database import Database
+from bridle.store.packing import Heard, find_line, pack_event, pack_lines, unpack_event
+from bridle.store.projection import Projection
+
+Row = tuple[int, int, str, bytes]  # seq, turn, at, event
+
+# One statement per many rows: each statement hands the interpreter lock to the event loop's
+# thread, and a busy one is slow to give it back.
+_ROWS_PER_INSERT = (256, 32, 4, 1)
+_INSERTS = {
+    rows: "INSERT INTO entries (session, seq, turn, at, event) VALUES "
+    + ",".join(["(?1,?,?,?,?)"] * rows)
+    for rows in _ROWS_PER_INSERT
+}
+
+
+class EventLog:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def append(self, heard: Sequence[Heard], *, urgent: bool = False) -> Future[None]:
+        """Entries of one session, in order; resolved when they are on disk.
+
+        What is there already is left alone, so that repeating an append whose acknowledgement was
+        lost does nothing. A gap, or another entry under the same number, is refused.
+        """
+        batch = _Batch(heard)
+        return self._database.write(batch.store, prepare=batch.encode, urgent=urgent)
+
+    def since(self, session: str, seq: int = 0, limit: int = 1000) -> list[Entry]:
+        """Entries after `seq`, oldest first."""
+        return [
+            Entry(
+                session=session,
+                seq=number,
+                turn=turn,
+                at=at,
+                event=decode_event(unpack_event(event)),
+            )
+            for number, turn, at, event in self._rows(session, seq, limit)
+        ]
+
+    def encoded_since(
+        self, session: str, seq: int = 0, limit: int = 1000
+    ) -> list[tuple[int, bytes]]:
+        """The same entries as the JSON lines that `--json` prints, without decoding them."""
+        name = msgspec.json.encode(session)
+        return [
+            (
+                number,
+                b'{"session":%b,"seq":%d,"turn":%d,"at":"%b","event":%b}'
+                % (name, number, turn, at.encode(), unpack_event(event)),
+            )
+            for number, turn, at, event in self._rows(session, seq, limit)
+        ]
+
+    def last_seq(self, session: str) -> int:
+        """0 for a session without entries, or that nobody created."""
+        rows = self._database.query("SELECT entries FROM sessions WHERE id = ?", (session,))
+        return rows[0][0] if rows else 0
+
+    def raw(self, session: str, seq: int) -> bytes | None:
+        """The agent's line behind an entry; None where there was none."""
+        rows = self._database.query(
+            "SELECT lines FROM raws WHERE seq <= ?2 AND session = "
+            "(SELECT number FROM sessions WHERE id = ?1) ORDER BY seq DESC LIMIT 1",
+            (session, seq),
+        )
+        return find_line(rows[0][0], seq) if rows else None
+
+    def _rows(self, session: str, seq: int, limit: int) -> list[Row]:
+        rows = self._database.query(
+            "SELECT seq, turn, at, event FROM entries WHERE seq > ?2 AND session = "
+            "(SELECT number FROM sessions WHERE id = ?1) ORDER BY seq LIMIT ?3",
+            (session, seq, limit),
+        )
+        whole = len(rows) if rows else min(limit, max(0, self.last_seq(session) - seq))
+        if [row[0] for row in rows] != list(range(seq + 1, seq + 1 + whole)):
+            raise StoreDamaged(
+                f"{self._database.path}: entries of session {session} after {seq} are missing",
+                hint="the next start saves what can be read",
+            )
+        return cast(list[Row], rows)
+
+
+class _Batch:
+    """One append on its way to the disk."""
+
+    def __init__(self, heard: Sequence[Heard]) -> None:
+        self._heard = heard
+        self._rows: list[Row] = []
+        self._blocks: list[tuple[int, bytes]] = []
+        self._session = ""
+        self._projection = Projection()
+
+    def encode(self) -> None:
+        sessions = set()
+        for _, entries in self._heard:
+            for entry in entries:
+                self._rows.append((entry.seq, entry.turn, entry.at, pack_event(entry.event)))
+                self._projection.note(entry)
+                sessions.add(entry.session)
+        if not self._rows:
+            return
+        if len(sessions) > 1:
+            raise StoreError(f"one append holds entries of {len(sessions)} sessions")
+        (self._session,) = sessions
+        first = self._rows[0][0]
+        if [row[0] for row in self._rows] != list(range(first, first + len(self._rows))):
+            raise StoreError(f"entries of session {self._session} are out of order")
+        self._blocks = pack_lines(self._heard)
+
+    def store(self, connection: apsw.Connection) -> None:
+        if not self._rows:
+            return
+        found = connection.execute(
+            "SELECT number, entries, agent FROM sessions WHERE id = ?", (self._session,)
+        ).fetchone()
+        if found is None:
+            raise SessionNotFound(self._session)
+        number, last, agent = found
+        rows = self._new_rows(connection, number, last)
+        if not rows:
+            return
+        first = rows[0][0]
+        _insert(connection, number, rows)
+        whole = first == self._rows[0][0]
+        for seq, lines in self._blocks if whole else pack_lines(self._heard, first):
+            connection.execute(
+                "INSERT INTO raws (session, seq, lines) VALUES (?, ?, ?)", (number, seq, lines)
+            )
+        self._projection.store(connection, number, agent, first)
+
+    def _new_rows(self, connection: apsw.Connection, number: int, last: int) -> list[Row]:
+        rows = self._rows
+        first = rows[0][0]
+        if first > last + 1:
+            raise StoreError(
+                f"session {self._session} has {last} entries; number {first} would leave a gap"
+            )
+        known = rows[: last + 1 - first]
+        if known:
+            stored = connection.execute(
+                "SELECT seq, turn, at, event FROM entries "
+                "WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq",
+                (number, first, known[-1][0]),
+            ).fetchall()
+            if stored != known:
+                raise StoreError(
+                    f"session {self._session} has other entries from number {first} on",
+                    hint="two processes wrote the same session; only its owner may",
+                )
+        return rows[len(known) :]
+
+
+def _insert(connection: apsw.Connection, number: int, rows: Sequence[Row]) -> None:
+    at = 0
+    for size in _ROWS_PER_INSERT:
+        while len(rows) - at >= size:
+            values: list[int | str | bytes] = [number]
+            for row in rows[at : at + size]:
+                values += row
+            connection.execute(_INSERTS[size], values)
+            at += size

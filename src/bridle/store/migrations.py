@@ -1,0 +1,122 @@
+"""The store's schema, as numbered steps that only ever go forward."""
+
+from __future__ import annotations
+
+import apsw
+
+from bridle.core.errors import StoreError, StoreNewer
+
+APPLICATION_ID = 0x6272646C  # "brdl", so that another program's file is never taken for ours
+
+
+def m001_log(connection: apsw.Connection) -> None:
+    """Sessions, their entries, the raw lines behind them and the requests nobody answered yet.
+
+    Entries name their session by number: a quarter smaller and a sixth faster than by its id.
+    AUTOINCREMENT keeps a deleted session's number from coming back with its left-over pages.
+    """
+    connection.execute("""
+        CREATE TABLE sessions (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL UNIQUE,
+            agent TEXT NOT NULL,
+            cwd TEXT NOT NULL,
+            status TEXT NOT NULL,
+            title TEXT,
+            prompt TEXT,
+            model TEXT,
+            mode TEXT,
+            native_id TEXT,
+            forked_from TEXT,
+            owner_socket TEXT,
+            owner_pid INTEGER,
+            archived INTEGER NOT NULL,
+            settings BLOB NOT NULL,
+            created_at TEXT NOT NULL,
+            updated_at TEXT NOT NULL,
+            entries INTEGER NOT NULL,
+            turns INTEGER NOT NULL,
+            open_turn INTEGER,
+            input_tokens INTEGER NOT NULL,
+            output_tokens INTEGER NOT NULL,
+            cached_tokens INTEGER NOT NULL,
+            cost_usd REAL,
+            touched INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX sessions_by_touched ON sessions (touched);
+
+        CREATE TABLE entries (
+            id INTEGER PRIMARY KEY,
+            session INTEGER NOT NULL,
+            seq INTEGER NOT NULL,
+            turn INTEGER NOT NULL,
+            at TEXT NOT NULL,
+            event BLOB NOT NULL
+        ) STRICT;
+        CREATE UNIQUE INDEX entries_by_seq ON entries (session, seq);
+
+        CREATE TABLE raws (
+            id INTEGER PRIMARY KEY,
+            session INTEGER NOT NULL,
+            seq INTEGER NOT NULL,
+            lines BLOB NOT NULL
+        ) STRICT;
+        CREATE UNIQUE INDEX raws_by_seq ON raws (session, seq);
+
+        CREATE TABLE native_ids (
+            agent TEXT NOT NULL,
+            native_id TEXT NOT NULL,
+            session INTEGER NOT NULL,
+            PRIMARY KEY (agent, native_id, session)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE requests (
+            session INTEGER NOT NULL,
+            request_id TEXT NOT NULL,
+            seq INTEGER NOT NULL,
+            opened_at TEXT NOT NULL,
+            PRIMARY KEY (session, request_id)
+        ) STRICT, WITHOUT ROWID;
+    """)
+
+
+MIGRATIONS = (m001_log,)
+NEWEST = len(MIGRATIONS)
+
+
+def version(connection: apsw.Connection) -> int:
+    found: int = connection.pragma("user_version")
+    return found
+
+
+def check(connection: apsw.Connection, name: str) -> None:
+    """Refuse a file that a newer bridle, or another program, wrote."""
+    if connection.pragma("application_id") not in (0, APPLICATION_ID):
+        raise StoreError(
+            f"{name} is the database of another program",
+            hint="move it away, or name another store",
+        )
+    if (found := version(connection)) > NEWEST:
+        raise StoreNewer(
+            f"{name} was written by a newer bridle (schema {found}; this one knows {NEWEST})",
+            hint="upgrade bridle; nothing in the store was changed",
+        )
+
+
+def migrate(connection: apsw.Connection, name: str, steps: int = NEWEST) -> None:
+    """Bring the file to schema `steps`, in one transaction that another process may win."""
+    check(connection, name)
+    if version(connection) >= steps:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        check(connection, name)
+        for migration in MIGRATIONS[version(connection) : steps]:
+            migration(connection)
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", max(steps, version(connection)))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

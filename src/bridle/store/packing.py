@@ -1,0 +1,115 @@
+"""How events, lines and text become values that SQLite keeps, and come back."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from bridle.core import events
+from bridle.core.errors import StoreDamaged
+from bridle.core.events import Entry, Event, Unrecognized
+
+Heard = tuple[bytes | None, Sequence[Entry]]  # a line of the agent, and the entries it caused
+
+PACK_ABOVE = 512  # bytes of an event; below it zlib gains nothing
+BLOCK = 256 * 1024  # bytes of raw lines kept, and unpacked, together
+
+_lines_decoder = msgspec.msgpack.Decoder(list[tuple[int, int, bytes]])
+
+
+class _Tagged(msgspec.Struct):
+    type: str
+
+
+_type_decoder = msgspec.json.Decoder(_Tagged)
+
+
+def text(value: str) -> str:
+    """SQLite and JSON refuse a lone surrogate; it becomes a replacement character."""
+    if value.isascii():
+        return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def encode(value: Any) -> bytes:
+    """JSON of an event or of plain values."""
+    try:
+        return events.encode(value)
+    except UnicodeEncodeError:
+        return events.encode(_replaced(msgspec.to_builtins(value)))
+
+
+def pack_event(event: Event) -> bytes:
+    """The event's JSON, compressed when it is long."""
+    encoded = encode(event)
+    return encoded if len(encoded) <= PACK_ABOVE else zlib.compress(encoded, 1)
+
+
+def unpack_event(packed: bytes) -> bytes:
+    """The event's JSON; it begins with a brace, and zlib never does."""
+    if packed[:1] == b"{":
+        return packed
+    try:
+        return zlib.decompress(packed)
+    except (zlib.error, TypeError) as error:
+        return events.encode(Unrecognized(raw=repr(packed), why=f"damaged in the store: {error}"))
+
+
+def event_type(packed: bytes) -> str:
+    try:
+        return _type_decoder.decode(unpack_event(packed)).type
+    except msgspec.MsgspecError:
+        return ""
+
+
+def pack_lines(heard: Sequence[Heard], first: int = 0) -> list[tuple[int, bytes]]:
+    """The lines behind entries from `first` on, in compressed blocks.
+
+    Each block goes under the number of its first entry. Compressing many lines together costs a
+    third of the time and of the space that compressing each would.
+    """
+    blocks: list[tuple[int, bytes]] = []
+    lines: list[tuple[int, int, bytes]] = []
+    size = 0
+    for raw, entries in heard:
+        if raw is None or not entries or entries[-1].seq < first:
+            continue
+        lines.append((max(first, entries[0].seq), entries[-1].seq, raw))
+        size += len(raw)
+        if size >= BLOCK:
+            blocks.append(_pack_block(lines))
+            lines, size = [], 0
+    if lines:
+        blocks.append(_pack_block(lines))
+    return blocks
+
+
+def find_line(block: bytes, seq: int) -> bytes | None:
+    """The line in a block that caused the entry `seq`."""
+    try:
+        lines = _lines_decoder.decode(zlib.decompress(block))
+    except (zlib.error, TypeError, msgspec.MsgspecError) as error:
+        raise StoreDamaged(
+            f"raw lines are damaged in the store: {error}",
+            hint="the entries themselves are kept apart from them",
+        ) from error
+    return next((line for first, last, line in lines if first <= seq <= last), None)
+
+
+def _pack_block(lines: list[tuple[int, int, bytes]]) -> tuple[int, bytes]:
+    return lines[0][0], zlib.compress(msgspec.msgpack.encode(lines), 1)
+
+
+def _replaced(value: Any) -> Any:
+    match value:
+        case str():
+            return text(value)
+        case dict():
+            return {_replaced(key): _replaced(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_replaced(item) for item in value]
+        case _:
+            return value
