@@ -21,6 +21,19 @@ check: $(READY) ## lint, types, import rules
 test: $(READY) ## the tests that need nothing but this checkout
 	$(BIN)/pytest -n 4 -m "not real and not torture"
 
+test-real: $(READY) ## drive the real agent CLIs (from npm) against a scripted model
+	$(BIN)/python tests/real/clis.py install
+	$(BIN)/pytest -n 4 -m real tests/real
+
+torture: $(READY) ## long fault injection: kills, fuzz, power cuts, secrets
+	$(BIN)/pytest -n 2 -m torture tests/torture tests --timeout 3600
+
+bench: $(READY) ## figures, as ratios within one run
+	$(BIN)/python -m bench
+
+demo: $(READY) ## a whole turn with the embedded agent, then its replay
+	$(BIN)/bridle demo
+
 fix: $(READY) ## format and mend what ruff can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -28,4 +41,4 @@ fix: $(READY) ## format and mend what ruff can
 help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup check test fix help
+.PHONY: setup check test test-real torture bench demo fix help
