@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from bridle.core.agent import Exit
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.channel import Channel, frame, rights
 from bridle.supervision.launch import Launched, command, launch
@@ -21,7 +22,6 @@ from bridle.supervision.sweep import Swept, sweep, sweep_one
 
 __all__ = [
     "Child",
-    "Exit",
     "Launched",
     "Level",
     "Swept",
@@ -41,17 +41,10 @@ class Level(StrEnum):
     GROUP = "group"
 
 
-class Exit(NamedTuple):
-    """How a program ended: by itself with a code, or by a signal."""
-
-    code: int | None
-    signal: int | None
-
-    @classmethod
-    def of(cls, status: int) -> Exit:
-        if os.WIFSIGNALED(status):
-            return cls(None, os.WTERMSIG(status))
-        return cls(os.WEXITSTATUS(status), None)
+def _exit_of(status: int) -> Exit:
+    if os.WIFSIGNALED(status):
+        return Exit(None, os.WTERMSIG(status))
+    return Exit(os.WEXITSTATUS(status), None)
 
 
 class Child:
@@ -257,7 +250,7 @@ class Warden:
                     name = os.fsdecode(name) if name is not None else None
                     child._started.set_exception(OSError(number, text, name))
             case "exited", [status]:
-                child._exit.set_result(Exit.of(status))
+                child._exit.set_result(_exit_of(status))
             case "gone", [left]:
                 del self._children[child._number]
                 child._gone.set_result(tuple(left))
