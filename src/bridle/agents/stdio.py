@@ -10,6 +10,7 @@ from typing import Any
 
 from bridle.agents.lines import Line, Overlong, Tail
 from bridle.agents.process import LineProcess
+from bridle.agents.support import refuse_unsupported
 from bridle.core.agent import (
     AgentInfo,
     Conversation,
@@ -44,10 +45,11 @@ WireFactory = Callable[[SessionSpec], Wire]
 class StdioAgent:
     def __init__(self, info: AgentInfo, wire: WireFactory) -> None:
         self.info = info
-        self._wire = wire
+        self.wire = wire
 
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        wire = self._wire(spec)
+        refuse_unsupported(self.info, spec)
+        wire = self.wire(spec)
         if wire.lifetime == "turn":
             return PerTurnConversation(self.info, wire, spec, host)
         return await StdioConversation.start(self.info, wire, spec, host)

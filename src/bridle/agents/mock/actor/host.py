@@ -28,8 +28,12 @@ class Host:
         self.answers: dict[str, Message] = {}
         self.interrupted = False
         self.deaf = False
-        self.open = True
+        self._open = True
         self._rest = b""
+
+    @property
+    def hung_up(self) -> bool:
+        return not (self._open or self.deaf)
 
     def say(self, type: str, **fields: object) -> None:
         self.write(json.dumps({"type": type, **fields}, separators=(",", ":")).encode() + b"\n")
@@ -46,9 +50,9 @@ class Host:
         end = None if seconds is None else time.monotonic() + seconds
         while not until():
             left = None if end is None else max(0.0, end - time.monotonic())
-            if not (self.open or self.deaf or also) and left is None:
+            if self.hung_up and left is None and not also:
                 raise HungUp
-            ready = select.select([*also, *([0] if self.open else [])], [], [], left)[0]
+            ready = select.select([*also, *([0] if self._open else [])], [], [], left)[0]
             if 0 in ready:
                 self._hear()
             if not ready or ready != [0]:
@@ -56,7 +60,7 @@ class Host:
 
     def _hear(self) -> None:
         data = os.read(0, CHUNK)
-        self.open = bool(data)
+        self._open = bool(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._take(json.loads(line))

@@ -37,8 +37,10 @@ def live(host: Host, memory: Memory) -> None:
     host.say("ready", native_id=memory.native_id, model=host.settings["model"])
     while True:
         due = min((task[0] for task in tasks), default=None)
-        left = None if due is None or not host.open else max(0.0, due - time.monotonic())
-        host.listen(left, lambda: host.interrupted or bool(host.prompts))
+        left = None if due is None else max(0.0, due - time.monotonic())
+        host.listen(left, lambda: host.interrupted or bool(host.prompts) or host.hung_up)
+        if host.hung_up and not host.prompts:
+            return
         if host.interrupted:
             host.interrupted = False
             if tasks:

@@ -1,0 +1,30 @@
+"""Refuses a session that asks more of an agent than it can do."""
+
+from __future__ import annotations
+
+from bridle.core.agent import AgentInfo, SessionSpec
+from bridle.core.errors import Unsupported
+
+
+def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
+    asked = {
+        "model": (spec.model, "choosing a model"),
+        "modes": (spec.mode != "agent", f"{spec.mode} mode"),
+        "resume": (spec.resume, "resuming a conversation"),
+        "fork": (spec.fork, "forking a conversation"),
+        "effort": (spec.effort, "levels of effort"),
+        "system": (spec.system, "a system prompt"),
+        "folders": (spec.folders, "extra folders"),
+        "mcp": (spec.servers, "MCP servers"),
+        "tools": (spec.allowed_tools or spec.denied_tools, "lists of tools"),
+        "schema": (spec.output_schema, "an output schema"),
+        "limits": (
+            spec.max_turns is not None or spec.max_cost is not None,
+            "limits on turns and cost",
+        ),
+    }
+    for word, (wanted, feature) in asked.items():
+        if wanted and word not in info.can:
+            raise Unsupported(
+                info.name, feature, hint=f"`bridle agents {info.name}` tells what it can do"
+            )

@@ -1,0 +1,82 @@
+"""A host for an agent under test: supervised children, a spill folder, and no session."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bridle.core.agent import Child, Spill
+from bridle.supervision.tree import Warden
+
+LINE_CAP = 32 * 1024 * 1024
+SPILL_CAP = 64 * 1024 * 1024
+
+
+class PlainHost:
+    """Open it with `async with PlainHost.open(folder)`; its children see `folder` as their home."""
+
+    def __init__(self, warden: Warden, folder: Path, line_cap: int, env: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.line_cap = line_cap
+        self._warden = warden
+        self._env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", **env}
+        self._spills = itertools.count(1)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        folder: Path,
+        *,
+        level: str = "auto",
+        line_cap: int = LINE_CAP,
+        env: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[PlainHost]:
+        warden = await Warden.start(level=level, records=folder / "records", marker=folder.name)
+        try:
+            yield cls(warden, folder, line_cap, env or {})
+        finally:
+            await warden.close()
+
+    @property
+    def level(self) -> str:
+        return str(self._warden.level)
+
+    def find(self, binary: str) -> str | None:
+        return shutil.which(binary, path=self._env["PATH"])
+
+    def spill(self) -> Spill:
+        folder = self.folder / "spill"
+        folder.mkdir(exist_ok=True)
+        return FileSpill(folder / str(next(self._spills)))
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str] = {},
+        stdin: bool = True,
+    ) -> Child:
+        return await self._warden.spawn(argv, cwd=cwd, env={**self._env, **env}, stdin=stdin)
+
+
+class FileSpill:
+    """Keeps the beginning of what is written, up to its cap."""
+
+    def __init__(self, path: Path, cap: int = SPILL_CAP) -> None:
+        self._path = path
+        self._room = cap
+        self._file = path.open("wb")
+
+    def write(self, data: bytes) -> None:
+        if self._room > 0:
+            self._room -= self._file.write(data[: self._room])
+
+    def close(self) -> str:
+        self._file.close()
+        return self._path.name
