@@ -88,9 +88,8 @@ async def test_the_demo_really_writes_changes_and_runs_a_program(
     spec = SessionSpec(cwd=project, options={"pace": 0})
     async with listening(agent, spec, host, answer=ALLOW) as mock:
         await mock.turn("show me something")
-        assert (
-            project / "greet.py"
-        ).read_text() == 'name = "world"\nprint("Good morning,", name)\n'
+        greeting = (project / "greet.py").read_text()
+        assert greeting == 'name = "world"\nprint("Good morning,", name)\n'
         ran = mock.of(ToolFinished)[-1]
         assert isinstance(ran, ToolFinished)
         assert ran == ToolFinished(
