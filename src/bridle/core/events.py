@@ -256,7 +256,7 @@ class Notice(_Event, frozen=True):
     level: Literal["info", "warning", "error"]
     kind: Literal[
         "retry", "fallback", "truncated", "compaction", "stray", "storage", "settings", "limit",
-        "subagent", "session",
+        "subagent", "session", "files",
     ]  # fmt: skip
     text: str
 

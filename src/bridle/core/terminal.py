@@ -1,0 +1,86 @@
+"""Text from an agent, made harmless for a terminal: no control, no hidden character is left."""
+
+from __future__ import annotations
+
+import re
+
+# The body of an OSC, DCS, APC, PM or SOS ends at its terminator, and also at the end of the line:
+# one that is never terminated must not hide all that follows.
+_BODY = r"[^\x07\x18\x1a\x1b\x9c\r\n]*"
+_CSI = r"[0-?]*[ -/]*"
+_SEQUENCE = (
+    rf"\x1b(?:\[{_CSI}[@-~]?|[\]P_^X]{_BODY}(?:\x1b\\|[\x07\x18\x1a\x9c])?|[ -/]*[0-~]?)"
+    rf"|\x9b{_CSI}[@-~]?"
+    rf"|[\x90\x98\x9d-\x9f]{_BODY}(?:\x1b\\|[\x07\x18\x1a\x9c])?"
+)
+_UNFINISHED = re.compile(
+    rf"(?P<string>(?:\x1b[\]P_^X]|[\x90\x98\x9d-\x9f]){_BODY}(?P<ending>\x1b?))\Z"
+    rf"|(?P<csi>(?:\x1b\[|\x9b){_CSI})\Z"
+    r"|(?P<escape>\x1b[ -/]*)\Z"
+)
+_INVISIBLE = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
+_DIRTY = re.compile(rf"[{_CONTROL}{_INVISIBLE}\u2028\u2029\ud800-\udfff]")
+_PARTS = re.compile(
+    r"(?P<newline>\r\n?|[\u2028\u2029])"
+    r"|(?P<broken>[\ud800-\udfff])"  # half a character: no terminal can be sent one
+    rf"|{_SEQUENCE}|[{_CONTROL}{_INVISIBLE}]"
+)
+
+
+def clean(text: str) -> str:
+    """The text with newlines and tabs, without any other control or invisible character."""
+    if _DIRTY.search(text) is None:
+        return text
+    return _PARTS.sub(_replacement, text)
+
+
+class Cleaner:
+    """Cleans text that comes in pieces; what comes out does not depend on where it was cut."""
+
+    def __init__(self) -> None:
+        self._carry = ""  # a short sequence that stands for the unfinished one
+        self._after_return = False
+
+    def feed(self, text: str) -> str:
+        if not text:
+            return ""
+        if self._after_return and text[0] == "\n":
+            text = text[1:]
+        self._after_return = False
+        text = self._carry + text
+        self._carry = ""
+        if _DIRTY.search(text) is None:
+            return text
+        if unfinished := _UNFINISHED.search(text):
+            self._carry = _shortest(unfinished)
+            text = text[: unfinished.start()]
+        else:
+            self._after_return = text.endswith("\r")
+        return clean(text)
+
+
+def _replacement(part: re.Match[str]) -> str:
+    match part.lastgroup:
+        case "newline":
+            return "\n"
+        case "broken":
+            return "\ufffd"
+        case _:
+            return ""
+
+
+def _shortest(unfinished: re.Match[str]) -> str:
+    """A sequence in the same state as this one: a flood without an end takes no memory."""
+    text = unfinished.group()
+    match unfinished.lastgroup:
+        case "csi":
+            return "\x1b[ " if " " <= text[-1] <= "/" else "\x1b["
+        case "escape":
+            return "\x1b " if len(text) > 1 else "\x1b"
+        case _:
+            return "\x1b]" + unfinished["ending"]

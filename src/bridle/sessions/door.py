@@ -1,0 +1,213 @@
+"""Where other processes reach a running session: they follow, answer, prompt, cancel.
+
+One JSON object a line, both ways, over a Unix socket that only this user can open. A call is
+answered with `{"ok": true}` or an error; after `follow`, `{"seq": N}` says that entries up to N
+are in the log. The entries themselves are read from the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+
+from bridle.core import errors
+from bridle.core.agent import File, Mode, Prompt
+from bridle.core.errors import BridleError, SessionBusy
+from bridle.core.events import Answer
+from bridle.sessions.broadcast import Broadcast
+from bridle.sessions.runner import Runner, WhenBusy
+
+LINE_CAP = 64 * 1024 * 1024  # a prompt with images goes through in one line
+
+
+class Follow(msgspec.Struct, frozen=True, tag="follow"):
+    since: int = 0
+
+
+class SendPrompt(msgspec.Struct, frozen=True, tag="prompt"):
+    text: str
+    when_busy: WhenBusy = "queue"
+    files: tuple[tuple[str, str, bytes], ...] = ()
+
+
+class GiveAnswer(msgspec.Struct, frozen=True, tag="answer"):
+    request_id: str
+    answer: Answer
+    surface: str
+
+
+class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
+    pass
+
+
+class Configure(msgspec.Struct, frozen=True, tag="configure"):
+    model: str | None = None
+    mode: Mode | None = None
+
+
+Call = Follow | SendPrompt | GiveAnswer | Cancel | Configure
+
+
+class Said(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All that comes back."""
+
+    ok: bool | None = None
+    seq: int | None = None
+    error: str | None = None  # the class's name
+    message: str = ""
+    hint: str = ""
+
+
+_calls: msgspec.json.Decoder[Call] = msgspec.json.Decoder(Call)
+_said = msgspec.json.Decoder(Said)
+_encode = msgspec.json.Encoder().encode
+
+
+class Door:
+    def __init__(self, runner: Runner, broadcast: Broadcast) -> None:
+        self._runner = runner
+        self._broadcast = broadcast
+        self._server: asyncio.Server | None = None
+        self._visits: set[asyncio.Task[None]] = set()
+        self._path: Path | None = None
+
+    async def open(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # we hold the lease: what lies here is a dead owner's
+        before = os.umask(0o177)
+        try:
+            self._server = await asyncio.start_unix_server(self._welcome, path, limit=LINE_CAP)
+        finally:
+            os.umask(before)
+        self._path = path
+
+    async def close(self) -> None:
+        if self._server:
+            self._server.close()
+        for visit in list(self._visits):
+            visit.cancel()
+        await asyncio.gather(*self._visits, return_exceptions=True)
+        if self._path:
+            self._path.unlink(missing_ok=True)
+
+    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._visits.add(task)
+        feeds: list[asyncio.Task[None]] = []
+        try:
+            if _peer_uid(writer.get_extra_info("socket")) != os.getuid():
+                return
+            while line := await reader.readline():
+                writer.write(_encode(await self._serve(line, writer, feeds)) + b"\n")
+                await writer.drain()
+        except (ConnectionError, ValueError, asyncio.CancelledError):
+            pass
+        finally:
+            for feed in feeds:
+                feed.cancel()
+            self._visits.discard(task)
+            writer.close()
+
+    async def _serve(
+        self, line: bytes, writer: asyncio.StreamWriter, feeds: list[asyncio.Task[None]]
+    ) -> Said:
+        try:
+            match _calls.decode(line):
+                case Follow(since=since):
+                    feeds.append(asyncio.create_task(self._feed(since, writer)))
+                case SendPrompt(text=text, when_busy=when_busy, files=files):
+                    prompt = Prompt(text, tuple(File(*file) for file in files))
+                    await self._runner.prompt(prompt, when_busy)
+                case GiveAnswer(request_id=request_id, answer=answer, surface=surface):
+                    self._runner.answer(request_id, answer, surface=surface)
+                case Cancel():
+                    await self._runner.cancel()
+                case Configure(model=model, mode=mode):
+                    await self._runner.configure(model=model, mode=mode)
+        except BridleError as error:
+            return Said(error=type(error).__name__, message=error.message, hint=error.hint)
+        except msgspec.MsgspecError as error:
+            return Said(error="UsageError", message=f"not a call this session knows: {error}")
+        return Said(ok=True)
+
+    async def _feed(self, since: int, writer: asyncio.StreamWriter) -> None:
+        while True:
+            last = await self._broadcast.news(since)
+            if last > since:
+                writer.write(_encode(Said(seq=last)) + b"\n")
+                await writer.drain()
+                since = last
+            elif self._broadcast.closed:
+                writer.close()
+                return
+
+
+class Visit:
+    """The other side of the door."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def pay(cls, path: str) -> Visit | None:
+        """None when nobody is at home."""
+        try:
+            reader, writer = await asyncio.open_unix_connection(path, limit=LINE_CAP)
+        except OSError:
+            return None
+        if _peer_uid(writer.get_extra_info("socket")) != os.getuid():
+            writer.close()
+            return None
+        return cls(reader, writer)
+
+    async def call(self, call: Call) -> None:
+        self._writer.write(_encode(call) + b"\n")
+        await self._writer.drain()
+        while said := await self._hear():
+            if said.error:
+                raise _rebuilt(said)
+            if said.ok:
+                return
+        raise SessionBusy("the session's owner went away", hint="try again to take it over")
+
+    async def news(self) -> AsyncIterator[int]:
+        """Numbers of the last durable entry; ends with the owner."""
+        while said := await self._hear():
+            if said.seq is not None:
+                yield said.seq
+
+    def leave(self) -> None:
+        self._writer.close()
+
+    async def _hear(self) -> Said | None:
+        try:
+            line = await self._reader.readline()
+        except ConnectionError:
+            return None
+        return _said.decode(line) if line else None
+
+
+def _rebuilt(said: Said) -> BridleError:
+    """The owner's error as this process would have raised it."""
+    kind: type[BridleError] = getattr(errors, said.error or "", BridleError)
+    error = kind.__new__(kind)
+    BridleError.__init__(error, said.message, hint=said.hint)
+    return error
+
+
+def _peer_uid(connection: socket.socket) -> int:
+    if not hasattr(socket, "SO_PEERCRED"):
+        return os.getuid()  # the socket's mode is the wall there
+    size = struct.calcsize("3i")
+    _, uid, _ = struct.unpack(
+        "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    )
+    return int(uid)

@@ -1,0 +1,87 @@
+"""What a session lends its agent: supervised processes, their environment, room for long output."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bridle.core.agent import Child
+from bridle.supervision.secrets import Redactor, Secrets
+from bridle.supervision.tree import Warden
+
+
+class SessionHost:
+    def __init__(
+        self,
+        warden: Warden,
+        environment: Mapping[str, str],
+        secrets: Secrets,
+        *,
+        spill_folder: Path,
+        spill_cap: int,
+        line_cap: int,
+    ) -> None:
+        self._warden = warden
+        self._environment = environment
+        self._secrets = secrets
+        self._folder = spill_folder
+        self._spill_cap = spill_cap
+        self._line_cap = line_cap
+        self._numbers = itertools.count(1)
+
+    @property
+    def level(self) -> str:
+        return str(self._warden.level)
+
+    @property
+    def line_cap(self) -> int:
+        return self._line_cap
+
+    def find(self, binary: str) -> str | None:
+        return shutil.which(binary, path=self._environment.get("PATH"))
+
+    async def spawn(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] = {}, stdin: bool = True
+    ) -> Child:
+        whole = {**self._environment, **env}
+        return await self._warden.spawn(argv, cwd=cwd, env=whole, stdin=stdin)
+
+    def spill(self) -> SpillFile:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        while True:
+            path = self._folder / f"{next(self._numbers):05}"
+            try:
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            except FileExistsError:
+                continue
+            return SpillFile(path, fd, self._spill_cap, self._secrets)
+
+
+class SpillFile:
+    """Takes bytes in any pieces, keeps them redacted up to the cap, and says what it dropped."""
+
+    def __init__(self, path: Path, fd: int, cap: int, secrets: Secrets) -> None:
+        self._path = path
+        self._file = os.fdopen(fd, "wb", buffering=1024 * 1024)
+        self._room = cap
+        self._dropped = 0
+        self._redactor = Redactor(secrets)
+
+    def write(self, data: bytes) -> None:
+        self._keep(self._redactor.feed(data))
+
+    def close(self) -> str:
+        self._keep(self._redactor.flush())
+        if self._dropped:
+            self._file.write(f"\n[{self._dropped} bytes past the cap were dropped]\n".encode())
+        self._file.close()
+        return self._path.name
+
+    def _keep(self, data: bytes) -> None:
+        kept = data[: self._room]
+        self._file.write(kept)
+        self._room -= len(kept)
+        self._dropped += len(data) - len(kept)

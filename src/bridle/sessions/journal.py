@@ -1,0 +1,71 @@
+"""The only writer of a session's log: numbers entries, publishes them once they are durable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime
+
+from bridle.core.events import Entry, Event
+from bridle.sessions.broadcast import Broadcast
+from bridle.store.event_log import EventLog
+
+IN_FLIGHT = 16  # batches on their way to disk before the agent is held back
+
+
+class Journal:
+    def __init__(self, session: str, log: EventLog, broadcast: Broadcast) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._session = session
+        self._log = log
+        self._broadcast = broadcast
+        self._seq = broadcast.last_seq
+        self._batch: list[tuple[bytes | None, list[Entry]]] = []
+        self._in_flight: deque[Future[None]] = deque()
+
+    def write(self, turn: int, events: Sequence[Event], raw: bytes | None = None) -> None:
+        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        entries = []
+        for event in events:
+            self._seq += 1
+            entries.append(
+                Entry(session=self._session, seq=self._seq, turn=turn, at=at, event=event)
+            )
+        if not self._batch:
+            self._loop.call_soon(self._flush)  # all that is said before then goes together
+        self._batch.append((raw, entries))
+
+    def _flush(self) -> None:
+        batch, self._batch = self._batch, []
+        if not batch:
+            return
+        entries = [entry for _, group in batch for entry in group]
+        done = self._log.append(batch)
+        self._in_flight.append(done)
+        done.add_done_callback(
+            lambda _: self._loop.call_soon_threadsafe(self._durable, done, entries)
+        )
+
+    async def room(self) -> None:
+        """Waits while the store is behind, so that the pipe fills and the agent slows down."""
+        while len(self._in_flight) >= IN_FLIGHT:
+            await asyncio.wrap_future(self._in_flight[0])
+
+    @property
+    def settled(self) -> bool:
+        return not self._batch and not self._in_flight
+
+    async def durable(self) -> None:
+        self._flush()
+        while self._in_flight:
+            await asyncio.wrap_future(self._in_flight[-1])
+
+    def _durable(self, done: Future[None], entries: Sequence[Entry]) -> None:
+        self._in_flight.remove(done)
+        if entries and not done.exception():
+            self._broadcast.publish(entries)
+
+    def wake_readers(self) -> None:
+        self._broadcast.wake()

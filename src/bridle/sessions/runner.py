@@ -1,0 +1,392 @@
+"""One live session: reads its agent, writes its log, answers its requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, assert_never
+
+from bridle.core.agent import Agent, Conversation, Heard, Host, Mode, Prompt, SessionSpec
+from bridle.core.errors import AgentError, BridleError, SessionBusy
+from bridle.core.events import (
+    AgentReady,
+    Answer,
+    BackgroundChanged,
+    Event,
+    FilesChanged,
+    Notice,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+    SettingsChanged,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+from bridle.core.failure import Failure
+from bridle.core.permission import Context, Policy
+from bridle.sessions.intake import Intake
+from bridle.sessions.journal import Journal
+from bridle.sessions.requests import Requests
+from bridle.sessions.shelf import Shelf
+from bridle.sessions.turns import Turns
+from bridle.workspace.changes import Snapshot, changed_since, snapshot
+
+WhenBusy = Literal["queue", "refuse", "steer"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds; None means no limit."""
+
+    turn: float | None = None
+    idle: float | None = None
+    request: float | None = None
+
+
+class Runner:
+    def __init__(
+        self,
+        *,
+        agent: Agent,
+        spec: SessionSpec,
+        host: Host,
+        journal: Journal,
+        intake: Intake,
+        native_id: str | None,
+        last_turn: int,
+        policy: Policy,
+        context: Context,
+        limits: Limits,
+        shelf: Shelf,
+    ) -> None:
+        self._agent = agent
+        self._spec = spec
+        self._host = host
+        self._journal = journal
+        self._intake = intake
+        self._native_id = native_id
+        self._policy = policy
+        self._context = context
+        self._limits = limits
+        self._shelf = shelf
+        self._turns = Turns(last_turn)
+        self._requests = Requests()
+        self._before: Snapshot | None = None  # the workspace when the turn began
+        self._background = False
+        self._queue: deque[Prompt] = deque()
+        self._conversation: Conversation | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._clocks: dict[str, asyncio.TimerHandle] = {}
+        self._overruled: Failure | None = None  # why we end the turn, whatever the agent says
+        self._begin_lock = asyncio.Lock()
+
+    # -- what a surface asks ---------------------------------------------------------------------
+
+    async def prompt(
+        self,
+        prompt: Prompt,
+        when_busy: WhenBusy = "queue",
+    ) -> None:
+        if not self._turns and not self._begin_lock.locked():
+            await self._begin(prompt)
+        elif when_busy == "refuse":
+            raise SessionBusy(
+                "a turn is under way in this session",
+                hint="wait for it, cancel it, or queue the prompt",
+            )
+        elif when_busy == "queue":
+            self._queue.append(prompt)
+            self._idle.clear()
+            self._say(UserMessage(text=prompt.text, how="queued"))
+        elif when_busy == "steer":
+            conversation = await self._open()
+            await conversation.steer(prompt)
+            self._say(UserMessage(text=prompt.text, how="steer"))
+        else:
+            assert_never(when_busy)
+
+    def answer(self, request_id: str, answer: Answer, *, surface: str) -> None:
+        self._settle(request_id, answer, "person", surface)
+
+    async def cancel(self) -> None:
+        self._queue.clear()
+        if self._conversation:
+            await self._conversation.cancel()
+
+    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+        self._spec = replace(
+            self._spec, model=model or self._spec.model, mode=mode or self._spec.mode
+        )
+        if mode:
+            self._context = replace(self._context, mode=mode)
+        if self._conversation:
+            await self._conversation.configure(model=model, mode=mode)
+        self._say(SettingsChanged(model=model, mode=mode))
+
+    async def idle(self) -> None:
+        """Until no turn is open, none is queued, and nothing works in the background."""
+        await self._idle.wait()
+        await self._journal.durable()
+
+    def rested(self) -> bool:
+        """Idle, and all of it in the log."""
+        return self._idle.is_set() and self._journal.settled
+
+    async def close(self) -> None:
+        if self._conversation:
+            await self._conversation.close()
+        if self._listening:
+            await self._listening
+        for task in list(self._tasks):
+            task.cancel()
+        await self._journal.durable()
+
+    # -- turns -----------------------------------------------------------------------------------
+
+    async def _begin(self, prompt: Prompt) -> None:
+        self._idle.clear()
+        async with self._begin_lock:
+            try:
+                opened = asyncio.create_task(self._open())
+                await self._look()
+                conversation = await opened
+            except AgentError:
+                self._settle_idle()
+                raise
+            self._start_turn(
+                TurnStarted(
+                    origin="prompt",
+                    prompt=prompt.text,
+                    attachments=self._shelf.keep(prompt.files),
+                )
+            )
+            await conversation.prompt(prompt)
+
+    def _start_turn(self, event: TurnStarted) -> None:
+        self._turns.begin()
+        self._idle.clear()
+        self._intake.new_turn()
+        self._overruled = None
+        self._say(event)
+        if self._limits.turn is not None:
+            self._clock("turn", self._limits.turn, self._out_of_time, "the turn", self._limits.turn)
+        self._await_words()
+
+    async def _end_turn(self, event: TurnEnded) -> None:
+        if not self._turns:
+            return
+        self._write(self._intake.rest())
+        if not self._background:
+            self._withdraw_requests()
+        await self._compare()
+        if self._overruled and event.reason != "completed":
+            event = TurnEnded(reason="failed", failure=self._overruled)
+        self._say(event)
+        self._shelf.index(self._turns.end())
+        self._stop_clock("turn")
+        if not self._turns:
+            self._stop_clock("idle")
+            self._next()
+
+    async def _look(self) -> None:
+        if self._before is None:
+            self._before = await snapshot(self._spec.cwd)
+
+    async def _compare(self) -> None:
+        if self._before is None:
+            return
+        changes = await changed_since(self._before)
+        self._before.close()
+        self._before = None
+        if changes.files or changes.left_out:
+            self._say(FilesChanged(files=changes.files, left_out=changes.left_out))
+        if changes.note:
+            self._say(Notice(level="warning", kind="files", text=changes.note))
+
+    def _next(self) -> None:
+        """The turn is over: the queue's next prompt, or rest."""
+        if self._queue:
+            self._later(self._begin(self._queue.popleft()))
+        else:
+            self._settle_idle()
+
+    def _settle_idle(self) -> None:
+        if not self._turns and not self._queue and not self._background:
+            self._idle.set()
+            self._journal.wake_readers()
+
+    # -- the agent -------------------------------------------------------------------------------
+
+    async def _open(self) -> Conversation:
+        if self._conversation is None:
+            spec = self._spec
+            if self._native_id:
+                spec = replace(spec, resume=self._native_id)
+            self._conversation = await self._agent.open(spec, self._host)
+            self._listening = asyncio.create_task(self._listen(self._conversation))
+        return self._conversation
+
+    async def _listen(self, conversation: Conversation) -> None:
+        try:
+            async for batch in conversation.heard():
+                for heard in batch:
+                    await self._hear(heard)
+                self._await_words()
+                await self._journal.room()
+        except Exception as error:
+            failure = Failure(kind="stream_broken", message=f"{type(error).__name__}: {error}")
+            await self._gone(TurnEnded(reason="failed", failure=failure))
+            raise
+        await self._gone(
+            TurnEnded(
+                reason="failed",
+                failure=Failure(kind="stream_broken", message="the agent ended without a result"),
+            )
+        )
+
+    async def _gone(self, end: TurnEnded) -> None:
+        """The conversation is over, whatever it left open."""
+        self._conversation = None
+        while self._turns:
+            await self._end_turn(end)
+        if self._background:
+            self._background = False
+            self._say(BackgroundChanged(tasks=()))
+        self._withdraw_requests()
+        self._write(self._intake.rest())
+        self._settle_idle()
+
+    async def _hear(self, heard: Heard) -> None:
+        raw, events = self._intake.take(heard)
+        plain: list[Event] = []
+        for event in events:
+            if isinstance(event, TurnStarted | TurnEnded | PermissionRequested | QuestionAsked):
+                self._write(plain, raw)
+                plain, raw = [], None
+                await self._act(event)
+            else:
+                self._note(event)
+                plain.append(event)
+        self._write(plain, raw)
+
+    async def _act(
+        self, event: TurnStarted | TurnEnded | PermissionRequested | QuestionAsked
+    ) -> None:
+        match event:
+            case TurnStarted():
+                await self._look()
+                self._start_turn(event)
+            case TurnEnded():
+                await self._end_turn(event)
+            case PermissionRequested():
+                self._requests.open(event)  # before anyone can see it, so nobody answers too early
+                self._say(event)
+                decision = self._policy.decide(event, self._context)
+                if decision.verdict == "ask":
+                    self._wait_for_answer(event.request_id)
+                else:
+                    note = decision.note if decision.verdict == "deny" else None
+                    answer = Answer(decision.verdict, note=note)
+                    self._settle(event.request_id, answer, "policy", decision.rule)
+            case QuestionAsked():
+                self._requests.open(event)
+                self._say(event)
+                self._wait_for_answer(event.request_id)
+
+    def _note(self, event: Event) -> None:
+        """State that later steps depend on; everything else is only written."""
+        match event:
+            case BackgroundChanged(tasks=tasks):
+                self._background = bool(tasks)
+                self._settle_idle() if not tasks else self._idle.clear()
+            case RequestAnswered(request_id=request_id, answer=answer):
+                if request_id in self._requests:
+                    self._requests.settle(request_id, answer)
+                    self._stop_clock(request_id)
+            case AgentReady(native_id=native_id):
+                self._native_id = native_id
+                self._spec = replace(self._spec, fork=False)
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def _settle(
+        self,
+        request_id: str,
+        answer: Answer,
+        by: Literal["policy", "person", "timeout", "withdrawn"],
+        surface: str | None,
+    ) -> None:
+        self._requests.settle(request_id, answer)
+        self._stop_clock(request_id)
+        self._say(RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface))
+        if by != "withdrawn" and self._conversation:
+            self._later(self._conversation.answer(request_id, answer))
+        self._await_words()
+
+    def _withdraw_requests(self) -> None:
+        for request_id in self._requests.ids():
+            self._settle(request_id, Answer("deny"), "withdrawn", None)
+
+    def _wait_for_answer(self, request_id: str) -> None:
+        if self._limits.request is not None:
+            deny = Answer("deny", note="Nobody answered in time.")
+            self._clock(
+                request_id, self._limits.request, self._settle, request_id, deny, "timeout", None
+            )
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def _await_words(self) -> None:
+        """An agent that says nothing is stuck, unless it is we who keep it waiting."""
+        self._stop_clock("idle")
+        if self._limits.idle is not None and self._turns and not len(self._requests):
+            limit = self._limits.idle
+            self._clock("idle", limit, self._out_of_time, "silence", limit)
+
+    def _out_of_time(self, what: str, limit: float) -> None:
+        self._overruled = Failure(
+            kind="timed_out",
+            message=f"{what} lasted longer than {limit:g} s",
+            hint="raise the limit with --timeout, or [limits] in the config",
+        )
+        if self._conversation:
+            self._later(self._conversation.cancel())
+
+    def _clock(self, name: str, seconds: float, call: Callable[..., object], *args: Any) -> None:
+        self._stop_clock(name)
+        self._clocks[name] = asyncio.get_running_loop().call_later(seconds, call, *args)
+
+    def _stop_clock(self, name: str) -> None:
+        if clock := self._clocks.pop(name, None):
+            clock.cancel()
+
+    # -- the log ---------------------------------------------------------------------------------
+
+    def _write(self, events: Sequence[Event], raw: bytes | None = None) -> None:
+        for event in events:
+            turn = self._turns.of(event)
+            self._journal.write(turn, [event], raw)
+            self._shelf.note(turn, event)
+            raw = None
+
+    def _say(self, event: Event) -> None:
+        """An event of our own making."""
+        self._write([self._intake.clean(event)])
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except BridleError as error:
+            self._say(Notice(level="error", kind="session", text=error.message))
+            self._settle_idle()

@@ -1,0 +1,227 @@
+"""Every session of this user: started, owned, attached to, recovered, found."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets as random
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bridle.config.paths import Paths
+from bridle.core.agent import Agent, SessionSpec
+from bridle.core.errors import SessionBusy
+from bridle.core.events import Answer, Entry, Event, RequestAnswered, TurnEnded
+from bridle.core.failure import Failure
+from bridle.core.permission import Context, Policy
+from bridle.sessions.broadcast import Broadcast
+from bridle.sessions.door import Door
+from bridle.sessions.host import SessionHost
+from bridle.sessions.intake import Intake
+from bridle.sessions.journal import Journal
+from bridle.sessions.lease import Lease
+from bridle.sessions.runner import Limits, Runner
+from bridle.sessions.session import AttachedSession, Session
+from bridle.sessions.shelf import Shelf
+from bridle.store.attachments import Attachments
+from bridle.store.catalog import Catalog
+from bridle.store.database import Database
+from bridle.store.event_log import EventLog
+from bridle.store.search import Search
+from bridle.store.session_row import SessionRow
+from bridle.supervision.secrets import Secrets
+from bridle.supervision.tree import Launched, Warden, launch
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a session runs under, besides what its agent is told."""
+
+    approve: str = "ask"
+    supervision: str = "auto"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)  # name -> value, never stored
+    limits: Limits = field(default_factory=Limits)
+    output_cap: int = 50_000
+    spill_cap: int = 64 * 1024 * 1024
+    turn_cap: int = 64 * 1024 * 1024
+    line_cap: int = 16 * 1024 * 1024
+
+
+class Sessions:
+    def __init__(self, paths: Paths, database: Database) -> None:
+        self._paths = paths
+        self.catalog = Catalog(database)
+        self.log = EventLog(database)
+        self.search = Search(database)
+        self.attachments = Attachments(database)
+        self._open: set[Session] = set()
+
+    # -- running ---------------------------------------------------------------------------------
+
+    async def start(
+        self, agent: Agent, spec: SessionSpec, terms: Terms, *, title: str | None = None
+    ) -> Session:
+        row = SessionRow(
+            id=random.token_hex(5),
+            agent=agent.info.name,
+            cwd=str(spec.cwd),
+            created_at=_now(),
+            title=title,
+            model=spec.model,
+            mode=spec.mode,
+            settings={"approve": terms.approve},
+        )
+        warden = launch(level=terms.supervision, records=self._paths.spawns / row.id, marker=row.id)
+        lease = Lease.take(self._paths.leases, row.id)
+        assert lease is not None
+        await asyncio.wrap_future(self.catalog.create(row))
+        return await self._run(row, agent, spec, terms, lease, warden)
+
+    async def resume(
+        self, row: SessionRow, agent: Agent, spec: SessionSpec, terms: Terms
+    ) -> Session:
+        """Takes the session over; whatever its last owner left open is ended first."""
+        lease = Lease.take(self._paths.leases, row.id)
+        if lease is None:
+            raise SessionBusy(
+                f"session {row.id} is run by process {row.owner_pid}",
+                hint=f"`bridle sessions follow {row.id}` watches it",
+            )
+        await self._recover(row)
+        warden = launch(level=terms.supervision, records=self._paths.spawns / row.id, marker=row.id)
+        row = self.catalog.get(row.id)
+        if row.native_id and not self.catalog.native_ids(row.id):
+            spec = replace(spec, fork=True)  # the id is still the original's
+        return await self._run(row, agent, spec, terms, lease, warden)
+
+    async def _run(
+        self,
+        row: SessionRow,
+        agent: Agent,
+        spec: SessionSpec,
+        terms: Terms,
+        lease: Lease,
+        launched: Launched,
+    ) -> Session:
+        known = Secrets(terms.secrets)
+        warden = await Warden.attach(launched)
+        host = SessionHost(
+            warden,
+            terms.environment,
+            known,
+            spill_folder=self._paths.spill / row.id,
+            spill_cap=terms.spill_cap,
+            line_cap=terms.line_cap,
+        )
+        broadcast = Broadcast(row.id, self.log, row.entries)
+        runner = Runner(
+            agent=agent,
+            spec=spec,
+            host=host,
+            journal=Journal(row.id, self.log, broadcast),
+            intake=Intake(
+                known, output_cap=terms.output_cap, turn_cap=terms.turn_cap, spill=host.spill
+            ),
+            native_id=row.native_id,
+            last_turn=row.turns,
+            policy=Policy.preset(terms.approve),
+            context=Context(
+                cwd=spec.cwd,
+                folders=spec.folders,
+                mode=spec.mode,
+                home=Path.home(),
+                resolve=os.path.realpath,
+            ),
+            limits=terms.limits,
+            shelf=Shelf(row.id, self.search, self.attachments),
+        )
+        door = Door(runner, broadcast)
+        socket = self._paths.socket(row.id)
+        await door.open(socket)
+        self.catalog.update(row.id, owner_socket=str(socket), owner_pid=os.getpid())
+
+        async def close() -> None:
+            await runner.close()
+            await door.close()
+            broadcast.close()
+            await warden.close()
+            await asyncio.wrap_future(
+                self.catalog.update(row.id, owner_socket=None, owner_pid=None)
+            )
+            lease.release()
+            self._open.discard(session)
+
+        session = Session(row.id, runner, broadcast, self.log, close)
+        self._open.add(session)
+        return session
+
+    def attach(self, row: SessionRow) -> AttachedSession:
+        return AttachedSession(row.id, self._paths.socket(row.id), self.log)
+
+    async def close(self) -> None:
+        for session in list(self._open):
+            await session.close()
+
+    # -- what a dead owner left ------------------------------------------------------------------
+
+    async def recover(self) -> list[str]:
+        """Ends the turns that nobody is running any more; returns their sessions."""
+        recovered = []
+        for row in self.catalog.open_turns():
+            if lease := Lease.take(self._paths.leases, row.id):
+                try:
+                    await self._recover(self.catalog.get(row.id))
+                    recovered.append(row.id)
+                finally:
+                    lease.release()
+        return recovered
+
+    async def _recover(self, row: SessionRow) -> None:
+        events: list[Event] = [
+            RequestAnswered(
+                request_id=request.request_id, answer=Answer("deny"), by="withdrawn", surface=None
+            )
+            for request in self.catalog.open_requests(row.id)
+        ]
+        if row.open_turn is not None:
+            failure = Failure(
+                kind="harness_died",
+                message="the process that ran this session ended in the middle of the turn",
+                hint=f"`bridle run --resume {row.id}` goes on from here",
+            )
+            events.append(TurnEnded(reason="failed", failure=failure))
+        if events:
+            turn = row.open_turn or row.turns
+            entries = [
+                Entry(session=row.id, seq=row.entries + i, turn=turn, at=_now(), event=event)
+                for i, event in enumerate(events, 1)
+            ]
+            await asyncio.wrap_future(self.log.append([(None, entries)]))
+        await asyncio.wrap_future(self.catalog.update(row.id, owner_socket=None, owner_pid=None))
+
+    # -- the shelf -------------------------------------------------------------------------------
+
+    async def delete(self, row: SessionRow) -> None:
+        lease = Lease.take(self._paths.leases, row.id)
+        if lease is None:
+            raise SessionBusy(
+                f"session {row.id} is running", hint=f"`bridle sessions cancel {row.id}` first"
+            )
+        try:
+            await asyncio.wrap_future(self.catalog.delete(row.id))
+            shutil.rmtree(self._paths.spill / row.id, ignore_errors=True)
+        finally:
+            lease.release()
+
+    async def fork(self, row: SessionRow, *, up_to_seq: int | None = None) -> SessionRow:
+        return await asyncio.wrap_future(
+            self.catalog.fork(row.id, random.token_hex(5), created_at=_now(), up_to_seq=up_to_seq)
+        )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,164 @@
+"""A session in the caller's hands: one they own, or one that another process runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+
+from bridle.core.agent import File, Mode, Prompt
+from bridle.core.errors import SessionError
+from bridle.core.events import Answer, Entry
+from bridle.core.result import Result, result
+from bridle.core.transcript import Transcript, fold
+from bridle.sessions.broadcast import Broadcast
+from bridle.sessions.door import Cancel, Configure, Follow, GiveAnswer, SendPrompt, Visit
+from bridle.sessions.runner import Runner, WhenBusy
+from bridle.store.event_log import EventLog
+
+
+class Session:
+    """A session that this process runs."""
+
+    def __init__(
+        self,
+        id: str,
+        runner: Runner,
+        broadcast: Broadcast,
+        log: EventLog,
+        on_close: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.id = id
+        self._runner = runner
+        self._broadcast = broadcast
+        self._log = log
+        self._on_close = on_close
+
+    @property
+    def last_seq(self) -> int:
+        """Number of the newest durable entry."""
+        return self._broadcast.last_seq
+
+    async def prompt(
+        self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
+    ) -> None:
+        """Starts a turn. While one runs: `queue`, `refuse` (SessionBusy) or `steer` it."""
+        await self._runner.prompt(Prompt(text, tuple(files)), when_busy)
+
+    async def run(self, text: str, *, files: Sequence[File] = ()) -> AsyncIterator[Entry]:
+        """Prompts, and yields every new entry until the agent is idle again."""
+        since = self.last_seq
+        await self.prompt(text, files=files)
+        async for entry in self.until_idle(since):
+            yield entry
+
+    async def until_idle(self, since: int = 0) -> AsyncIterator[Entry]:
+        async for page in self.pages_until_idle(since):
+            for entry in page:
+                yield entry
+
+    async def pages_until_idle(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        async for page in self._broadcast.pages(since, until=self._runner.rested):
+            yield page
+
+    async def ask(self, text: str, *, files: Sequence[File] = ()) -> Result:
+        """Prompts, waits until the agent is idle, and returns the last turn's result."""
+        await self.prompt(text, files=files)
+        await self.idle()
+        return self.result()
+
+    def entries(self, since: int = 0) -> AsyncIterator[Entry]:
+        """Past, then live; ends when the session is closed."""
+        return self._broadcast.entries(since)
+
+    def answer(self, request_id: str, answer: Answer, *, surface: str = "api") -> None:
+        """First answer wins; a later one raises RequestNotOpen."""
+        self._runner.answer(request_id, answer, surface=surface)
+
+    async def cancel(self) -> None:
+        await self._runner.cancel()
+
+    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+        await self._runner.configure(model=model, mode=mode)
+
+    async def idle(self) -> None:
+        """Until nothing runs, nothing is queued, and every entry is durable."""
+        await self._runner.idle()
+
+    def transcript(self) -> Transcript:
+        return fold(read_all(self._log, self.id))
+
+    def result(self) -> Result:
+        return last_result(self.transcript())
+
+    async def close(self) -> None:
+        await self._on_close()
+
+
+class AttachedSession:
+    """A session that another process runs; the log is read here, the verbs go through its door."""
+
+    def __init__(self, id: str, socket: str, log: EventLog) -> None:
+        self.id = id
+        self._socket = socket
+        self._log = log
+
+    async def prompt(
+        self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
+    ) -> None:
+        await self._call(
+            SendPrompt(text, when_busy, tuple((file.name, file.mime, file.data) for file in files))
+        )
+
+    async def answer(self, request_id: str, answer: Answer, *, surface: str = "api") -> None:
+        await self._call(GiveAnswer(request_id, answer, surface))
+
+    async def cancel(self) -> None:
+        await self._call(Cancel())
+
+    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+        await self._call(Configure(model, mode))
+
+    async def entries(self, since: int = 0) -> AsyncIterator[Entry]:
+        """Past, then live; ends with its owner."""
+        visit = await Visit.pay(self._socket)
+        if visit:
+            await visit.call(Follow(since))
+        while page := self._log.since(self.id, since):
+            for entry in page:
+                yield entry
+            since = page[-1].seq
+        if not visit:
+            return
+        try:
+            async for last in visit.news():
+                while since < last and (page := self._log.since(self.id, since)):
+                    for entry in page:
+                        yield entry
+                    since = page[-1].seq
+        finally:
+            visit.leave()
+        for entry in self._log.since(self.id, since):
+            yield entry
+
+    async def _call(self, call: SendPrompt | GiveAnswer | Cancel | Configure) -> None:
+        visit = await Visit.pay(self._socket)
+        if visit is None:
+            raise SessionError(
+                f"nobody runs session {self.id} now", hint=f"`bridle run --resume {self.id}` does"
+            )
+        try:
+            await visit.call(call)
+        finally:
+            visit.leave()
+
+
+def last_result(transcript: Transcript) -> Result:
+    if not transcript.turns:
+        raise SessionError("this session has no turn yet")
+    return result(transcript, transcript.turns[-1])
+
+
+def read_all(log: EventLog, session: str) -> Iterator[Entry]:
+    seq = 0
+    while page := log.since(session, seq):
+        yield from page
+        seq = page[-1].seq

@@ -1,0 +1,38 @@
+"""Which turn an event belongs to: a tool's events keep the turn that started it."""
+
+from __future__ import annotations
+
+from bridle.core.events import Event, ToolFinished, ToolStarted, ToolUpdated
+
+
+class Turns:
+    def __init__(self, last: int = 0) -> None:
+        self.last = last  # number of the newest turn
+        self._open: list[int] = []  # the agent may wake just when a prompt was sent
+        self._of_call: dict[str, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    @property
+    def current(self) -> int:
+        return self._open[-1] if self._open else self.last
+
+    def begin(self) -> int:
+        self.last += 1
+        self._open.append(self.last)
+        return self.last
+
+    def end(self) -> int | None:
+        """The turn that ended; None when none was open."""
+        return self._open.pop() if self._open else None
+
+    def of(self, event: Event) -> int:
+        turn = self._of_call.get(event.parent) if event.parent else None
+        match event:
+            case ToolStarted(call_id=call_id):
+                turn = turn or self.current
+                self._of_call[call_id] = turn
+            case ToolUpdated(call_id=call_id) | ToolFinished(call_id=call_id):
+                turn = turn or self._of_call.get(call_id)
+        return turn or self.current

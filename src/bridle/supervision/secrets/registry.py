@@ -1,0 +1,160 @@
+"""The registry of secrets, and what takes them out of bytes, texts and events."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bridle.supervision.secrets.forms import Form, forms_of
+from bridle.supervision.secrets.index import Index
+from bridle.supervision.secrets.shapes import SHAPES, Shape, beginning_of_shape
+
+if TYPE_CHECKING:
+    from bridle.core.events import Event
+
+SHORTEST = 8
+_TRIVIAL = frozenset(
+    "password changeme disabled required optional anonymous username localhost undefined "
+    "production development external internal keychain".split()
+)
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+    name: str
+
+
+class Secrets:
+    """Values registered by name, together with the shapes of well-known keys."""
+
+    def __init__(self, values: Mapping[str, str] = {}) -> None:
+        self._values: dict[str, str] = {}  # value -> name; the first name stays
+        self._index: Index | None = None
+        for name, value in values.items():
+            self.register(name, value)
+
+    def register(self, name: str, value: str) -> bool:
+        """False: too short or too common a word to be looked for."""
+        value = value.strip(" \t\r\n\\\"'")
+        if len(value) < SHORTEST or value.lower() in _TRIVIAL or len(set(value)) < 4:
+            return False
+        if value not in self._values:
+            self._values[value] = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+            self._index = None
+        return True
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(set(self._values.values()))
+
+    def redact(self, data: bytes) -> bytes:
+        """A JSON text stays one."""
+        spans = list(self.spans(data))
+        if not spans:
+            return data
+        redacted = substitute(data, spans)
+        return self._mended(data, redacted) if data.lstrip()[:1] in (b"{", b"[") else redacted
+
+    def redact_text(self, text: str) -> str:
+        data = text.encode("utf-8", "surrogatepass")
+        spans = list(self.spans(data))
+        return substitute(data, spans).decode("utf-8", "surrogatepass") if spans else text
+
+    def redact_event(self, event: Event) -> Event:
+        import msgspec
+
+        from bridle.core.events import Unrecognized, encode
+
+        encoded = encode(event)
+        if next(self.spans(encoded), None) is None:
+            return event
+        plain = msgspec.to_builtins(event)
+        for redacted in (self._without(plain), self.redact_value(plain)):
+            try:
+                return msgspec.convert(redacted, type(event))
+            except msgspec.ValidationError:
+                continue  # a number or a fixed word was taken for a secret
+        return Unrecognized(raw=self.redact(encoded).decode(), why="a secret stood in its frame")
+
+    def redact_value(self, value: Any) -> Any:
+        """Strings inside dicts and lists, keys too; all else as it is."""
+        match value:
+            case str():
+                return self.redact_text(value)
+            case dict():
+                return {self.redact_value(k): self.redact_value(v) for k, v in value.items()}
+            case list() | tuple():
+                return [self.redact_value(item) for item in value]
+            case _:
+                return value
+
+    def spans(self, text: bytes, start: int = 0) -> Iterator[Span]:
+        """The secrets in the text from left to right; of two that begin together the longer."""
+        finders: list[Form | Shape] = list(self.index.candidates(text))
+        finders += [shape for shape in SHAPES if shape.anchor in text]
+        nearest: list[tuple[int, int, int]] = []
+        for number, finder in enumerate(finders):
+            if match := finder.pattern.search(text, start):
+                nearest.append((match.start(), -match.end(), number))
+        while nearest:
+            begin, minus_end, number = min(nearest)
+            yield Span(begin, -minus_end, finders[number].name)
+            passed = [near for near in nearest if near[0] < -minus_end]
+            nearest = [near for near in nearest if near[0] >= -minus_end]
+            for _, _, other in passed:
+                if match := finders[other].pattern.search(text, -minus_end):
+                    nearest.append((match.start(), -match.end(), other))
+
+    def beginning(self, text: bytes, start: int) -> int:
+        """Where a secret may begin that the end of the text cuts; its length if nowhere."""
+        return min(self.index.beginning(text, start), beginning_of_shape(text, start))
+
+    @property
+    def index(self) -> Index:
+        if self._index is None:
+            self._index = Index(
+                form for value, name in self._values.items() for form in forms_of(name, value)
+            )
+        return self._index
+
+    def _mended(self, data: bytes, redacted: bytes) -> bytes:
+        """A number, or the letter of an escape, cannot be replaced in place: see the values."""
+        try:
+            json.loads(redacted)
+            return redacted
+        except (ValueError, RecursionError):
+            pass
+        try:
+            return json.dumps(self._without(json.loads(data)), separators=(",", ":")).encode()
+        except (ValueError, RecursionError):
+            return redacted  # it never was JSON
+
+    def _without(self, value: Any) -> Any:
+        match value:
+            case dict():
+                return {str(self._without(k)): self._without(v) for k, v in value.items()}
+            case list():
+                return [self._without(item) for item in value]
+        written = json.dumps(value).encode()
+        spans = list(self.spans(written))
+        if not spans:
+            return value
+        try:
+            return json.loads(substitute(written, spans))
+        except ValueError:
+            return marker(spans[0].name)
+
+
+def marker(name: str) -> str:
+    return f"[secret:{name}]"
+
+
+def substitute(text: bytes, spans: list[Span]) -> bytes:
+    parts, end = [], 0
+    for span in spans:
+        parts += [text[end : span.start], marker(span.name).encode()]
+        end = span.end
+    return b"".join([*parts, text[end:]])

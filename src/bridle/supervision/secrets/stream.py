@@ -1,0 +1,68 @@
+"""Redaction of a text that comes in pieces, so that no secret hides in a cut.
+
+Only a tail that may be the beginning of a secret is held back. What comes out does not depend on
+where the text was cut.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bridle.supervision.secrets.registry import Secrets
+
+_CONTEXT = 2  # bytes before a key that decide whether a word begins there
+
+
+class Redactor:
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._context = b""  # let go already
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        return self._advance(data, more=True)
+
+    def flush(self) -> bytes:
+        """What was held back: nothing follows that could complete it."""
+        return self._advance(b"", more=False)
+
+    @property
+    def held(self) -> int:
+        """Bytes held back."""
+        return len(self._held)
+
+    def _advance(self, data: bytes, *, more: bool) -> bytes:
+        text = self._context + self._held + data
+        done = len(self._context)
+        hold = self._secrets.beginning(text, done) if more else len(text)
+        out: list[bytes] = []
+        for span in self._secrets.spans(text, done):
+            if span.start >= hold:
+                break
+            out += [text[done : span.start], f"[secret:{span.name}]".encode()]
+            done = span.end
+            if done > hold:
+                hold = self._secrets.beginning(text, done)
+        out.append(text[done:hold])
+        self._context, self._held = text[max(0, hold - _CONTEXT) : hold], text[hold:]
+        return b"".join(out)
+
+
+class TextRedactor:
+    """The same for text."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._bytes = Redactor(secrets)
+
+    def feed(self, text: str) -> str:
+        return self._bytes.feed(text.encode("utf-8", "surrogatepass")).decode(
+            "utf-8", "surrogatepass"
+        )
+
+    def flush(self) -> str:
+        return self._bytes.flush().decode("utf-8", "surrogatepass")
+
+    @property
+    def held(self) -> int:
+        return self._bytes.held
