@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Sequence
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from bridle.supervision.cgroup import Cgroup
     from bridle.supervision.records import Record
@@ -88,27 +88,34 @@ class Keeper:
 
     def run(self, post: Channel, lifeline: int, lease: int, proc: int | None) -> NoReturn:
         """The lease stays open here as well: it is free only when no keeper is at work either."""
-        code = 70
+        code = 0
         try:
             keep = {post.fileno(), lifeline, lease, self._record.number, *self._program.stdio}
             _close_all_but(keep | ({proc} if proc is not None else set()))
-            code = self._run(post, lifeline, proc)
+            self._run(post, lifeline, proc)
         except EOFError:
-            code = 0
+            pass  # the warden is gone
         except BaseException:
             complain()
+            code = 70
+        try:
+            self._end(post)
+        except BaseException:
+            complain()
+            code = 70
         os._exit(code)
 
-    def _run(self, post: Channel, lifeline: int, proc: int | None) -> int:
+    def _run(self, post: Channel, lifeline: int, proc: int | None) -> None:
+        """Until it is time to end the tree, for whatever reason."""
         post.receive()  # the warden's word that we are its child and on record
         woken = wake_on_child_exit()
         try:
             self._settle()
             pid = self._start(proc)
         except OSError as error:
-            post.send("failed", error.errno, error.strerror, error.filename)
-            return self._end(post)
-        post.send("started", pid)
+            _say(post, "failed", error.errno, error.strerror, error.filename)
+            return
+        _say(post, "started", pid)
         ready = select.poll()
         ready.register(woken, select.POLLIN)
         ready.register(post.fileno(), select.POLLIN)
@@ -119,8 +126,7 @@ class Keeper:
                 os.read(woken, 4096)
                 self._reap()
             if lifeline in events or (post.fileno() in events and self._told_to_end(post)):
-                break
-        return self._end(post)
+                return
 
     def _settle(self) -> None:
         """Take the place in the process tree that the level asks for."""
@@ -180,15 +186,12 @@ class Keeper:
         os.write(gate, frame(myself.pid))
 
     def _told_to_end(self, post: Channel) -> bool:
-        try:
-            for message in post.receive():
-                match message:
-                    case ("signal", number) if self._status is None:
-                        processes.send(self._pid, number)
-                    case ("kill",):
-                        return True
-        except EOFError:
-            return True
+        for message in post.receive():
+            match message:
+                case ("signal", number) if self._status is None:
+                    processes.send(self._pid, number)
+                case ("kill",):
+                    return True
         return False
 
     def _reap(self) -> None:
@@ -202,45 +205,42 @@ class Keeper:
         except ChildProcessError:
             return
 
-    def _end(self, post: Channel) -> int:
+    def _end(self, post: Channel) -> None:
         """Report, then end the tree: nothing in it may delay the news of the program's own end."""
-        reported = self._report(post)
+        known = self._status
+        if known is not None:
+            _say(post, "exited", known)
         if self._level == "namespace":
-            return 0  # the kernel ends the rest of the namespace before anyone can reap us
+            return  # the kernel ends the rest of the namespace before anyone can reap us
         left = self._end_tree()
-        if not reported:
-            self._report(post)
+        if known is None and self._status is not None:
+            _say(post, "exited", self._status)
         if left:
-            try:
-                post.send("left", sorted(left))
-            except OSError:
-                pass
-        return 0
-
-    def _report(self, post: Channel) -> bool:
-        if self._status is None:
-            return False
-        try:
-            post.send("exited", self._status)
-        except OSError:
-            pass  # the warden is gone; the tree still has to end
-        return True
+            _say(post, "left", sorted(left))
 
     def _end_tree(self) -> set[int]:
         if self._group:
             self._group.kill(END_WITHIN)
-        if self._level == "group" and self._pid:
-            try:
-                os.killpg(self._pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
-        return processes.end(self._find, self._reap, END_WITHIN)
-
-    def _find(self) -> set[int]:
-        found = processes.living_descendants(os.getpid())
         if self._level == "group":
-            found |= processes.carriers(self._marker, processes.snapshot())
-        return found
+            end_group(self._pid, self._marker)
+        return processes.end_children(frozenset(), self._reap, END_WITHIN)
+
+
+def end_group(leader: int, marker: str) -> None:
+    """What is left to do without a reaper: the process group, and whoever carries the marker."""
+    if leader:
+        try:
+            os.killpg(leader, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+    processes.end(lambda: processes.carriers(marker, processes.snapshot()), END_WITHIN)
+
+
+def _say(post: Channel, *message: Any) -> None:
+    try:
+        post.send(*message)
+    except OSError:
+        pass  # the warden is gone; the tree still has to end
 
 
 def wake_on_child_exit() -> int:

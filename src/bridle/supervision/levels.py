@@ -168,13 +168,9 @@ def _try_cgroup(group: Cgroup) -> str | None:
     child = os.fork()
     if child == 0:
         try:
-            group.enter()
-            os.write(tell, _FINE.encode())
-            os.close(tell)
-        except OSError as error:
-            os.write(tell, f"cannot move a process into {group.folder}: {error.strerror}".encode())
+            _pause_in(group, tell)
+        finally:
             os._exit(1)
-        signal.pause()
     os.close(tell)
     if (answer := _hear(told)) is not None:
         processes.send(child, signal.SIGKILL)
@@ -184,6 +180,17 @@ def _try_cgroup(group: Cgroup) -> str | None:
         processes.send(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     return None if os.WIFSIGNALED(status) else "cgroup.kill does not kill"
+
+
+def _pause_in(group: Cgroup, tell: int) -> None:
+    try:
+        group.enter()
+    except OSError as error:
+        os.write(tell, f"cannot move a process into {group.folder}: {error.strerror}".encode())
+    else:
+        os.write(tell, _FINE.encode())
+        os.close(tell)
+        signal.pause()
 
 
 def _hear(told: int) -> str | None:

@@ -1,7 +1,11 @@
 """Forking a process that is PID 1 of its own pid namespace."""
 
+# contextlib would cost every start some milliseconds
+# ruff: noqa: SIM105
+
 from __future__ import annotations
 
+import errno
 import os
 
 from bridle.supervision import kernel
@@ -18,10 +22,9 @@ def fork_init(*, user: bool) -> int:
     told, tell = os.pipe()
     stage = os.fork()
     if stage == 0:
-        os.close(told)
-        init = _stage(tell, user=user)
-        if init:
+        if _stage(tell, user=user):
             os._exit(0)
+        os.close(told)
         os.close(tell)
         return 0
     os.close(tell)
@@ -30,23 +33,28 @@ def fork_init(*, user: bool) -> int:
     os.waitpid(stage, 0)
     word, _, number = answer.partition(b" ")
     if word != b"init":
-        failed = int(number or b"3")
-        raise OSError(failed, f"{word.decode() or 'fork'}: {os.strerror(failed)}")
+        code = int(number or errno.ECHILD)
+        raise OSError(code, f"{word.decode() or 'fork'}: {os.strerror(code)}")
     return int(number)
 
 
-def _stage(tell: int, *, user: bool) -> int:
+def _stage(tell: int, *, user: bool) -> bool:
+    """True in the stage, False in the init."""
     step = b"unshare"
     try:
         _enter(user=user)
         step = b"fork"
         init = os.fork()
+        word = b"init %d" % init
     except OSError as error:
-        os.write(tell, b"%s %d" % (step, error.errno or 0))
-        os._exit(1)
+        init = -1
+        word = b"%s %d" % (step, error.errno or 0)
     if init:
-        os.write(tell, b"init %d" % init)
-    return init
+        try:
+            os.write(tell, word)
+        except OSError:
+            pass  # the warden is gone: nobody is left to be told
+    return init != 0
 
 
 def _enter(*, user: bool) -> None:

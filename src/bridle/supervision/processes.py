@@ -4,7 +4,7 @@ Linux reads /proc. Elsewhere `ps` answers, slower and with less.
 """
 
 # pathlib and contextlib would cost every start some milliseconds
-# ruff: noqa: PTH110, PTH208, SIM105
+# ruff: noqa: PTH208, SIM105
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Iterable
+    from collections.abc import Set as AbstractSet
 else:
     import _signal as signal  # the C half: its Python wrapper builds enums, 5 ms at every start
 
@@ -96,32 +97,12 @@ def descendants(roots: Iterable[int], table: dict[int, Process]) -> set[int]:
     return found
 
 
-def living_descendants(root: int, spare: frozenset[int] = frozenset()) -> set[int]:
-    """As `descendants`, by the kernel's own child lists where it keeps them.
-
-    A whole scan of /proc takes milliseconds, in which a process that forks and exits in a loop is
-    gone before it is seen; its newest child, orphaned, is in our own list within microseconds.
-    """
-    if not (LINUX and os.path.exists(f"/proc/{root}/task/{root}/children")):
-        return descendants([root], snapshot()) - spare
-    found: set[int] = set()
-    waiting = [root]
-    while waiting:
-        for child in _children(waiting.pop()):
-            if child not in found and child not in spare:
-                found.add(child)
-                waiting.append(child)
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    children: list[int] = []
+def children() -> set[int]:
+    """This process's own, by the kernel's list where it keeps one."""
     try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            children += map(int, read(f"/proc/{pid}/task/{task}/children").split())
-    except OSError:
-        pass  # it ended while we looked; its children are someone else's now
-    return children
+        return set(map(int, read(f"/proc/self/task/{os.getpid()}/children").split()))
+    except FileNotFoundError:
+        return {row.pid for row in snapshot().values() if row.parent == os.getpid()}
 
 
 def carriers(marker: str, table: Iterable[int]) -> set[int]:
@@ -151,14 +132,36 @@ def send(pid: int, number: int) -> None:
         pass  # gone already, or another user's: the caller looks again and reports what is left
 
 
-def end(look: Callable[[], set[int]], reap: Callable[[], object], within: float) -> set[int]:
-    """Stop, then kill, all that `look` finds until it finds nothing; what is left after `within`.
+def end_children(spare: AbstractSet[int], reap: Callable[[], object], within: float) -> set[int]:
+    """For a subreaper: kill its children until there are none; those that would not die.
+
+    A killed child's children become ours, so the whole tree dies from the top: no parent lives to
+    see its child die and start another. Looking only at our own children is quick enough to catch
+    a process that forks and exits in a loop, which a walk over the table is not.
+    """
+    deadline = time.monotonic() + within
+    before: set[int] = set()
+    while True:
+        reap()
+        found = children() - spare
+        for pid in found:
+            send(pid, signal.SIGKILL)
+        if not found:
+            return found
+        if time.monotonic() > deadline:
+            return {pid for pid in found if (row := find(pid)) and not row.dead}
+        if found == before:
+            time.sleep(0.0005)
+        before = found
+
+
+def end(look: Callable[[], set[int]], within: float) -> set[int]:
+    """For anyone else: stop, then kill, all that `look` finds until it finds nothing.
 
     Stopped first, so that no process sees another die and starts a new one.
     """
     deadline = time.monotonic() + within
     while True:
-        reap()
         stopped: set[int] = set()
         for _ in range(_STOP_ROUNDS):
             fresh = look() - stopped
@@ -167,13 +170,10 @@ def end(look: Callable[[], set[int]], reap: Callable[[], object], within: float)
             for pid in fresh:
                 send(pid, signal.SIGSTOP)
             stopped |= fresh
-        if not stopped:
-            return stopped
         for pid in stopped:
             send(pid, signal.SIGKILL)
-        reap()
-        if time.monotonic() > deadline:
-            return {pid for pid in look() if (row := find(pid)) and not row.dead}
+        if not stopped or time.monotonic() > deadline:
+            return stopped
         time.sleep(0.0005)
 
 

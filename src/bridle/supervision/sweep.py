@@ -76,7 +76,7 @@ class Evidence:
         look()
         for group in self._groups:
             group.kill(END_WITHIN)
-        left = processes.end(look, lambda: None, END_WITHIN)
+        left = processes.end(look, END_WITHIN)
         if not left:
             for group in self._groups:
                 group.remove()

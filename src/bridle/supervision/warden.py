@@ -18,7 +18,14 @@ import time
 from bridle.supervision import kernel, levels, processes, records
 from bridle.supervision.cgroup import Cgroup
 from bridle.supervision.channel import Channel
-from bridle.supervision.keeper import END_WITHIN, Keeper, Program, complain, wake_on_child_exit
+from bridle.supervision.keeper import (
+    END_WITHIN,
+    Keeper,
+    Program,
+    complain,
+    end_group,
+    wake_on_child_exit,
+)
 from bridle.supervision.namespace import fork_init
 from bridle.supervision.processes import LINUX
 
@@ -208,15 +215,10 @@ class Warden:
 
     def _end_strays(self, kept: Kept) -> set[int]:
         """The orphans of a killed keeper are now children of ours."""
-        others = frozenset(one.keeper for one in self._kept.values())
-
-        def look() -> set[int]:
-            found = processes.living_descendants(os.getpid(), spare=others)
-            if self._place.level == "group":
-                found |= processes.carriers(f"{self._marker}.{kept.number}", processes.snapshot())
-            return found
-
-        return processes.end(look, self._reap, END_WITHIN)
+        if self._place.level == "group":
+            end_group(0, f"{self._marker}.{kept.number}")
+        others = {one.keeper for one in self._kept.values()}
+        return processes.end_children(others, self._reap, END_WITHIN)
 
     def _end_all(self, woken: int) -> None:
         deadline = time.monotonic() + END_WITHIN
@@ -230,10 +232,7 @@ class Warden:
             self._reap()
         for kept in list(self._kept.values()):
             processes.send(kept.keeper, signal.SIGKILL)
-        strays = processes.end(
-            lambda: processes.living_descendants(os.getpid()), self._reap, END_WITHIN
-        )
-        if not strays:
+        if not processes.end_children(frozenset(), self._reap, END_WITHIN):
             self._lease.remove()
 
 
