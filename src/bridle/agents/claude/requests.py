@@ -1,0 +1,198 @@
+"""What the CLI asks its host: may this call run, which answer does the user choose.
+
+A PreToolUse callback sees every call, so most requests come from it. A question and the end of
+plan mode need the user's word whatever a callback says: for them the callback passes, and
+`can_use_tool` asks. Where both ask about one call, the first answer stands for the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any, Literal, NamedTuple
+
+from bridle.agents.claude.lines import Table, storable, table, tables, text
+from bridle.agents.claude.tools import Call
+from bridle.core import tools
+from bridle.core.agent import Reply
+from bridle.core.events import (
+    Answer,
+    Choice,
+    Event,
+    PermissionRequested,
+    Question,
+    QuestionAsked,
+    RequestAnswered,
+    Unrecognized,
+)
+
+CALLBACK = "bridle_pre_tool_use"
+# The longest the CLI can wait: its timer takes at most 2^31 ms, and an overflow fires at once.
+# When it fires, the call does not run.
+PATIENCE = 20 * 24 * 3600
+
+_ASKED_ANYWAY = frozenset({"AskUserQuestion", "ExitPlanMode"})
+# They touch nothing but the agent's own mind; the CLI's own rules decide.
+_INWARD = frozenset(
+    {"StructuredOutput", "ToolSearch", "TaskGet", "TaskList", "TaskOutput", "ListAgents"}
+)
+_OTHER_HOOKS = frozenset(
+    {
+        "PostToolUse", "PostToolUseFailure", "Stop", "StopFailure", "SubagentStart",
+        "SubagentStop", "UserPromptSubmit", "SessionStart", "SessionEnd", "Notification",
+        "PreCompact", "PostCompact", "PermissionRequest", "PermissionDenied",
+    }
+)  # fmt: skip
+
+
+class _Open(NamedTuple):
+    channel: Literal["callback", "permission", "question"]
+    call_id: str
+    input: Table
+
+
+class Requests:
+    def __init__(self, cwd: str, calls: Mapping[str, Call]) -> None:
+        self._cwd = cwd
+        self._calls = calls
+        self._open: dict[str, _Open] = {}
+        self._allowed: dict[str, Table] = {}  # by call, with the input it may run on
+        self.denied: set[str] = set()  # calls
+        self.planning = False
+
+    def callback(self, request_id: str, request: Table, raw: bytes) -> Iterator[Event | Reply]:
+        """`hook_callback`."""
+        input = table(request, "input")
+        name = text(input, "tool_name")
+        if text(input, "hook_event_name") in _OTHER_HOOKS:
+            yield Reply(success(request_id, {}))
+        elif not name:
+            yield Reply(success(request_id, _decision("deny", "the host cannot read this call")))
+            yield _unread(raw, "a callback that names no tool was denied")
+        elif name in _ASKED_ANYWAY | _INWARD or self._is_own_plan(name, table(input, "tool_input")):
+            yield Reply(success(request_id, {}))
+        else:
+            call = self._call(text(input, "tool_use_id"), name, table(input, "tool_input"))
+            yield self._ask(request_id, "callback", call)
+
+    def permission(self, request_id: str, request: Table) -> Iterator[Event | Reply]:
+        """`can_use_tool`."""
+        name = text(request, "tool_name")
+        call = self._call(text(request, "tool_use_id"), name, table(request, "input"))
+        if name == "AskUserQuestion":
+            self._open[request_id] = _Open("question", call.call_id, call.input)
+            yield QuestionAsked(
+                request_id=request_id,
+                questions=tuple(_question(q) for q in tables(call.input, "questions")),
+                call_id=call.call_id or None,
+                parent=call.parent,
+            )
+        elif call.call_id in self._allowed:
+            yield Reply(success(request_id, _allow(self._allowed[call.call_id])))
+        else:
+            yield self._ask(request_id, "permission", call, text(request, "decision_reason"))
+
+    def withdrawn(self, request_id: str) -> Iterator[Event]:
+        """`control_cancel_request`: nobody waits for the answer any more."""
+        if self._open.pop(request_id, None):
+            yield RequestAnswered(request_id=request_id, answer=Answer("deny"), by="withdrawn")
+
+    def answer(self, request_id: str, answer: Answer) -> list[dict[str, Any]]:
+        request = self._open.pop(request_id, None)
+        if request is None:
+            return []
+        allowed = answer.option != "deny"
+        input = request.input if answer.input is None else answer.input
+        if not allowed:
+            self.denied.add(request.call_id)
+        elif request.channel == "callback":
+            self._allowed[request.call_id] = input
+        match request.channel, allowed:
+            case "callback", True:
+                reply = _decision("allow", "", answer.input)
+            case "callback", False:
+                reply = _decision("deny", answer.note or "The user denied this call.")
+            case "question", True:
+                reply = _allow({**input, "answers": answer.answers or {}})
+            case _, True:
+                reply = _allow(input)
+            case _:
+                reply = {"behavior": "deny", "message": answer.note or "The user denied this."}
+        return [success(request_id, reply)]
+
+    def call_ended(self, call_id: str) -> None:
+        self._allowed.pop(call_id, None)
+        self.denied.discard(call_id)
+
+    def _call(self, call_id: str, name: str, input: Table) -> Call:
+        """The call in question; its tool_use tells what the request leaves out."""
+        known = self._calls.get(call_id)
+        if not known:
+            return Call(call_id, name, storable(input))
+        return Call(call_id, name or known.name, storable(input) or known.input, known.parent)
+
+    def _ask(
+        self, request_id: str, channel: Literal["callback", "permission"], call: Call, why: str = ""
+    ) -> Event:
+        self._open[request_id] = _Open(channel, call.call_id, call.input)
+        return PermissionRequested(
+            request_id=request_id,
+            tool=call.tool,
+            title=call.title(self._cwd),
+            input=call.input,
+            paths=tools.paths_of(call.input),
+            call_id=call.call_id or None,
+            reason=why,
+            parent=call.parent,
+        )
+
+    def _is_own_plan(self, name: str, input: Table) -> bool:
+        """While it plans, the agent keeps its plan in a file of its own; the CLI lets no other
+        write pass there unasked."""
+        folder = PurePath(text(input, "file_path")).parent
+        return (
+            self.planning
+            and name in ("Write", "Edit")
+            and folder.name == "plans"
+            and ".claude" in folder.parts
+            and ".." not in folder.parts
+        )
+
+
+def success(request_id: str, response: Table) -> dict[str, Any]:
+    body = {"subtype": "success", "request_id": request_id, "response": response}
+    return {"type": "control_response", "response": body}
+
+
+def error(request_id: str, why: str) -> dict[str, Any]:
+    body = {"subtype": "error", "request_id": request_id, "error": why}
+    return {"type": "control_response", "response": body}
+
+
+def _decision(decision: str, reason: str, input: Table | None = None) -> Table:
+    output: Table = {"hookEventName": "PreToolUse", "permissionDecision": decision}
+    if reason:
+        output["permissionDecisionReason"] = reason
+    if input is not None:
+        output["updatedInput"] = input
+    return {"hookSpecificOutput": output}
+
+
+def _allow(input: Table) -> Table:
+    return {"behavior": "allow", "updatedInput": input}
+
+
+def _question(question: Table) -> Question:
+    return Question(
+        text=text(question, "question"),
+        header=text(question, "header"),
+        choices=tuple(
+            Choice(text(option, "label"), text(option, "description"))
+            for option in tables(question, "options")
+        ),
+        many=question.get("multiSelect") is True,
+    )
+
+
+def _unread(raw: bytes, why: str) -> Unrecognized:
+    return Unrecognized(raw=raw.decode("utf-8", "replace"), why=why)

@@ -1,0 +1,110 @@
+"""Plays a recording of Claude Code into a wire, and shows what it made of it.
+
+A recording is a folder with `wire.jsonl`: the CLI's lines as written, or both directions as
+`{"dir": "out" | "in", "msg": …}`, where out is what the host sent. What the host sent is done
+to the wire too, so that it knows of prompts, answers and settings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bridle.agents.claude.wire import ClaudeWire
+from bridle.core.agent import Prompt, Reply, SessionSpec
+from bridle.core.events import Answer, Event
+
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "claude"
+SPEC = SessionSpec(cwd=Path("/proj"))
+NOW = 1_794_700_000.0
+
+Said = Event | Reply
+
+
+def recordings() -> list[Path]:
+    return sorted(path.parent for path in RECORDINGS.glob("*/*/wire.jsonl"))
+
+
+def name(recording: Path) -> str:
+    return f"{recording.parent.name}/{recording.name}"
+
+
+def lines(recording: Path) -> list[dict[str, Any]]:
+    """Both directions; a recording of stdout alone begins with a prompt."""
+    found = [json.loads(line) for line in (recording / "wire.jsonl").read_text().splitlines()]
+    if found and set(found[0]) == {"dir", "msg"}:
+        return found
+    prompt = {"type": "user", "message": {"content": "go"}}
+    return [{"dir": "out", "msg": prompt}, *({"dir": "in", "msg": msg} for msg in found)]
+
+
+def play(said: Iterable[dict[str, Any]]) -> list[Said]:
+    wire = ClaudeWire(SPEC, clock=lambda: NOW)
+    list(wire.greet())
+    ids: dict[str, str] = {}  # of the recorded host's requests -> of the wire's own
+    heard: list[Said] = []
+    for one in said:
+        msg = one["msg"]
+        if one["dir"] == "out":
+            _tell(wire, msg, ids)
+        else:
+            heard += wire.decode(_renamed(msg, ids))
+    return heard
+
+
+def encoded(heard: Iterable[Said]) -> str:
+    """As a golden file has it: an event or a reply on each line."""
+    return "".join(
+        msgspec.json.encode({"reply": one.message} if isinstance(one, Reply) else one).decode()
+        + "\n"
+        for one in heard
+    )
+
+
+def compact(msg: Any) -> bytes:
+    return json.dumps(msg, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _tell(wire: ClaudeWire, msg: dict[str, Any], ids: dict[str, str]) -> None:
+    match msg:
+        case {"type": "user", "message": {"content": content}}:
+            list(wire.prompt(Prompt(content if isinstance(content, str) else "go")))
+        case {"type": "control_response", "response": response}:
+            list(wire.answer(response["request_id"], _answer(response.get("response", {}))))
+        case {"type": "control_request", "request_id": theirs, "request": request}:
+            match request:
+                case {"subtype": "interrupt"}:
+                    sent = wire.cancel()
+                case {"subtype": "set_model", "model": model}:
+                    sent = wire.configure(model, None)
+                case {"subtype": "set_permission_mode", "mode": "plan"}:
+                    sent = wire.configure(None, "plan")
+                case {"subtype": "set_permission_mode"}:
+                    sent = wire.configure(None, "agent")
+                case _:
+                    sent = []
+            for ours in sent:
+                ids[theirs] = ours["request_id"]
+
+
+def _answer(response: dict[str, Any]) -> Answer:
+    output = response.get("hookSpecificOutput", {})
+    decision = output.get("permissionDecision") or response.get("behavior") or "deny"
+    note = output.get("permissionDecisionReason") or response.get("message")
+    changed = output.get("updatedInput") or response.get("updatedInput")
+    answers = changed.get("answers") if changed else None
+    if decision == "deny":
+        return Answer("deny", note=note)
+    return Answer("allow", input=changed, answers=answers)
+
+
+def _renamed(msg: Any, ids: dict[str, str]) -> bytes:
+    if isinstance(msg, dict) and msg.get("type") == "control_response":
+        response = msg.get("response")
+        if isinstance(response, dict) and response.get("request_id") in ids:
+            msg = {**msg, "response": {**response, "request_id": ids[response["request_id"]]}}
+    return compact(msg)
