@@ -9,7 +9,8 @@ from typing import Any, cast
 import apsw
 import msgspec
 
-from bridle.core.errors import SessionError, SessionNotFound, StoreDamaged
+from bridle.core.errors import SessionError, SessionNotFound
+from bridle.store.attachments import drop_uses
 from bridle.store.database import Database
 from bridle.store.fork import copy_session
 from bridle.store.packing import text
@@ -29,6 +30,7 @@ CHANGEABLE = frozenset(
     {"status", "title", "model", "mode", "owner_socket", "owner_pid", "archived", "settings"}
 )
 LAST = "last"
+DELETE_SLICE = 5_000  # entries
 
 
 class Catalog:
@@ -119,10 +121,7 @@ class Catalog:
         try:
             return [from_values(values) for values in rows]
         except msgspec.MsgspecError as error:
-            raise StoreDamaged(
-                f"{self._database.path}: the list of sessions is damaged: {error}",
-                hint="the next start saves what can be read",
-            ) from error
+            raise self._database.damaged(f"the list of sessions: {error}") from error
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -172,28 +171,34 @@ class Catalog:
         return self._database.write(work)
 
     def delete(self, session: str) -> Future[None]:
-        """The session and everything kept of it, for good. Its spill folder is the caller's."""
+        """The session and everything kept of it, for good. Its spill folder is the caller's.
 
-        def work(connection: apsw.Connection) -> None:
-            _delete(connection, number_of(connection, session))
+        Slice by slice, from its end, so that a long one holds up nobody else's entries.
+        """
+        done: Future[None] = Future()
 
-        return self._database.write(work)
+        def slice_done(future: Future[bool]) -> None:
+            if error := future.exception():
+                done.set_exception(error)
+            elif future.result():
+                done.set_result(None)
+            else:
+                self._database.write(work).add_done_callback(slice_done)
 
-    def expire(self, before: str) -> Future[Sequence[str]]:
-        """Delete the sessions that nobody owns and that saw nothing since `before` (RFC 3339)."""
+        def work(connection: apsw.Connection) -> bool:
+            return _delete_slice(connection, number_of(connection, session))
 
-        def work(connection: apsw.Connection) -> Sequence[str]:
-            old = connection.execute(
-                "SELECT number, id FROM sessions WHERE updated_at < ? AND owner_pid IS NULL",
-                (before,),
-            )
-            names = []
-            for number, name in cast("list[tuple[int, str]]", old.fetchall()):
-                _delete(connection, number)
-                names.append(name)
-            return names
+        done.set_running_or_notify_cancel()
+        self._database.write(work).add_done_callback(slice_done)
+        return done
 
-        return self._database.write(work)
+    def expired(self, before: str) -> Sequence[str]:
+        """Sessions that nobody owns and that saw nothing since `before` (RFC 3339), to delete."""
+        rows = self._database.query(
+            "SELECT id FROM sessions WHERE updated_at < ? AND owner_pid IS NULL ORDER BY touched",
+            (before,),
+        )
+        return [row[0] for row in rows]
 
     def fork(
         self, session: str, new_id: str, *, created_at: str, up_to_seq: int | None = None
@@ -206,7 +211,20 @@ class Catalog:
         )
 
 
-def _delete(connection: apsw.Connection, number: int) -> None:
-    for table in ("entries", "raws", "native_ids", "requests"):
+def _delete_slice(connection: apsw.Connection, number: int) -> bool:
+    """A session's newest entries; with its last ones all the rest. True when it is gone."""
+    ((entries,),) = cast(
+        "list[tuple[int]]",
+        connection.execute("SELECT entries FROM sessions WHERE number = ?", (number,)).fetchall(),
+    )
+    left = max(0, entries - DELETE_SLICE)
+    for table in ("entries", "raws"):
+        connection.execute(f"DELETE FROM {table} WHERE session = ? AND seq > ?", (number, left))
+    if left:
+        connection.execute("UPDATE sessions SET entries = ? WHERE number = ?", (left, number))
+        return False
+    drop_uses(connection, number)
+    for table in ("messages", "native_ids", "requests"):
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
     connection.execute("DELETE FROM sessions WHERE number = ?", (number,))
+    return True

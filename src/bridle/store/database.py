@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -12,14 +13,18 @@ from typing import Any, TypeVar
 
 import apsw
 
-from bridle.core.errors import BridleError, StorageFull, StoreError
+from bridle.core.errors import BridleError, StorageFull, StoreDamaged, StoreError
 from bridle.store import migrations
+from bridle.store.health import LogCheck, damaged_anywhere, damaged_list
+from bridle.store.mark import Mark, damaged
 from bridle.store.reserve import Reserve
+from bridle.store.wal import PAGE
 from bridle.store.writer import Storage, Writer, explain, is_full
 
 T = TypeVar("T")
 
 BUSY_MS = 10_000
+HELD_DATA = b"held data\n"  # in the lock file, once the store was made
 OLDEST_SQLITE = (3, 51, 3)  # before it, two processes that write and checkpoint can lose pages
 
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError)
@@ -36,7 +41,7 @@ class Database:
         self._connection = writer[0] if writer else None
         self._writer = writer[1] if writer else None
         self._local = threading.local()
-        self._readers: list[apsw.Connection] = []
+        self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()  # of living threads
         self._closed = False
 
     @classmethod
@@ -51,12 +56,16 @@ class Database:
         if read_only:
             return cls._open_to_read(path)
         _make_private(path)
-        lock = _hold(path)
+        lock, alone = _hold(path)
         try:
+            if why := Mark(path).why or _emptied(path, lock):
+                raise damaged(path, why)
             reserve = Reserve(path.with_name(f"{path.name}.reserve"))
-            connection = _connect(path, reserve)
+            connection = _connect(path, reserve, LogCheck(path) if alone else None)
             reserve.restore()
-            return cls(path, lock, (connection, Writer(connection, reserve, str(path))))
+            os.pwrite(lock, HELD_DATA, 0)
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            return cls(path, lock, (connection, Writer(connection, reserve, path)))
         except BaseException:
             os.close(lock)
             raise
@@ -65,13 +74,17 @@ class Database:
     def _open_to_read(cls, path: Path) -> Database:
         if not path.exists():
             raise StoreError(f"there is no store at {path}", hint="the first session makes it")
-        database = cls(path, _hold(path), None)
+        lock, alone = _hold(path)
+        if alone:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        database = cls(path, lock, None)
         try:
             migrations.check(database.read(), str(path))
-        except BaseException as error:
+        except (apsw.Error, *_DAMAGE) as error:
             database.close()
-            if isinstance(error, (apsw.Error, *_DAMAGE)):
-                raise explain(error, str(path)) from error
+            raise explain(error, path) from error
+        except BaseException:
+            database.close()
             raise
         return database
 
@@ -95,22 +108,33 @@ class Database:
 
     def read(self) -> apsw.Connection:
         """This thread's connection; it cannot write."""
+        if self._closed:
+            raise StoreError(f"{self.path} is closed")
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            if self._closed:
-                raise StoreError(f"{self.path} is closed")
             connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
             _configure(connection)
             self._local.connection = connection
-            self._readers.append(connection)
+            self._readers.add(connection)
         return connection
 
     def query(self, sql: str, bindings: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """All rows of a read; a damaged page is `StoreDamaged`, never fewer rows."""
         try:
             return self.read().execute(sql, bindings).fetchall()
+        except (*_DAMAGE, apsw.IOError, apsw.CantOpenError, apsw.BusyError) as error:
+            raise explain(error, self.path) from error
+
+    def damaged(self, why: str) -> StoreDamaged:
+        """The error for damage that was just found; the next opening will know of it."""
+        return damaged(self.path, why)
+
+    def check(self) -> str:
+        """The first fault in any table; empty when the store is whole. Reads all of it."""
+        try:
+            return damaged_anywhere(self.read())
         except _DAMAGE as error:
-            raise explain(error, str(self.path)) from error
+            return str(error)
 
     @property
     def storage(self) -> Storage:
@@ -132,7 +156,7 @@ class Database:
         self._closed = True
         if self._writer:
             self._writer.close()
-        for connection in self._readers:
+        for connection in tuple(self._readers):
             connection.close()
         if self._connection:
             self._connection.close()
@@ -162,41 +186,65 @@ def _make_private(path: Path) -> None:
         ) from error
 
 
-def _hold(path: Path) -> int:
-    """A shared lock beside the file; whoever replaces a damaged store takes it alone."""
-    lock = os.open(
-        path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-    )
-    fcntl.flock(lock, fcntl.LOCK_SH)
-    return lock
+def _hold(path: Path) -> tuple[int, bool]:
+    """A lock beside the file, and whether nobody else has one; it is shared once all is well."""
+    file = path.with_name(f"{path.name}.lock")
+    lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        return lock, False
+    return lock, True
 
 
-def _connect(path: Path, reserve: Reserve) -> apsw.Connection:
+def _emptied(path: Path, lock: int) -> str:
+    """A file of no bytes is a new store, unless there was one before."""
+    before = path.stat().st_size == 0 and os.pread(lock, len(HELD_DATA), 0) == HELD_DATA
+    return "it is empty, and was not" if before else ""
+
+
+def _connect(path: Path, reserve: Reserve, log_check: LogCheck | None) -> apsw.Connection:
     """The writing connection; a full disk is tried again after giving up the reserve."""
     connection = apsw.Connection(str(path))
-    while True:
-        try:
-            _configure(connection)
-            connection.pragma("journal_mode", "wal")
-            connection.pragma("synchronous", "full")
-            connection.pragma("wal_autocheckpoint", 0)
-            connection.pragma("journal_size_limit", 64 * 1024 * 1024)
-            connection.pragma("secure_delete", True)
-            migrations.migrate(connection, str(path))
-            return connection
-        except apsw.Error as error:
-            full = is_full(connection, error)
-            if full and reserve.free():
-                continue
-            connection.close()
-            if full:
-                raise StorageFull(
-                    f"no space left to open {path}", hint="free a few megabytes on its disk"
-                ) from error
-            raise explain(error, str(path)) from error
-        except BaseException:
-            connection.close()
-            raise
+    try:
+        while True:
+            try:
+                _prepare(connection, path, log_check)
+                return connection
+            except apsw.Error as error:
+                if not is_full(connection, error):
+                    raise
+                if not reserve.free():
+                    raise StorageFull(
+                        f"no space left to open {path}", hint="free a few megabytes on its disk"
+                    ) from error
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, (*_DAMAGE, apsw.SQLError, apsw.ReadOnlyError)):
+            raise damaged(path, str(error)) from error
+        if isinstance(error, apsw.Error):
+            raise explain(error, path) from error
+        raise
+
+
+def _prepare(connection: apsw.Connection, path: Path, log_check: LogCheck | None) -> None:
+    # until the log is known to be whole, closing must not fold it into the database
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    _configure(connection)
+    if not connection.pragma("page_count"):
+        connection.pragma("page_size", PAGE)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "full")
+    connection.pragma("wal_autocheckpoint", 0)
+    connection.pragma("journal_size_limit", 64 * 1024 * 1024)
+    connection.pragma("secure_delete", True)  # what a person deletes is gone, also for salvage
+    if log_check and (why := log_check.damage(connection)):
+        raise damaged(path, why)
+    migrations.migrate(connection, str(path))
+    if log_check and (why := damaged_list(connection)):
+        raise damaged(path, why)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
 def _configure(connection: apsw.Connection) -> None:

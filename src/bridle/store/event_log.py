@@ -9,7 +9,7 @@ from typing import cast
 import apsw
 import msgspec
 
-from bridle.core.errors import SessionNotFound, StoreDamaged, StoreError
+from bridle.core.errors import SessionNotFound, StoreError
 from bridle.core.events import Entry, decode_event
 from bridle.store.database import Database
 from bridle.store.packing import Heard, find_line, pack_event, pack_lines, unpack_event
@@ -89,10 +89,7 @@ class EventLog:
         )
         whole = len(rows) if rows else min(limit, max(0, self.last_seq(session) - seq))
         if [row[0] for row in rows] != list(range(seq + 1, seq + 1 + whole)):
-            raise StoreDamaged(
-                f"{self._database.path}: entries of session {session} after {seq} are missing",
-                hint="the next start saves what can be read",
-            )
+            raise self._database.damaged(f"entries of session {session} after {seq} are missing")
         return cast(list[Row], rows)
 
 
@@ -136,7 +133,7 @@ class _Batch:
         if not rows:
             return
         first = rows[0][0]
-        _insert(connection, number, rows)
+        insert_rows(connection, number, rows)
         whole = first == self._rows[0][0]
         for seq, lines in self._blocks if whole else pack_lines(self._heard, first):
             connection.execute(
@@ -166,7 +163,7 @@ class _Batch:
         return rows[len(known) :]
 
 
-def _insert(connection: apsw.Connection, number: int, rows: Sequence[Row]) -> None:
+def insert_rows(connection: apsw.Connection, number: int, rows: Sequence[Row]) -> None:
     at = 0
     for size in _ROWS_PER_INSERT:
         while len(rows) - at >= size:

@@ -52,6 +52,16 @@ def copy_session(
         "SELECT ?, seq, lines FROM raws WHERE session = ? AND seq <= ? ORDER BY seq",
         (copy, number, last),
     )
+    connection.execute(
+        "INSERT INTO messages (session, turn, role, text) "
+        "SELECT ?, turn, role, text FROM messages WHERE session = ? AND turn <= ? ORDER BY id",
+        (copy, number, turns if open_turn is None else turns - 1),
+    )
+    connection.execute(
+        "INSERT INTO attachment_uses (hash, session) "
+        "SELECT hash, ? FROM attachment_uses WHERE session = ?",
+        (copy, number),
+    )
     return new
 
 

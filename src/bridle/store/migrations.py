@@ -80,8 +80,52 @@ def m001_log(connection: apsw.Connection) -> None:
     """)
 
 
-MIGRATIONS = (m001_log,)
+def m002_messages(connection: apsw.Connection) -> None:
+    """Whole messages, and the full-text index over them."""
+    connection.execute("""
+        CREATE TABLE messages (
+            id INTEGER PRIMARY KEY,
+            session INTEGER NOT NULL,
+            turn INTEGER NOT NULL,
+            role TEXT NOT NULL,
+            text TEXT NOT NULL
+        ) STRICT;
+        CREATE INDEX messages_by_turn ON messages (session, turn);
+        CREATE VIRTUAL TABLE messages_index USING fts5 (
+            text, content = 'messages', content_rowid = 'id',
+            tokenize = "unicode61 remove_diacritics 2"
+        );
+        CREATE TRIGGER messages_added AFTER INSERT ON messages BEGIN
+            INSERT INTO messages_index (rowid, text) VALUES (new.id, new.text);
+        END;
+        CREATE TRIGGER messages_removed AFTER DELETE ON messages BEGIN
+            INSERT INTO messages_index (messages_index, rowid, text)
+            VALUES ('delete', old.id, old.text);
+        END;
+    """)
+
+
+def m003_attachments(connection: apsw.Connection) -> None:
+    """Files that went with prompts or came with results, once each, and who uses them."""
+    connection.execute("""
+        CREATE TABLE attachments (
+            id INTEGER PRIMARY KEY,
+            hash TEXT NOT NULL UNIQUE,
+            data BLOB NOT NULL
+        ) STRICT;
+        CREATE TABLE attachment_uses (
+            id INTEGER PRIMARY KEY,
+            hash TEXT NOT NULL,
+            session INTEGER NOT NULL,
+            UNIQUE (session, hash)
+        ) STRICT;
+        CREATE INDEX attachment_uses_by_hash ON attachment_uses (hash);
+    """)
+
+
+MIGRATIONS = (m001_log, m002_messages, m003_attachments)
 NEWEST = len(MIGRATIONS)
+FAR_AHEAD = 1000  # no bridle is that new
 
 
 def version(connection: apsw.Connection) -> int:
@@ -91,12 +135,20 @@ def version(connection: apsw.Connection) -> int:
 
 def check(connection: apsw.Connection, name: str) -> None:
     """Refuse a file that a newer bridle, or another program, wrote."""
+    found = version(connection)
+    ours = connection.execute(
+        "SELECT 1 FROM sqlite_schema WHERE name = 'entries_by_seq'"
+    ).fetchone()
     if connection.pragma("application_id") not in (0, APPLICATION_ID):
+        if ours:
+            raise apsw.CorruptError("its header is damaged")
         raise StoreError(
             f"{name} is the database of another program",
             hint="move it away, or name another store",
         )
-    if (found := version(connection)) > NEWEST:
+    if found > NEWEST + FAR_AHEAD or (found < 1 and ours):
+        raise apsw.CorruptError(f"its schema cannot be number {found}")
+    if found > NEWEST:
         raise StoreNewer(
             f"{name} was written by a newer bridle (schema {found}; this one knows {NEWEST})",
             hint="upgrade bridle; nothing in the store was changed",

@@ -9,11 +9,13 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import apsw
 
-from bridle.core.errors import BridleError, StorageFull, StoreDamaged, StoreError
+from bridle.core.errors import BridleError, StorageFull, StoreError
+from bridle.store.mark import damaged
 from bridle.store.reserve import Reserve
 
 T = TypeVar("T")
@@ -61,12 +63,12 @@ class Writer:
     the file in doubt (a failed fsync, a damaged page) every write is refused until a restart.
     """
 
-    def __init__(self, connection: apsw.Connection, reserve: Reserve, name: str) -> None:
+    def __init__(self, connection: apsw.Connection, reserve: Reserve, path: Path) -> None:
         self.storage: Storage = "ok"
         self.failure: BridleError | None = None
         self._connection = connection
         self._reserve = reserve
-        self._name = name
+        self._path = path
         self._jobs: deque[_Job] = deque()
         self._changed = threading.Condition()
         self._closing = False
@@ -87,7 +89,7 @@ class Writer:
         future.set_running_or_notify_cancel()  # work with a number in a log is never skipped
         with self._changed:
             if self.failure or self._closing:
-                future.set_exception(self.failure or StoreError(f"{self._name} is closed"))
+                future.set_exception(self.failure or StoreError(f"{self._path} is closed"))
                 return future
             self._jobs.append(_Job(work, prepare, urgent, future))
             if self._thread is None:
@@ -118,7 +120,7 @@ class Writer:
                 self._commit(self._prepared(group))
                 self._checkpoint()
         except BaseException as error:
-            self._fail(StoreError(f"the writer of {self._name} stopped: {error!r}"), group)
+            self._fail(StoreError(f"the writer of {self._path} stopped: {error!r}"), group)
             raise
 
     def _gather(self) -> list[_Job]:
@@ -179,11 +181,11 @@ class Writer:
                 refused.job.future.set_exception(refused.error)
             except apsw.BusyError:
                 if self._closing:
-                    busy = StoreError(f"another process holds {self._name} locked")
+                    busy = StoreError(f"another process holds {self._path} locked")
                     return self._give_up(group, busy)
             except apsw.Error as error:
                 if not is_full(self._connection, error):
-                    return self._fail(explain(error, self._name), group)
+                    return self._fail(explain(error, self._path), group)
                 if self._closing:
                     return self._give_up(group, self._full_error())
                 if not self._reserve.free():
@@ -230,7 +232,7 @@ class Writer:
             pass
         except apsw.Error as error:
             if not is_full(self._connection, error):
-                self._fail(explain(error, self._name), [])
+                self._fail(explain(error, self._path), [])
 
     def _measure_log(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
         self._log_pages = pages
@@ -261,26 +263,24 @@ class Writer:
 
     def _full_error(self) -> StorageFull:
         return StorageFull(
-            f"no space left for {self._name}",
+            f"no space left for {self._path}",
             hint=f"free at least {max(1, self._reserve.size >> 20)} MB on its disk",
         )
 
 
-def explain(error: Exception, name: str) -> BridleError:
+def explain(error: Exception, path: Path) -> BridleError:
     """An error of SQLite in words that name the next step."""
     match error:
         case apsw.CorruptError() | apsw.NotADBError() | UnicodeDecodeError():
-            return StoreDamaged(
-                f"{name} is damaged: {error}", hint="the next start saves what can be read"
-            )
+            return damaged(path, str(error))
         case apsw.IOError():
             return StoreError(
-                f"the disk under {name} failed: {error}",
+                f"the disk under {path} failed: {error}",
                 hint="nothing was acknowledged since; check the disk, then start again",
             )
         case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.CantOpenError():
             return StoreError(
-                f"{name} cannot be written: {error}", hint="check who owns the file and its folder"
+                f"{path} cannot be written: {error}", hint="check who owns the file and its folder"
             )
         case _:
-            return StoreError(f"{name}: {error}")
+            return StoreError(f"{path}: {error}")
