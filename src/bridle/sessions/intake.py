@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -28,6 +28,9 @@ from bridle.supervision.secrets import Secrets, TextRedactor
 RAW_CAP = 1024 * 1024
 HELD_RAW = 4  # a raw line that ends in more of a possible secret than this is not kept
 
+_BETWEEN = b"\x1e"  # stands in no JSON line
+_BREAK = "\x1e"
+
 Chunk = MessageChunk | ThoughtChunk
 _BULK = (MessageChunk, ThoughtChunk, ToolUpdated, Unrecognized)
 
@@ -50,16 +53,22 @@ class Intake:
     def new_turn(self) -> None:
         self._budget = self._turn_cap
 
-    def take(self, heard: Heard) -> tuple[bytes | None, list[Event]]:
-        """The line and its events as they may be stored."""
-        size = len(heard.raw or b"")
-        if self._budget < size and all(isinstance(event, _BULK) for event in heard.events):
-            first = not self._dropped
-            self._dropped.add(heard.raw or b"")
-            return None, [self._over_budget()] if first else []
-        self._budget -= size
-        events = [out for event in heard.events for out in self._event(event)]
-        return self._raw(heard.raw), events
+    def take(self, batch: Sequence[Heard]) -> Iterator[tuple[bytes | None, list[Event]]]:
+        """The lines and their events as they may be stored.
+
+        A secret is looked for once in all the lines, and once in all the words: only a batch that
+        may hold one is gone through piece by piece.
+        """
+        raws = _BETWEEN.join([heard.raw for heard in batch if heard.raw])
+        clean = not self._secrets.finds(raws)
+        plain = self._redactor.passes("".join(_words(batch)))
+        for heard in batch:
+            if self._budget < len(heard.raw or b"") and _is_bulk(heard):
+                yield None, self._drop(heard)
+            else:
+                self._budget -= len(heard.raw or b"")
+                events = [out for event in heard.events for out in self._event(event, plain)]
+                yield self._raw(heard.raw, clean), events
 
     def rest(self) -> list[Event]:
         """What is still held back, and what was dropped: nothing else is coming in this turn."""
@@ -73,12 +82,18 @@ class Intake:
         """An event of our own making, without the secrets."""
         return self._secrets.redact_event(event)
 
-    def _event(self, event: Event) -> Iterator[Event]:
-        if isinstance(event, Chunk):
-            yield from self._chunk(event)
-            return
-        yield from self._let_go()
-        yield self._secrets.redact_event(self._capped(event))
+    def _drop(self, heard: Heard) -> list[Event]:
+        first = not self._dropped
+        self._dropped.add(heard.raw or b"")
+        return [self._over_budget()] if first else []
+
+    def _event(self, event: Event, plain: bool) -> Sequence[Event]:
+        if not isinstance(event, Chunk):
+            return [*self._let_go(), self._secrets.redact_event(self._capped(event))]
+        if plain:
+            self._speaking = event
+            return (event,)
+        return list(self._chunk(event))
 
     def _chunk(self, chunk: Chunk) -> Iterator[Event]:
         speaking = self._speaking
@@ -93,10 +108,11 @@ class Intake:
         if speaking and (text := self._redactor.flush()):
             yield msgspec.structs.replace(speaking, text=text)
 
-    def _raw(self, raw: bytes | None) -> bytes | None:
+    def _raw(self, raw: bytes | None, clean: bool) -> bytes | None:
         if raw is None or self._redactor.held > HELD_RAW:
             return None
-        raw = self._secrets.redact(raw)
+        if not clean:
+            raw = self._secrets.redact(raw)
         if len(raw) <= RAW_CAP:
             return raw
         spill = self._spill()
@@ -188,6 +204,24 @@ class _Dropped:
             f"sha256 {self._hash.hexdigest()}"
         )
         return Notice(level="warning", kind="truncated", text=text)
+
+
+def _words(batch: Sequence[Heard]) -> Iterator[str]:
+    """What is said in the batch, with a break wherever another voice or event comes between."""
+    last: Chunk | None = None
+    for heard in batch:
+        for event in heard.events:
+            if not isinstance(event, Chunk):
+                last = None
+                continue
+            if last is None or _voice(last) != _voice(event):
+                yield _BREAK
+            yield event.text
+            last = event
+
+
+def _is_bulk(heard: Heard) -> bool:
+    return all(isinstance(event, _BULK) for event in heard.events)
 
 
 def _voice(chunk: Chunk) -> tuple[type, str, str | None]:

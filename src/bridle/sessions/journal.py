@@ -22,20 +22,18 @@ class Journal:
         self._log = log
         self._broadcast = broadcast
         self._seq = broadcast.last_seq
+        self._at = ""
         self._batch: list[tuple[bytes | None, list[Entry]]] = []
         self._in_flight: deque[Future[None]] = deque()
 
-    def write(self, turn: int, events: Sequence[Event], raw: bytes | None = None) -> None:
-        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        entries = []
-        for event in events:
-            self._seq += 1
-            entries.append(
-                Entry(session=self._session, seq=self._seq, turn=turn, at=at, event=event)
-            )
+    def write(self, turn: int, event: Event, raw: bytes | None = None) -> None:
+        """Entries of one line follow each other: the first brings the line."""
         if not self._batch:
+            self._at = datetime.now(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
             self._loop.call_soon(self._flush)  # all that is said before then goes together
-        self._batch.append((raw, entries))
+        self._seq += 1
+        entry = Entry(session=self._session, seq=self._seq, turn=turn, at=self._at, event=event)
+        self._batch.append((raw, [entry]))
 
     def _flush(self) -> None:
         batch, self._batch = self._batch, []

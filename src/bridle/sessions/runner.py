@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, assert_never
 
-from bridle.core.agent import Agent, Conversation, Heard, Host, Mode, Prompt, SessionSpec
+from bridle.core.agent import Agent, Conversation, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import AgentError, BridleError, SessionBusy
 from bridle.core.events import (
     AgentReady,
@@ -33,6 +33,9 @@ from bridle.sessions.requests import Requests
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.turns import Turns
 from bridle.workspace.changes import Snapshot, changed_since, snapshot
+
+_ACTED_ON = frozenset({TurnStarted, TurnEnded, PermissionRequested, QuestionAsked})
+_NOTED = frozenset({BackgroundChanged, RequestAnswered, AgentReady})
 
 WhenBusy = Literal["queue", "refuse", "steer"]
 
@@ -168,26 +171,26 @@ class Runner:
             )
             await conversation.prompt(prompt)
 
-    def _start_turn(self, event: TurnStarted) -> None:
+    def _start_turn(self, event: TurnStarted, raw: bytes | None = None) -> None:
         self._turns.begin()
         self._idle.clear()
         self._intake.new_turn()
         self._overruled = None
-        self._say(event)
+        self._say(event, raw)
         if self._limits.turn is not None:
             self._clock("turn", self._limits.turn, self._out_of_time, "the turn", self._limits.turn)
         self._await_words()
 
-    async def _end_turn(self, event: TurnEnded) -> None:
+    async def _end_turn(self, event: TurnEnded, raw: bytes | None = None) -> None:
         if not self._turns:
             return
-        self._write(self._intake.rest())
+        self._write_all(self._intake.rest())
         if not self._background:
             self._withdraw_requests()
         await self._compare()
         if self._overruled and event.reason != "completed":
             event = TurnEnded(reason="failed", failure=self._overruled)
-        self._say(event)
+        self._say(event, raw)
         self._shelf.index(self._turns.end())
         self._stop_clock("turn")
         if not self._turns:
@@ -235,8 +238,8 @@ class Runner:
     async def _listen(self, conversation: Conversation) -> None:
         try:
             async for batch in conversation.heard():
-                for heard in batch:
-                    await self._hear(heard)
+                for raw, events in self._intake.take(batch):
+                    await self._hear(raw, events)
                 self._await_words()
                 await self._journal.room()
         except Exception as error:
@@ -259,45 +262,44 @@ class Runner:
             self._background = False
             self._say(BackgroundChanged(tasks=()))
         self._withdraw_requests()
-        self._write(self._intake.rest())
+        self._write_all(self._intake.rest())
         self._settle_idle()
 
-    async def _hear(self, heard: Heard) -> None:
-        raw, events = self._intake.take(heard)
-        plain: list[Event] = []
+    async def _hear(self, raw: bytes | None, events: Sequence[Event]) -> None:
         for event in events:
-            if isinstance(event, TurnStarted | TurnEnded | PermissionRequested | QuestionAsked):
-                self._write(plain, raw)
-                plain, raw = [], None
-                await self._act(event)
+            kind = type(event)
+            if kind in _ACTED_ON:
+                await self._act(event, raw)
             else:
-                self._note(event)
-                plain.append(event)
-        self._write(plain, raw)
+                if kind in _NOTED:
+                    self._note(event)
+                self._write(event, raw)
+            raw = None
 
-    async def _act(
-        self, event: TurnStarted | TurnEnded | PermissionRequested | QuestionAsked
-    ) -> None:
+    async def _act(self, event: Event, raw: bytes | None) -> None:
         match event:
             case TurnStarted():
                 await self._look()
-                self._start_turn(event)
+                self._start_turn(event, raw)
             case TurnEnded():
-                await self._end_turn(event)
+                await self._end_turn(event, raw)
             case PermissionRequested():
                 self._requests.open(event)  # before anyone can see it, so nobody answers too early
-                self._say(event)
-                decision = self._policy.decide(event, self._context)
-                if decision.verdict == "ask":
-                    self._wait_for_answer(event.request_id)
-                else:
-                    note = decision.note if decision.verdict == "deny" else None
-                    answer = Answer(decision.verdict, note=note)
-                    self._settle(event.request_id, answer, "policy", decision.rule)
+                self._write(event, raw)
+                self._judge(event)
             case QuestionAsked():
                 self._requests.open(event)
-                self._say(event)
+                self._write(event, raw)
                 self._wait_for_answer(event.request_id)
+
+    def _judge(self, request: PermissionRequested) -> None:
+        decision = self._policy.decide(request, self._context)
+        if decision.verdict == "ask":
+            self._wait_for_answer(request.request_id)
+            return
+        note = decision.note if decision.verdict == "deny" else None
+        answer = Answer(decision.verdict, note=note)
+        self._settle(request.request_id, answer, "policy", decision.rule)
 
     def _note(self, event: Event) -> None:
         """State that later steps depend on; everything else is only written."""
@@ -368,16 +370,18 @@ class Runner:
 
     # -- the log ---------------------------------------------------------------------------------
 
-    def _write(self, events: Sequence[Event], raw: bytes | None = None) -> None:
-        for event in events:
-            turn = self._turns.of(event)
-            self._journal.write(turn, [event], raw)
-            self._shelf.note(turn, event)
-            raw = None
+    def _write(self, event: Event, raw: bytes | None = None) -> None:
+        turn = self._turns.of(event)
+        self._journal.write(turn, event, raw)
+        self._shelf.note(turn, event)
 
-    def _say(self, event: Event) -> None:
-        """An event of our own making."""
-        self._write([self._intake.clean(event)])
+    def _write_all(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._write(event)
+
+    def _say(self, event: Event, raw: bytes | None = None) -> None:
+        """An event of our own making, or one that we may have changed."""
+        self._write(self._intake.clean(event), raw)
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(self._guarded(work))

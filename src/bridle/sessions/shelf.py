@@ -18,6 +18,7 @@ from bridle.core.events import (
 from bridle.store.attachments import Attachments
 from bridle.store.search import Role, Search
 
+_INDEXED = frozenset({TurnStarted, UserMessage, MessageChunk, MessageWithdrawn})
 MOST_TEXT = 1024 * 1024  # characters of one turn that are indexed
 
 
@@ -39,6 +40,8 @@ class Shelf:
         return tuple(kept)
 
     def note(self, turn: int, event: Event) -> None:
+        if type(event) not in _INDEXED:
+            return
         match event:
             case TurnStarted(prompt=str(text)) | UserMessage(text=text):
                 self._said[turn].append(("user", text))

@@ -17,7 +17,12 @@ from bridle.supervision.secrets.forms import Form, unescape, unescape_start
 _WIDTH = 8
 _MOST_STEPS = 4
 _LONG = 2 * _WIDTH - 1  # a shorter core may hold no whole aligned number
+# `5%` before a secret seems to escape its first letters, and `%2` at its end the letter after it.
+# So much of a core may be lost at its ends when a text is unescaped; the middle is not.
+_LOST_BEFORE, _LOST_AFTER = 4, 3
+_SAFE = _LONG + 2 * max(_LOST_BEFORE, _LOST_AFTER)  # the middle of a longer one is long enough
 _HEAD = 3
+_HEAD_RAW = 64  # bytes that hold the head of a core, however it is escaped
 _ESCAPED = re.compile(rb"[\\%\r\n]")
 
 
@@ -26,37 +31,38 @@ class Index:
         forms = list({(form.text, form.wraps): form for form in forms}.values())
         long = [form for form in forms if len(form.core) >= _LONG]
         self._short = [form for form in forms if len(form.core) < _LONG]
-        shortest = min((len(form.core) for form in long), default=0)
-        self._step = min(_MOST_STEPS, max(1, (shortest - _WIDTH + 1) // _WIDTH))
+        self._unsafe = [form for form in forms if len(form.core) < _SAFE]
+        self._step = min([_MOST_STEPS, *(_steps(form.core) for form in long)])
         self._blocks: dict[int, list[Form]] = {}
         for form in long:
             for block in self._blocks_of(form.core):
                 self._blocks.setdefault(block, []).append(form)
+        self._numbers = frozenset(self._blocks)
         self._cores = sorted({form.core for form in forms})
         self._heads = {core[:_HEAD] for core in self._cores}
         self._longest = max((form.longest for form in forms), default=0)
-        first = b"".join(re.escape(core[:1]) for core in {core[:1] for core in self._cores})
+        first = b"".join(re.escape(core) for core in {core[:1] for core in self._cores})
         self._starts = re.compile(rb"[\\%" + first + b"]")
 
     def candidates(self, text: bytes) -> list[Form]:
         """The forms whose pattern is worth a try; every form that the text holds is among them."""
         if not self._cores:
             return []
-        texts = [text]
-        if b"%" in text:  # `5%` before a secret would seem to escape its first letters: try both
-            texts.append(unescape(text))
-        elif b"\\" in text or b"\n" in text:
-            texts[0] = unescape(text)
-        found: dict[int, Form] = {}
-        for plain in texts:
-            numbers = memoryview(plain)[: len(plain) // _WIDTH * _WIDTH].cast("Q")[:: self._step]
-            if not self._blocks.keys().isdisjoint(numbers):
-                hits = self._blocks.keys() & set(numbers)
-                found |= {id(form): form for block in hits for form in self._blocks[block]}
-            for form in self._short:
-                if form.core in plain:
-                    found[id(form)] = form
-        return list(found.values())
+        lossy = b"%" in text
+        if lossy or b"\\" in text or b"\n" in text:
+            text = unescape(text)
+        found: list[Form] = []
+        if self._numbers:
+            numbers = memoryview(text)[: len(text) // _WIDTH * _WIDTH].cast("Q")[:: self._step]
+            if not self._numbers.isdisjoint(numbers):
+                hits = self._numbers.intersection(numbers)
+                found += {id(form): form for hit in hits for form in self._blocks[hit]}.values()
+        if lossy:
+            middle = slice(_LOST_BEFORE, -_LOST_AFTER)
+            found += [form for form in self._unsafe if form.core[middle] in text]
+        elif self._short:
+            found += [form for form in self._short if form.core in text]
+        return found
 
     def beginning(self, text: bytes, start: int) -> int:
         """Where a form may begin that the end of the text cuts; the text's length if nowhere."""
@@ -65,7 +71,9 @@ class Index:
         for place in self._starts.finditer(text, max(start, len(text) - self._longest)):
             at = place.start()
             head = text[at : at + _HEAD]
-            if len(head) == _HEAD and head not in self._heads and not _ESCAPED.search(head):
+            if _ESCAPED.search(head):
+                head = unescape_start(text[at : at + _HEAD_RAW])[:_HEAD]
+            if len(head) == _HEAD and head not in self._heads:
                 continue
             if self._begins_a_core(unescape_start(text[at:])):
                 return at
@@ -83,3 +91,11 @@ class Index:
             int.from_bytes(core[at : at + _WIDTH], sys.byteorder)
             for at in range(start, start + count)
         ]
+
+
+def _steps(core: bytes) -> int:
+    """How many numbers may be left out between two that are looked at, if this one is not to slip.
+
+    A core of `8 * step + 7` bytes holds a number that is looked at, wherever it stands.
+    """
+    return max(1, (len(core) - (_SAFE - _LONG) - _WIDTH + 1) // _WIDTH)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridle.supervision.secrets.forms import Form, forms_of
 from bridle.supervision.secrets.index import Index
-from bridle.supervision.secrets.shapes import SHAPES, Shape, beginning_of_shape
+from bridle.supervision.secrets.shapes import Shape, beginning_of_shape, shapes_in
 
 if TYPE_CHECKING:
     from bridle.core.events import Event
@@ -49,6 +49,9 @@ class Secrets:
     @property
     def names(self) -> list[str]:
         return sorted(set(self._values.values()))
+
+    def finds(self, data: bytes) -> bool:
+        return next(self.spans(data), None) is not None
 
     def redact(self, data: bytes) -> bytes:
         """A JSON text stays one."""
@@ -93,8 +96,7 @@ class Secrets:
 
     def spans(self, text: bytes, start: int = 0) -> Iterator[Span]:
         """The secrets in the text from left to right; of two that begin together the longer."""
-        finders: list[Form | Shape] = list(self.index.candidates(text))
-        finders += [shape for shape in SHAPES if shape.anchor in text]
+        finders: list[Form | Shape] = [*self.index.candidates(text), *shapes_in(text)]
         nearest: list[tuple[int, int, int]] = []
         for number, finder in enumerate(finders):
             if match := finder.pattern.search(text, start):

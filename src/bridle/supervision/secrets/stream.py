@@ -27,6 +27,16 @@ class Redactor:
         """What was held back: nothing follows that could complete it."""
         return self._advance(b"", more=False)
 
+    def passes(self, data: bytes) -> bool:
+        """Lets all of it go as it is, when nothing in it is or may begin a secret."""
+        text = self._context + data
+        if self._held or self._secrets.finds(text):
+            return False
+        if self._secrets.beginning(text, len(self._context)) < len(text):
+            return False
+        self._context = text[-_CONTEXT:]
+        return True
+
     @property
     def held(self) -> int:
         """Bytes held back."""
@@ -62,6 +72,9 @@ class TextRedactor:
 
     def flush(self) -> str:
         return self._bytes.flush().decode("utf-8", "surrogatepass")
+
+    def passes(self, text: str) -> bool:
+        return self._bytes.passes(text.encode("utf-8", "surrogatepass"))
 
     @property
     def held(self) -> int:
