@@ -1,0 +1,1 @@
+"""Ways in for people and programs; each is thin."""

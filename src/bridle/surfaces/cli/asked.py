@@ -1,0 +1,173 @@
+"""What `run` is asked to do: words, files and settings, read and checked before anything runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import stat
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from bridle.core.errors import UsageError
+
+STDIN_PATIENCE = 3.0  # seconds; a pipe that nobody writes to must not stop a prompt
+ATTACHMENT_CAP = 32 * 1024 * 1024
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(=.*)?", re.DOTALL)
+
+
+def prompt_text(options: Namespace) -> str:
+    if options.file and options.prompt not in (None, "-"):
+        raise UsageError("the prompt is given twice", hint="leave out -f FILE or the argument")
+    if options.file:
+        text = _read(options.file, "-f")
+    elif options.prompt in (None, "-"):
+        if sys.stdin.isatty():
+            raise UsageError("no prompt", hint='bridle run "what to do", -f FILE, or pipe it in')
+        text = _decoded(sys.stdin.buffer.read(), "standard input")
+    else:
+        piped = _piped()
+        text = f"{options.prompt}\n\n{piped}" if piped.strip() else options.prompt
+    if not text.strip():
+        raise UsageError("the prompt is empty", hint='bridle run "what to do"')
+    return text
+
+
+def attachments(paths: list[Path]) -> list[tuple[str, str, bytes]]:
+    """Name, mime type and bytes of each."""
+    if not paths:
+        return []
+    import mimetypes
+
+    files = []
+    for path in paths:
+        try:
+            if path.stat().st_size > ATTACHMENT_CAP:
+                raise UsageError(f"--attach {path}: larger than {ATTACHMENT_CAP // 2**20} MB")
+            data = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"--attach {path}: {error.strerror}") from None
+        files.append((path.name, mimetypes.guess_type(path.name)[0] or _guess(data), data))
+    return files
+
+
+def wishes(options: Namespace) -> dict[str, Any]:
+    """What the session is asked for; what was not said is left to the config."""
+    for folder in options.add_dir:
+        _folder(folder, "--add-dir")
+    said: dict[str, Any] = {
+        "model": options.model,
+        "mode": options.mode,
+        "effort": options.effort,
+        "system": _text_or_file(options.system),
+        "folders": tuple(folder.resolve() for folder in options.add_dir),
+        "servers": _servers(options.mcp_config),
+        "output_schema": _schema(options.output_schema),
+        "max_turns": options.max_turns,
+        "max_cost": options.max_cost,
+        "approve": options.approve,
+        "timeout": options.timeout,
+        "env": _variables(options.env),
+    }
+    return {name: value for name, value in said.items() if value not in (None, (), {})}
+
+
+def working_folder(options: Namespace) -> Path:
+    _folder(options.cwd, "--cwd")
+    return Path(options.cwd).resolve()
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def _piped() -> str:
+    """Standard input, unless it is a terminal or a pipe that stays silent."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:  # closed
+        return ""
+    if os.isatty(0) or stat.S_ISDIR(mode):
+        return ""
+    if not stat.S_ISREG(mode) and not select.select([0], [], [], STDIN_PATIENCE)[0]:
+        sys.stderr.write("warning: nothing came through standard input; going on without it\n")
+        return ""
+    return _decoded(sys.stdin.buffer.read(), "standard input")
+
+
+def _variables(given: list[str]) -> tuple[str, ...]:
+    for one in given:
+        name, equals, _ = one.partition("=")
+        if not _VARIABLE.fullmatch(one):
+            raise UsageError(
+                f"--env {name}: not a variable's name", hint="--env NAME or NAME=VALUE"
+            )
+        if not equals and name not in os.environ:
+            raise UsageError(f"--env {name}: there is no such variable", hint=f"--env {name}=VALUE")
+    return tuple(given)
+
+
+def _text_or_file(text: str | None) -> str | None:
+    return _read(Path(text[1:]), "--system") if text and text.startswith("@") else text
+
+
+def _servers(given: list[str]) -> dict[str, Any]:
+    """As MCP clients write them: `{"mcpServers": {NAME: {…}}}`, or only the inner object."""
+    servers: dict[str, Any] = {}
+    for one in given:
+        source = one if one.lstrip().startswith("{") else _read(Path(one), "--mcp-config")
+        found = _json_object(source, "--mcp-config")
+        found = found.get("mcpServers", found)
+        if not isinstance(found, dict) or not all(isinstance(s, dict) for s in found.values()):
+            raise UsageError(
+                "--mcp-config: a server is not an object",
+                hint='{"mcpServers": {"name": {"command": "…", "args": []}}}',
+            )
+        servers |= found
+    return servers
+
+
+def _schema(path: Path | None) -> dict[str, Any] | None:
+    return _json_object(_read(path, "--output-schema"), "--output-schema") if path else None
+
+
+def _json_object(text: str, option: str) -> dict[str, Any]:
+    import json
+
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise UsageError(f"{option}: not a JSON object")
+    return value
+
+
+def _folder(path: Path, option: str) -> None:
+    if not path.is_dir():
+        raise UsageError(f"{option} {path}: no such folder")
+
+
+def _read(path: Path, option: str) -> str:
+    try:
+        return _decoded(path.read_bytes(), str(path))
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {error.strerror}") from None
+
+
+def _decoded(data: bytes, where: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise UsageError(
+            f"{where} is not UTF-8 text", hint="--attach gives the agent a file"
+        ) from None
+
+
+def _guess(data: bytes) -> str:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "application/octet-stream"
+    return "text/plain"

@@ -1,0 +1,236 @@
+"""What a person is asked in place: one permission, or the questions of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
+from bridle.core.events import Answer, Diff, Option, PermissionRequested, Question, QuestionAsked
+from bridle.core.terminal import clean
+from bridle.surfaces.cli import phrases, pieces
+from bridle.surfaces.cli.keyboard import BACKSPACE, CLEAR, ENTER, ESCAPE
+
+EDIT = "edit"  # what a key press may ask of the view, besides an answer
+INPUT_LINES = 20
+_DIGITS = "123456789"
+
+
+class Line:
+    """A line of text being typed."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self.text = ""
+
+    def press(self, key: str) -> None:
+        if key == BACKSPACE:
+            self.text = self.text[:-1]
+        elif key == CLEAR:
+            self.text = ""
+        elif key.isprintable():
+            self.text += key
+
+    def draw(self) -> Text:
+        return (
+            Text(f"{self._label}: ", style="bold").append(self.text, style="not bold").append("▏")
+        )
+
+
+class PermissionDialog:
+    def __init__(self, request: PermissionRequested) -> None:
+        self.request = request
+        self._keys = _option_keys(request.options)
+        self._whole = False
+        self._reason: Line | None = None
+        self._complaint = ""
+
+    def press(self, key: str) -> Answer | str | None:
+        """An answer, EDIT, or None while there is more to type."""
+        self._complaint = ""
+        if self._reason:
+            return self._type_reason(self._reason, key)
+        match key:
+            case "?":
+                self._whole = not self._whole
+            case "e":
+                return EDIT
+            case "r" if "n" in self._keys:
+                self._reason = Line("why not")
+            case _ if key in self._keys:
+                return Answer(self._keys[key].id)
+        return None
+
+    def edited(self, text: str) -> Answer | None:
+        """What came back from the editor."""
+        try:
+            input = msgspec.json.decode(text, type=dict)
+        except msgspec.MsgspecError as error:
+            self._complaint = f"not a JSON object, nothing was changed: {error}"
+            return None
+        if input == self.request.input:
+            self._complaint = "nothing was changed"
+            return None
+        allow = self._keys.get("y")
+        return Answer(allow.id if allow else "allow", input=input)
+
+    def input_text(self) -> str:
+        return msgspec.json.format(msgspec.json.encode(self.request.input), indent=2).decode()
+
+    def draw(self) -> RenderableType:
+        parts: list[RenderableType] = [pieces.title(self.request.title)]
+        if self.request.reason:
+            parts.append(Text(phrases.one_line(self.request.reason), style="dim"))
+        if self._whole:
+            parts.append(_capped(clean(self.input_text())))
+        else:
+            parts += self._preview()
+        if self._complaint:
+            parts.append(Text(phrases.one_line(self._complaint), style="red"))
+        parts.append(self._reason.draw() if self._reason else self._choices())
+        return _framed("may it?", Group(*parts))
+
+    def _type_reason(self, line: Line, key: str) -> Answer | None:
+        if key == ENTER:
+            return Answer(self._keys["n"].id, note=line.text.strip() or None)
+        if key == ESCAPE:
+            self._reason = None
+        line.press(key)
+        return None
+
+    def _preview(self) -> list[RenderableType]:
+        """What it would do, where its input shows that plainly."""
+        match self.request.input:
+            case {"old_string": str(old), "new_string": str(new)} | {
+                "old": str(old),
+                "new": str(new),
+            }:
+                return [pieces.diff(Diff("", old=old, new=new), 12)]
+            case {"content": str(text)} | {"text": str(text)} if self.request.tool == "Write":
+                return [pieces.diff(Diff("", old="", new=text), 12)]
+            case {"command": str(command)} if "\n" in command or len(command) > 72:
+                return [_capped(clean(command), 12)]
+            case _:
+                return []
+
+    def _choices(self) -> Text:
+        line = Text()
+        for key, option in self._keys.items():
+            label = _LABELS.get(key) or phrases.one_line(option.label, 40)
+            line.append(f"[{key}]", style="bold").append(f" {label}  ")
+        if "n" in self._keys:
+            line.append("[r]", style="bold").append(" deny, and why  ")
+        line.append("[e]", style="bold").append(" edit  ")
+        return line.append("[?]", style="bold").append(" less" if self._whole else " all of it")
+
+
+_LABELS = {"y": "allow", "n": "deny", "a": "always"}
+
+
+def _option_keys(options: Sequence[Option]) -> dict[str, Option]:
+    """y, a and n for the first of each kind, digits for whatever else it offers."""
+    keys: dict[str, Option] = {}
+    letters = {"allow": "y", "always": "a", "deny": "n"}
+    digits = iter(_DIGITS)
+    for option in options:
+        letter = letters[option.kind]
+        key = letter if letter not in keys else next(digits, "")
+        if key:
+            keys[key] = option
+    return keys
+
+
+@dataclass
+class _Asking:
+    question: Question
+    chosen: list[int]
+    line: Line | None
+
+
+class QuestionDialog:
+    def __init__(self, request: QuestionAsked) -> None:
+        self.request = request
+        self._left = list(request.questions)
+        self._answers: dict[str, str] = {}
+        self._now = self._next()
+
+    def press(self, key: str) -> Answer | None:
+        now = self._now
+        if key == ESCAPE and (now.line is None or not now.question.choices):
+            return Answer("deny", note="The user did not want to answer.")
+        if now.line is not None:
+            return self._type(now, now.line, key)
+        count = len(now.question.choices)
+        if len(key) == 1 and key in _DIGITS[:count]:
+            number = _DIGITS.index(key)
+            if not now.question.many:
+                return self._answer(now.question.choices[number].label)
+            now.chosen = sorted({*now.chosen} ^ {number})
+        elif key == "t":
+            now.line = Line("your answer")
+        elif key == ENTER and now.chosen:
+            return self._answer(", ".join(now.question.choices[n].label for n in now.chosen))
+        return None
+
+    def draw(self) -> RenderableType:
+        now = self._now
+        question = now.question
+        parts: list[RenderableType] = [Text(clean(question.text).strip(), style="bold")]
+        for number, choice in enumerate(question.choices[: len(_DIGITS)]):
+            mark = ("☑ " if number in now.chosen else "☐ ") if question.many else ""
+            line = Text(f"[{_DIGITS[number]}] ", style="bold")
+            line.append(f"{mark}{phrases.one_line(choice.label)}", style="not bold")
+            if choice.description:
+                line.append(f"  {phrases.one_line(choice.description)}", style="not bold dim")
+            parts.append(line)
+        parts.append(now.line.draw() if now.line else self._keys(question))
+        return _framed(phrases.one_line(question.header) or "it asks", Group(*parts))
+
+    def _keys(self, question: Question) -> Text:
+        line = Text()
+        if question.many:
+            line.append("[enter]", style="bold").append(" done  ")
+        line.append("[t]", style="bold").append(" type an answer  ")
+        return line.append("[esc]", style="bold").append(" do not answer")
+
+    def _type(self, now: _Asking, line: Line, key: str) -> Answer | None:
+        if key == ENTER and line.text.strip():
+            return self._answer(line.text.strip())
+        if key == ESCAPE:
+            now.line = None
+        line.press(key)
+        return None
+
+    def _answer(self, text: str) -> Answer | None:
+        self._answers[self._now.question.text] = text
+        if not self._left:
+            return Answer("allow", answers=self._answers)
+        self._now = self._next()
+        return None
+
+    def _next(self) -> _Asking:
+        question = self._left.pop(0) if self._left else Question("")
+        return _Asking(question, [], None if question.choices else Line("your answer"))
+
+
+Dialog = PermissionDialog | QuestionDialog
+
+
+def dialog_for(request: PermissionRequested | QuestionAsked) -> Dialog:
+    if isinstance(request, PermissionRequested):
+        return PermissionDialog(request)
+    return QuestionDialog(request)
+
+
+def _capped(text: str, limit: int = INPUT_LINES) -> Text:
+    lines = text.splitlines()
+    more = [f"… {len(lines) - limit} more lines"] if len(lines) > limit else []
+    return Text("\n".join([*(line[:2_000] for line in lines[:limit]), *more]), style="dim")
+
+
+def _framed(title: str, body: RenderableType) -> Panel:
+    return Panel(body, title=Text(title), title_align="left", border_style="yellow", padding=(0, 1))

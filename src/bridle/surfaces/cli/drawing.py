@@ -1,0 +1,238 @@
+"""The screen of a session: what is finished goes up for good, what still moves stays below."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import assert_never
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from bridle.core.events import (
+    AgentExited,
+    AgentReady,
+    AgentStarted,
+    BackgroundChanged,
+    BackgroundTask,
+    Entry,
+    FilesChanged,
+    MessageChunk,
+    MessageWithdrawn,
+    Notice,
+    PermissionRequested,
+    PlanChanged,
+    PlanStep,
+    QuestionAsked,
+    RequestAnswered,
+    SettingsChanged,
+    ThoughtChunk,
+    ToolFinished,
+    ToolStarted,
+    ToolUpdated,
+    TurnEnded,
+    TurnStarted,
+    Unrecognized,
+    UsageReported,
+    UserMessage,
+)
+from bridle.core.terminal import Cleaner, clean
+from bridle.surfaces.cli import phrases, pieces
+from bridle.surfaces.cli.outcome import Outcomes, seconds_between
+from bridle.surfaces.cli.prose import Prose
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+TAIL_LINES = 12
+CALL_LINES = 6
+
+
+class Drawing:
+    def __init__(self, *, prompts: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self.outcomes = Outcomes()
+        self.finished: list[RenderableType] = []
+        self.requests: dict[str, PermissionRequested | QuestionAsked] = {}  # the open ones
+        self._prompts = prompts  # somebody else's: this terminal did not type them
+        self._clock = clock
+        self._message: tuple[str, Prose] | None = None
+        self._thought: tuple[str, Cleaner, list[str]] | None = None
+        self._calls: dict[str, tuple[ToolStarted, str, float]] = {}  # with its time, twice
+        self._depths: dict[str, int] = {}
+        self._plan: tuple[PlanStep, ...] = ()
+        self._background: tuple[BackgroundTask, ...] = ()
+        self._busy = "starting"
+
+    # -- what moves --------------------------------------------------------------------------------
+
+    @property
+    def moving(self) -> bool:
+        return bool(self._busy)
+
+    def below(self) -> RenderableType | None:
+        """Redrawn at each refresh, so it is short."""
+        parts: list[RenderableType] = []
+        spin = SPINNER[int(self._clock() * 10) % len(SPINNER)]
+        if self._message:
+            parts.append(Text(self._message[1].tail(TAIL_LINES)))
+        if self._thought:
+            words = "".join(self._thought[2][-200:])[-400:]
+            parts.append(
+                Text(f"{spin} thinking  {phrases.one_line(words)[-60:]}", style="dim italic")
+            )
+        calls = list(self._calls.values())
+        for call, _, began in calls[-CALL_LINES:]:
+            now = phrases.duration(self._clock() - began)
+            parts.append(pieces.running(call, now, spin, self._depths.get(call.call_id, 0)))
+        if not parts and self._busy and not self.requests:
+            parts.append(Text(f"{spin} {self._busy}", style="dim"))
+        return Group(*parts) if parts else None
+
+    # -- what happened -----------------------------------------------------------------------------
+
+    def add(self, entry: Entry) -> None:
+        ended = self.outcomes.note([entry])
+        event = entry.event
+        match event:
+            case MessageChunk() if event.parent is None:
+                self._say(event)
+            case ThoughtChunk() | MessageChunk():
+                self._think(event)
+            case MessageWithdrawn():
+                self._withdraw(event.message_id)
+            case ToolStarted():
+                self._rest()
+                self._depths[event.call_id] = self._depths.get(event.parent or "", -1) + 1
+                self._calls[event.call_id] = (event, entry.at, self._clock())
+            case ToolUpdated():
+                self._retitle(event)
+            case ToolFinished():
+                self._rest()
+                self._finish(entry, event)
+            case PermissionRequested() | QuestionAsked():
+                self._rest()
+                self.requests[event.request_id] = event
+            case RequestAnswered():
+                self._answered(event)
+            case PlanChanged():
+                self._rest()
+                if event.steps != self._plan:
+                    self._plan = event.steps
+                    self.finished.append(pieces.plan(event.steps))
+            case Notice():
+                self._rest()
+                self.finished.append(pieces.notice(event))
+            case TurnStarted():
+                self._start_turn(event)
+            case TurnEnded():
+                self._rest()
+                self._busy = "working in the background" if self._background else ""
+                self.finished += [pieces.ending(outcome, entry.session) for outcome in ended]
+            case UserMessage():
+                self._rest()
+                self.finished.append(pieces.prompt(f"{event.text}  ({event.how})"))
+            case BackgroundChanged():
+                self._background = event.tasks
+            case AgentStarted():
+                self._busy = f"starting {phrases.one_line(event.agent)}"
+            case AgentReady():
+                self._introduce(event)
+            case SettingsChanged():
+                self._settings(event)
+            case AgentExited():
+                self._rest()
+                self._busy = ""
+                self._calls.clear()
+                self.requests.clear()
+            case UsageReported() | FilesChanged() | Unrecognized():
+                pass
+            case _:
+                assert_never(event)
+
+    def take(self) -> list[RenderableType]:
+        pieces, self.finished = self.finished, []
+        return pieces
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        self._rest()
+        self._busy = ""
+        self._calls.clear()
+
+    # -- words -------------------------------------------------------------------------------------
+
+    def _say(self, event: MessageChunk) -> None:
+        if self._message is None or self._message[0] != event.message_id:
+            self._rest()
+            self._message = (event.message_id, Prose())
+        self.finished += [pieces.message(block) for block in self._message[1].feed(event.text)]
+
+    def _think(self, event: ThoughtChunk | MessageChunk) -> None:
+        """A subagent's messages are shown like thoughts: they are not said to the user."""
+        if self._thought is None or self._thought[0] != event.message_id:
+            self._rest()
+            self._thought = (event.message_id, Cleaner(), [])
+        self._thought[2].append(self._thought[1].feed(event.text))
+
+    def _withdraw(self, message_id: str) -> None:
+        """What went up cannot be taken back; what did not is dropped."""
+        if self._message and self._message[0] == message_id:
+            self._message = None
+        if self._thought and self._thought[0] == message_id:
+            self._thought = None
+
+    def _rest(self) -> None:
+        """Somebody else speaks or acts now: what was being said is whole."""
+        if self._message:
+            self.finished += [pieces.message(block) for block in self._message[1].end()]
+            self._message = None
+        if self._thought:
+            words = "".join(self._thought[2])
+            if words.strip():
+                self.finished.append(pieces.thought(words))
+            self._thought = None
+
+    # -- deeds -------------------------------------------------------------------------------------
+
+    def _retitle(self, event: ToolUpdated) -> None:
+        if event.title and event.call_id in self._calls:
+            from msgspec.structs import replace
+
+            call, at, began = self._calls[event.call_id]
+            self._calls[event.call_id] = (replace(call, title=event.title), at, began)
+
+    def _finish(self, entry: Entry, event: ToolFinished) -> None:
+        call, at, _ = self._calls.pop(event.call_id, (None, entry.at, 0.0))
+        depth = self._depths.pop(event.call_id, 0)
+        seconds = seconds_between(at, entry.at) if call else None
+        self.finished.append(
+            pieces.finished(call, event.call_id, event.outcome, event.content, seconds, depth)
+        )
+
+    def _answered(self, event: RequestAnswered) -> None:
+        asked = self.requests.pop(event.request_id, None)
+        if asked is None or (event.by == "policy" and event.answer.option == "allow"):
+            return
+        line = Text(f"  {phrases.answered(event)}", style="dim")
+        if isinstance(asked, QuestionAsked):
+            line = Text(f"? {phrases.asked(asked)}", style="cyan").append(line)
+        self.finished.append(line)
+
+    def _start_turn(self, event: TurnStarted) -> None:
+        self._rest()
+        self._busy = "working"
+        if event.origin == "agent":
+            self.finished.append(Text("● the agent goes on by itself", style="cyan"))
+        elif self._prompts and event.prompt:
+            self.finished.append(pieces.prompt(event.prompt))
+
+    def _introduce(self, event: AgentReady) -> None:
+        if event.model:
+            self.finished.append(Text(f"● {clean(event.model)}", style="dim"))
+
+    def _settings(self, event: SettingsChanged) -> None:
+        changed = [
+            f"{name} {value}"
+            for name, value in (("model", event.model), ("mode", event.mode))
+            if value
+        ]
+        if changed:
+            self.finished.append(Text(f"● {phrases.one_line(', '.join(changed))}", style="dim"))

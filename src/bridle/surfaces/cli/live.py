@@ -1,0 +1,158 @@
+"""The live screen: draws a session as it happens, and asks the person in front of it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from bridle.core.errors import BridleError, RequestNotOpen
+from bridle.core.events import Answer, Entry
+from bridle.surfaces.cli.dialog import EDIT, Dialog, PermissionDialog, dialog_for
+from bridle.surfaces.cli.drawing import Drawing
+from bridle.surfaces.cli.editor import edit
+from bridle.surfaces.cli.keyboard import Keyboard
+from bridle.surfaces.cli.outcome import Outcomes
+from bridle.surfaces.cli.view import Reachable
+
+INTERVAL = 0.05  # seconds between two refreshes at least
+SPIN = 0.1
+BACKLOG = 200  # finished pieces; more wait until these are painted
+
+
+class LiveView:
+    def __init__(
+        self, session: Reachable, *, color: bool, prompts: bool, keyboard: Keyboard | None
+    ) -> None:
+        self._session = session
+        self._drawing = Drawing(prompts=prompts)
+        self._console = Console(
+            no_color=not color, highlight=False, markup=False, emoji=False, force_terminal=True
+        )
+        self._live = Live(
+            console=self._console, auto_refresh=False, transient=True, redirect_stdout=False,
+            redirect_stderr=False, vertical_overflow="crop",
+        )  # fmt: skip
+        self._keyboard = keyboard
+        self._dialog: Dialog | None = None
+        self._given: set[str] = set()  # requests answered here
+        self._stirred = asyncio.Event()
+        self._painted = asyncio.Event()
+        self._screen = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def outcomes(self) -> Outcomes:
+        return self._drawing.outcomes
+
+    def open(self) -> None:
+        if self._keyboard:
+            self._keyboard.open()
+            self._tasks.append(asyncio.create_task(self._listen(self._keyboard)))
+        self._live.start()
+        self._tasks.append(asyncio.create_task(self._keep_painting()))
+
+    async def show(self, page: Sequence[Entry]) -> None:
+        for entry in page:
+            self._drawing.add(entry)
+        self._choose_dialog()
+        self._stirred.set()
+        while len(self._drawing.finished) > BACKLOG:
+            self._painted.clear()
+            await self._painted.wait()
+
+    async def tell(self, text: str) -> None:
+        self._drawing.finished.append(Text(text, style="yellow"))
+        self._stirred.set()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._drawing.end()
+        self._dialog = None
+        async with self._screen:
+            await asyncio.to_thread(self._paint, self._drawing.take(), None)
+            await asyncio.to_thread(self._live.stop)
+        if self._keyboard:
+            self._keyboard.close()
+
+    # -- painting ----------------------------------------------------------------------------------
+
+    async def _keep_painting(self) -> None:
+        """In a thread: a terminal that stands still must not stop the session."""
+        while True:
+            async with self._screen:
+                pieces, below = self._drawing.take(), self._below()
+                await asyncio.shield(asyncio.to_thread(self._paint, pieces, below))
+            self._painted.set()
+            await asyncio.sleep(INTERVAL)
+            try:
+                async with asyncio.timeout(SPIN - INTERVAL if self._drawing.moving else None):
+                    await self._stirred.wait()
+            except TimeoutError:
+                pass
+            self._stirred.clear()
+
+    def _below(self) -> RenderableType | None:
+        parts = [self._drawing.below(), self._dialog.draw() if self._dialog else None]
+        shown = [part for part in parts if part is not None]
+        return Group(*shown) if shown else None
+
+    def _paint(self, pieces: Sequence[RenderableType], below: RenderableType | None) -> None:
+        self._live.update(below if below is not None else Text(""), refresh=not pieces)
+        if pieces:
+            self._console.print(Group(*pieces))  # which draws what is below again
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def _choose_dialog(self) -> None:
+        """The oldest request that is still open; somebody else may have answered it."""
+        if self._keyboard is None:
+            return
+        open_here = {id: one for id, one in self._drawing.requests.items() if id not in self._given}
+        if self._dialog and self._dialog.request.request_id in open_here:
+            return
+        request = next(iter(open_here.values()), None)
+        self._dialog = dialog_for(request) if request else None
+        if request and not self._keyboard.away:
+            self._keyboard.forget()
+
+    async def _listen(self, keyboard: Keyboard) -> None:
+        while True:
+            key = await keyboard.key()
+            dialog = self._dialog
+            if dialog is None:
+                continue
+            reply = dialog.press(key)
+            if reply == EDIT and isinstance(dialog, PermissionDialog):
+                reply = await self._edit(keyboard, dialog)
+            if isinstance(reply, Answer):
+                await self._answer(dialog.request.request_id, reply)
+            self._stirred.set()
+
+    async def _edit(self, keyboard: Keyboard, dialog: PermissionDialog) -> Answer | None:
+        async with self._screen:
+            await asyncio.to_thread(self._live.stop)
+            try:
+                with keyboard.lent():
+                    text = await asyncio.to_thread(edit, dialog.input_text())
+            finally:
+                self._live.start()
+        return dialog.edited(text)
+
+    async def _answer(self, request_id: str, answer: Answer) -> None:
+        self._given.add(request_id)
+        try:
+            sent = self._session.answer(request_id, answer, surface="terminal")
+            if inspect.isawaitable(sent):
+                await sent
+        except RequestNotOpen:
+            pass  # somebody was quicker; the log says who
+        except BridleError as error:
+            await self.tell(f"error: {error.message}")
+        self._choose_dialog()

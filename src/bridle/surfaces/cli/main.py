@@ -1,0 +1,92 @@
+"""From words to an exit code: finds the command, runs it, and tells what went wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from importlib import import_module
+
+from bridle.core.errors import BridleError, UsageError
+from bridle.surfaces.cli.parser import build
+from bridle.surfaces.cli.words import parse
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141  # as a program that SIGPIPE ended
+
+
+def main(words: list[str]) -> int:
+    debug = "--debug" in words
+    try:
+        options = parse(build(), words)
+        options.color = getattr(options, "color", "auto")
+        options.debug = getattr(options, "debug", False)
+        return _run(options)
+    except BridleError as error:
+        if debug and not isinstance(error, UsageError):
+            _traceback()
+        complain(error.message, error.hint)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _forget_output()
+        return BROKEN_PIPE
+    except SystemExit as leaving:  # argparse, after its help
+        return int(leaving.code or 0)
+    except Exception as error:
+        if debug:
+            _traceback()
+        complain(
+            f"{type(error).__name__}: {error}",
+            "" if debug else "this is a bug: `--debug` shows where",
+        )
+        return 1
+
+
+def complain(message: str, hint: str = "") -> None:
+    from bridle.core.terminal import clean
+
+    lines = [f"error: {' '.join(clean(message).split())}"]
+    if hint:
+        lines.append(f"hint: {' '.join(clean(hint).split())}")
+    try:
+        sys.stderr.write("\n".join(lines) + "\n")
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody listens
+
+
+def _run(options: Namespace) -> int:
+    if getattr(options, "version", False):
+        from bridle import __version__
+
+        sys.stdout.write(f"bridle {__version__}\n")
+        return 0
+    if options.command is None:
+        options.parser.print_help()
+        return 0
+    if options.debug:
+        from bridle.surfaces.cli.log import start
+
+        start()
+    module, _, name = options.command.partition(":")
+    command: Callable[[Namespace], int] = getattr(
+        import_module(f"bridle.surfaces.cli.{module}"), name
+    )
+    code = command(options)
+    sys.stdout.flush()
+    return code
+
+
+def _traceback() -> None:
+    import traceback
+
+    traceback.print_exc()
+
+
+def _forget_output() -> None:
+    """Python flushes stdout once more at its end, and would complain again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)

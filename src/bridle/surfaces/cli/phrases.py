@@ -1,0 +1,123 @@
+"""Short texts for people: numbers, times, files, how a turn went. All of it safe to print."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from bridle.core.events import FileChange, PermissionRequested, QuestionAsked, RequestAnswered
+from bridle.core.terminal import clean
+from bridle.surfaces.cli.outcome import Outcome
+
+STATES = {"completed": "✓", "failed": "✗", "cancelled": "⊘", "denied": "⊘"}
+
+
+def one_line(text: str, limit: int = 0) -> str:
+    line = " ".join(clean(text).split())
+    return line if not limit or len(line) <= limit else line[: limit - 1] + "…"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def count(number: int) -> str:
+    for unit, size in (("M", 1_000_000), ("k", 1_000)):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return str(number)
+
+
+def size(number: int) -> str:
+    for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if number >= scale:
+            return f"{number / scale:.1f} {unit}"
+    return f"{number} B"
+
+
+def money(dollars: float) -> str:
+    return f"${dollars:.2f}" if dollars >= 1 else f"${dollars:.4f}"
+
+
+def ago(at: str) -> str:
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds()
+    except ValueError:
+        return at
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit} ago"
+    return "just now"
+
+
+def files(changes: Sequence[FileChange], left_out: int) -> str:
+    total = len(changes) + left_out
+    added = sum(change.added or 0 for change in changes)
+    removed = sum(change.removed or 0 for change in changes)
+    lines = f" (+{added} −{removed})" if added or removed else ""
+    return f"{total} file{'s' if total != 1 else ''} changed{lines}"
+
+
+def summary(outcome: Outcome, session: str) -> str:
+    """How the turn went, in one line."""
+    parts = [f"{STATES[outcome.reason]} {outcome.reason}"]
+    if outcome.seconds is not None:
+        parts.append(duration(outcome.seconds))
+    if usage := outcome.usage:
+        parts.append(f"{count(usage.input_tokens)} in, {count(usage.output_tokens)} out")
+        if usage.cost_usd is not None:
+            parts.append(money(usage.cost_usd))
+    if outcome.files or outcome.files_left_out:
+        parts.append(files(outcome.files, outcome.files_left_out))
+    return " · ".join([*parts, f"session {session}"])
+
+
+def failure(outcome: Outcome) -> list[str]:
+    """What went wrong and what to do, a line each."""
+    if outcome.failure is None:
+        return []
+    lines = [f"error: {one_line(outcome.failure.message)}"]
+    if outcome.failure.hint:
+        lines.append(f"hint: {one_line(outcome.failure.hint)}")
+    return lines
+
+
+def how_to_resume(session: str) -> str:
+    return f'bridle run --resume {session} "…"'
+
+
+def how_to_answer(session: str, request: PermissionRequested | QuestionAsked) -> str:
+    words = ["bridle", "requests", "answer", f"{session}/{clean(request.request_id)}"]
+    if isinstance(request, PermissionRequested):
+        return shlex.join([*words, "allow"])
+    return shlex.join([*words, "allow", "--choose"]) + " TEXT"
+
+
+def asked(request: PermissionRequested | QuestionAsked) -> str:
+    if isinstance(request, PermissionRequested):
+        return one_line(request.title)
+    return one_line(" / ".join(question.text for question in request.questions))
+
+
+def answered(event: RequestAnswered) -> str:
+    """How a request was settled, as far as somebody wants to know."""
+    words = {"allow": "allowed", "deny": "denied"}.get(event.answer.option, event.answer.option)
+    if event.answer.answers:
+        words = ", ".join(event.answer.answers.values())
+    by = {
+        "policy": f"by policy ({event.surface})" if event.surface else "by policy",
+        "person": f"from {event.surface}" if event.surface else "by a person",
+        "timeout": "because nobody answered in time",
+        "withdrawn": "",
+    }[event.by]
+    if event.by == "withdrawn":
+        words = "no longer asked"
+    note = f": {event.answer.note}" if event.answer.note else ""
+    return one_line(f"{words} {by}{note}")

@@ -1,0 +1,158 @@
+"""One piece of the screen each: a call, a diff, a plan, a notice, a message. All of it cleaned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.text import Text
+
+from bridle.core.events import Content, Diff, Notice, PlanStep, ToolStarted
+from bridle.core.events import Text as ToolText
+from bridle.core.terminal import clean
+from bridle.surfaces.cli import phrases
+from bridle.surfaces.cli.outcome import Outcome
+
+MARKDOWN_CAP = 16_384  # characters of one block; more than that is shown as it is
+DIFF_LINES = 40
+OUTPUT_LINES = 6
+COMPARE_CAP = 2_000  # lines of a file whose change we work out ourselves
+
+_STATE_STYLES = {"completed": "green", "failed": "red", "denied": "yellow", "cancelled": "yellow"}
+_LEVEL_STYLES = {"info": "dim", "warning": "yellow", "error": "red"}
+_STEP_MARKS = {"pending": "☐", "in_progress": "◐", "completed": "☑"}
+
+
+def message(block: str) -> RenderableType:
+    """A sealed block of an agent's words; cleaned by whoever sealed it."""
+    if len(block) > MARKDOWN_CAP:
+        return Text(block)
+    return Padding(Markdown(block, hyperlinks=False), (0, 0, 1, 0))
+
+
+def thought(text: str, lines: int = 3) -> RenderableType:
+    shown = [line for line in text.splitlines() if line.strip()]
+    more = f" … {len(shown) - lines} more lines" if len(shown) > lines else ""
+    body = Text("\n".join(shown[:lines]) + more, style="dim italic")
+    return Padding(body, (0, 0, 1, 2))
+
+
+def title(text: str) -> Text:
+    """What stands in backticks is code."""
+    line = Text()
+    for number, part in enumerate(phrases.one_line(text).split("`")):
+        line.append(part, style="cyan" if number % 2 else "")
+    return line
+
+
+def running(call: ToolStarted, now: str, mark: str, depth: int) -> Text:
+    line = Text("  " * depth + f"{mark} ", style="cyan")
+    return line.append_text(title(call.title)).append(f"  {now}", style="dim")
+
+
+def finished(
+    call: ToolStarted | None,
+    call_id: str,
+    outcome: str,
+    content: Sequence[Content],
+    seconds: float | None,
+    depth: int,
+) -> RenderableType:
+    line = Text("  " * depth)
+    line.append(f"{phrases.STATES[outcome]} ", style=_STATE_STYLES[outcome])
+    line.append_text(title(call.title if call else call_id))
+    if outcome != "completed":
+        line.append(f"  {outcome}", style=_STATE_STYLES[outcome])
+    if seconds is not None:
+        line.append(f"  {phrases.duration(seconds)}", style="dim")
+    details = list(_details(call.tool if call else "", outcome, content))
+    return Group(line, *(Padding(detail, (0, 0, 0, 2 * depth + 2)) for detail in details))
+
+
+def _details(tool: str, outcome: str, content: Sequence[Content]) -> Iterator[RenderableType]:
+    for part in content:
+        match part:
+            case Diff():
+                yield diff(part)
+            case ToolText(text=text) if tool == "Bash" or outcome != "completed":
+                yield _output(text)
+            case _:
+                pass  # what was read is the agent's business
+
+
+def _output(text: str) -> Text:
+    """The end of what a command printed: that is where the errors are."""
+    lines = clean(text).rstrip().splitlines()
+    hidden = len(lines) - OUTPUT_LINES
+    shown = [f"… {hidden} lines", *lines[-OUTPUT_LINES:]] if hidden > 0 else lines
+    return Text(
+        "\n".join(line[:500] for line in shown), style="dim", no_wrap=True, overflow="ellipsis"
+    )
+
+
+def diff(change: Diff, limit: int = DIFF_LINES) -> RenderableType:
+    lines = _patch(change)
+    shown = Text(no_wrap=True, overflow="ellipsis")
+    for line in lines[:limit]:
+        shown.append(line[:500].expandtabs(4) + "\n", style=_line_style(line))
+    if len(lines) > limit:
+        shown.append(f"… {len(lines) - limit} more lines\n", style="dim")
+    shown.right_crop(1)
+    return shown
+
+
+def _patch(change: Diff) -> list[str]:
+    if change.patch is not None:
+        lines = clean(change.patch).splitlines()
+    else:
+        old, new = (clean(text or "").splitlines() for text in (change.old, change.new))
+        if max(len(old), len(new)) > COMPARE_CAP:
+            return [f"{len(old)} lines before, {len(new)} after"]
+        from difflib import unified_diff
+
+        lines = list(unified_diff(old, new, lineterm="", n=2))
+    return [line for line in lines if not line.startswith(("--- ", "+++ ", "diff --git", "index "))]
+
+
+def _line_style(line: str) -> str:
+    match line[:1]:
+        case "+":
+            return "green"
+        case "-":
+            return "red"
+        case "@":
+            return "cyan dim"
+        case _:
+            return "dim"
+
+
+def plan(steps: Sequence[PlanStep]) -> RenderableType:
+    lines = Text()
+    for step in steps:
+        style = {"completed": "dim", "in_progress": "bold"}.get(step.status, "")
+        lines.append(f"  {_STEP_MARKS[step.status]} {phrases.one_line(step.text)}\n", style=style)
+    lines.right_crop(1)
+    return Padding(lines, (0, 0, 1, 0))
+
+
+def notice(said: Notice) -> Text:
+    mark = "i" if said.level == "info" else "!"
+    return Text(f"{mark} {phrases.one_line(said.text)}", style=_LEVEL_STYLES[said.level])
+
+
+def prompt(text: str) -> RenderableType:
+    body = Text(clean(text).rstrip(), style="bold")
+    return Padding(Group(Text("› ", style="cyan", end=""), body), (0, 0, 1, 0))
+
+
+def ending(outcome: Outcome, session: str) -> RenderableType:
+    style = _STATE_STYLES[outcome.reason]
+    line = Text(phrases.summary(outcome, session), style="dim")
+    line.stylize(f"not dim {style}", 0, 2 + len(outcome.reason))
+    wrong = [
+        Text(text, style="red" if text.startswith("error") else "yellow")
+        for text in phrases.failure(outcome)
+    ]
+    return Group(*wrong, line)

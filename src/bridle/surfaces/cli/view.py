@@ -1,0 +1,28 @@
+"""What `run` and `follow` show a session through: JSON lines, plain text, or a live screen."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import Protocol
+
+from bridle.core.events import Answer, Entry
+from bridle.surfaces.cli.outcome import Outcomes
+
+
+class View(Protocol):
+    @property
+    def outcomes(self) -> Outcomes: ...
+    async def show(self, page: Sequence[Entry]) -> None: ...
+    async def tell(self, text: str) -> None: ...  # a word of our own, beside the session
+    async def close(self) -> None: ...
+
+
+class Reachable(Protocol):
+    """A session that can be answered, whoever runs it."""
+
+    @property
+    def id(self) -> str: ...
+    def answer(
+        self, request_id: str, answer: Answer, *, surface: str = ...
+    ) -> Awaitable[None] | None: ...
+    async def cancel(self) -> None: ...

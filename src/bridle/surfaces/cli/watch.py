@@ -1,0 +1,146 @@
+"""Shows a session until it rests: picks the view, tells what waits, minds Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from typing import Any
+
+from bridle.core.errors import BridleError
+from bridle.core.events import Entry, PermissionRequested, QuestionAsked, RequestAnswered
+from bridle.surfaces.cli import phrases
+from bridle.surfaces.cli.jsonlines import EntriesView, SummaryView
+from bridle.surfaces.cli.keyboard import Keyboard
+from bridle.surfaces.cli.output import colored, is_terminal
+from bridle.surfaces.cli.plain import PlainView
+from bridle.surfaces.cli.view import Reachable, View
+
+INTERRUPTED = 130
+PATIENCE = 0.5  # seconds in which the policy, or another terminal, has answered
+
+
+async def open_view(
+    options: Namespace, session: Reachable, keyboard: Keyboard | None, *, prompts: bool
+) -> View:
+    """`prompts`: show them too, because somebody else wrote them."""
+    match options.json:
+        case "entries":
+            return EntriesView()
+        case "summary":
+            return SummaryView()
+    if not is_terminal(sys.stdout):
+        return PlainView()
+    await asyncio.to_thread(__import__, "bridle.surfaces.cli.live")  # Rich, while the agent starts
+    from bridle.surfaces.cli.live import LiveView
+
+    color = colored(options, sys.stdout)
+    view = LiveView(session, color=color, prompts=prompts, keyboard=keyboard)
+    view.open()
+    return view
+
+
+def find_keyboard(options: Namespace) -> Keyboard | None:
+    return Keyboard.find() if not options.json and is_terminal(sys.stdout) else None
+
+
+async def watch(
+    pages: AsyncIterator[Sequence[Entry]], view: View, waiting: Waiting | None = None
+) -> None:
+    """`pages` must be closable, as an async generator is."""
+    async with aclosing(pages):  # type: ignore[type-var]
+        async for page in pages:
+            await view.show(page)
+            if waiting:
+                waiting.note(page)
+
+
+class Waiting:
+    """Says where to answer a request that nobody can answer here."""
+
+    def __init__(self, view: View, session: str, limit: float | None) -> None:
+        self._view = view
+        self._session = session
+        self._limit = limit
+        self._open: dict[str, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def note(self, page: Sequence[Entry]) -> None:
+        loop = asyncio.get_running_loop()
+        for entry in page:
+            match entry.event:
+                case PermissionRequested() | QuestionAsked() as request:
+                    later = loop.call_later(PATIENCE, self._tell, request)
+                    self._open[request.request_id] = later
+                case RequestAnswered(request_id=request_id):
+                    if request_id in self._open:
+                        self._open.pop(request_id).cancel()
+
+    def _tell(self, request: PermissionRequested | QuestionAsked) -> None:
+        limit = f" (for {phrases.duration(self._limit)} at most)" if self._limit else ""
+        lines = [
+            f"waiting for an answer{limit}: {phrases.asked(request)}",
+            f"  {phrases.how_to_answer(self._session, request)}",
+        ]
+        self._tasks.add(asyncio.create_task(self._view.tell("\n".join(lines))))
+
+
+@contextmanager
+def interruptible(
+    cancel: Callable[[], Coroutine[Any, Any, None]], view: View, keyboard: Keyboard | None
+) -> Iterator[None]:
+    """Ctrl-C cancels the turn; once more, and the program leaves at once."""
+    loop = asyncio.get_running_loop()
+    tasks: set[asyncio.Task[None]] = set()
+
+    def interrupt() -> None:
+        if keyboard and keyboard.away:
+            return  # it was meant for the editor
+        if tasks:
+            if keyboard:
+                keyboard.restore()
+            os._exit(INTERRUPTED)  # the warden ends the agent when we are gone
+        tasks.add(asyncio.create_task(_cancel(cancel, view)))
+
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number in signals:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+async def _cancel(cancel: Callable[[], Coroutine[Any, Any, None]], view: View) -> None:
+    await view.tell("cancelling; Ctrl-C again leaves at once")
+    try:
+        await cancel()
+    except BridleError as error:
+        await view.tell(f"error: {error.message}")
+
+
+async def paged(entries: AsyncIterator[Entry]) -> AsyncIterator[list[Entry]]:
+    """Entries that are there at once come together."""
+    page: list[Entry] = []
+    following = asyncio.ensure_future(anext(entries, None))
+    try:
+        while True:
+            done, _ = await asyncio.wait({following}, timeout=0 if page else None)
+            if page and (not done or len(page) >= 1_000):
+                yield page
+                page = []
+            elif (entry := following.result()) is None:
+                break
+            else:
+                page.append(entry)
+                following = asyncio.ensure_future(anext(entries, None))
+        if page:
+            yield page
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)

@@ -1,0 +1,114 @@
+"""Turns words into options: argparse with our errors, suggestions and optional values."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from bridle.core.errors import UsageError
+
+SUMMARY = "--json-summary"  # how `--json=summary` is spelled for argparse
+
+# A value that could be the prompt counts as one unless it looks like what the option takes.
+_OPTIONAL = {
+    "--resume": (re.compile(r"[\w-]+"), "last"),
+    "--worktree": (re.compile(r"[\w./-]+"), ""),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and what was probably meant."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("formatter_class", _Help)
+        super().__init__(*args, **kwargs, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, hint=f"`{self.prog} --help` tells how it is used")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        what = "command" if isinstance(action, argparse._SubParsersAction) else "value"
+        if action.option_strings:
+            what = f"value for {action.option_strings[-1]}"
+        raise UsageError(f"unknown {what} {value!r}", hint=_suggestion(str(value), known))
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30)
+
+    def _format_action(self, action: argparse.Action) -> str:
+        text = super()._format_action(action)
+        if isinstance(action, argparse._SubParsersAction):
+            text = "".join(text.splitlines(keepends=True)[1:])  # its `{run,sessions,…}` line
+        return text
+
+
+def parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
+    options, unknown = parser.parse_known_args(list(_spelled_out(words)))
+    if unknown:
+        _refuse(getattr(options, "parser", parser), unknown[0])
+    return options
+
+
+def option_strings(parser: argparse.ArgumentParser) -> list[str]:
+    return [word for action in parser._actions for word in action.option_strings]
+
+
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    return {}
+
+
+def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
+    if word.startswith("-"):
+        name = word.partition("=")[0]
+        hint = _suggestion(name, option_strings(parser), otherwise=f"`{parser.prog} --help`")
+        raise UsageError(f"{parser.prog} has no option {name}", hint=hint)
+    raise UsageError(
+        f"{parser.prog}: one word too many: {word!r}",
+        hint="put quotes around a text of several words",
+    )
+
+
+def _spelled_out(words: Sequence[str]) -> Iterator[str]:
+    """Options whose value may be left out must not eat the prompt that follows them."""
+    for place, word in enumerate(words):
+        if word == "--":
+            yield from words[place:]
+            return
+        if word.startswith("--json="):
+            yield _view(word.removeprefix("--json="))
+        elif word in _OPTIONAL:
+            looks, alone = _OPTIONAL[word]
+            value = words[place + 1] if place + 1 < len(words) else "-"
+            taken = not value.startswith("-") and looks.fullmatch(value)
+            yield word if taken else f"{word}={alone}"
+        else:
+            yield word
+
+
+def _view(name: str) -> str:
+    match name:
+        case "entries":
+            return "--json"
+        case "summary":
+            return SUMMARY
+    hint = _suggestion(name, ["entries", "summary"])
+    raise UsageError(f"--json has no view {name!r}", hint=hint)
+
+
+def _suggestion(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    from difflib import get_close_matches
+
+    known = list(known)
+    if near := get_close_matches(word, known, n=2, cutoff=0.6):
+        return f"did you mean {' or '.join(near)}?"
+    return otherwise or f"known: {', '.join(known)}"
