@@ -96,21 +96,23 @@ class Keeper:
         except EOFError:
             pass  # the warden is gone
         except BaseException:
-            complain()
+            _complain()
             code = 70
         try:
             self._end(post)
         except BaseException:
-            complain()
+            _complain()
             code = 70
         os._exit(code)
 
     def _run(self, post: Channel, lifeline: int, proc: int | None) -> None:
         """Until it is time to end the tree, for whatever reason."""
-        post.receive()  # the warden's word that we are its child and on record
+        # the warden's word that we are its child and on record, or that it was called off
+        if ("kill",) in post.receive():
+            return
         woken = wake_on_child_exit()
         try:
-            self._settle()
+            self._settle(proc)
             pid = self._start(proc)
         except OSError as error:
             _say(post, "failed", error.errno, error.strerror, error.filename)
@@ -128,12 +130,14 @@ class Keeper:
             if lifeline in events or (post.fileno() in events and self._told_to_end(post)):
                 return
 
-    def _settle(self) -> None:
+    def _settle(self, proc: int | None) -> None:
         """Take the place in the process tree that the level asks for."""
         match self._level:
             case "namespace":
                 kernel.die_with_parent()
                 kernel.mount_own_proc()
+                assert proc is not None
+                _count_pids_from(os.readlink("self", dir_fd=proc))
             case "cgroup" | "subreaper":
                 kernel.become_subreaper()
 
@@ -236,6 +240,20 @@ def end_group(leader: int, marker: str) -> None:
     processes.end(lambda: processes.carriers(marker, processes.snapshot()), END_WITHIN)
 
 
+def _count_pids_from(pid: str) -> None:
+    """Where every namespace began at 1, programs that name files by pid would meet in /tmp."""
+    try:
+        number = os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return  # a kernel without checkpoint support: pids are small, all else works
+    try:
+        os.write(number, pid.encode())
+    except OSError:
+        pass
+    finally:
+        os.close(number)
+
+
 def _say(post: Channel, *message: Any) -> None:
     try:
         post.send(*message)
@@ -259,7 +277,7 @@ def _close_all_but(keep: set[int]) -> None:
     os.closerange(start, os.sysconf("SC_OPEN_MAX"))
 
 
-def complain() -> None:
+def _complain() -> None:
     import traceback
 
     os.write(2, traceback.format_exc().encode(errors="replace"))

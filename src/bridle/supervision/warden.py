@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 import time
 
 from bridle.supervision import kernel, levels, processes, records
@@ -22,7 +21,6 @@ from bridle.supervision.keeper import (
     END_WITHIN,
     Keeper,
     Program,
-    complain,
     end_group,
     wake_on_child_exit,
 )
@@ -71,6 +69,7 @@ class Warden:
         woken = wake_on_child_exit()
         for number in (woken, self._harness.fileno()):
             self._ready.register(number, select.POLLIN)
+        self._say("hello", self._place.level, self._place.notes, os.getpid())
         try:
             while True:
                 events = {number for number, _ in self._ready.poll()}
@@ -240,23 +239,19 @@ def main(control: str, lifeline: str, wanted: str, folder: str) -> None:
     """The process `launch` starts. It outlives Ctrl-C and hang-ups: only the harness ends it."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    for inherited in (control, lifeline):
+        os.set_inheritable(int(inherited), False)
     os.chdir("/")
     harness = Channel(socket.socket(fileno=int(control)))
     try:
-        if LINUX:
-            kernel.name_process("bridle-warden")
-            kernel.become_subreaper()
-        place = levels.choose(wanted)
-        warden = Warden(harness, int(lifeline), place, records.Lease.open(folder))
-        harness.send("hello", place.level, place.notes, os.getpid())
-        warden.serve()
+        _serve(harness, int(lifeline), wanted, folder)
     except levels.Unavailable as error:
         harness.send("refused", error.level, error.reason)
-    except Exception as error:
-        complain()
-        harness.send("broken", f"{type(error).__name__}: {error}")
-        raise
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def _serve(harness: Channel, lifeline: int, wanted: str, folder: str) -> None:
+    if LINUX:
+        kernel.name_process("bridle-warden")
+        kernel.become_subreaper()
+    place = levels.choose(wanted)
+    Warden(harness, lifeline, place, records.Lease.open(folder)).serve()

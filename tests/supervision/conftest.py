@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import kills
+import msgspec
+import pytest
+
+from bridle.supervision.tree import Level, Warden, probe
+
+NOBODY = 65534
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if sys.platform != "linux":
+        for item in items:
+            item.add_marker(pytest.mark.skip("the process table is read from /proc"))
+
+
+@pytest.fixture(scope="session")
+def refusals() -> dict[Level, str | None]:
+    return asyncio.run(probe())
+
+
+@pytest.fixture(params=list(Level), ids=str)
+def level(request: pytest.FixtureRequest, refusals: dict[Level, str | None]) -> Level:
+    """Each level this machine gives."""
+    wanted: Level = request.param
+    if reason := refusals[wanted]:
+        pytest.skip(reason)
+    return wanted
+
+
+@pytest.fixture
+def marker() -> str:
+    return f"test-{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+async def warden(level: Level, tmp_path: Path, marker: str) -> AsyncIterator[Warden]:
+    started = await Warden.start(level=level, records=tmp_path / "records", marker=marker)
+    yield started
+    await started.close()
+
+
+@pytest.fixture(scope="session")
+def ordinary_user() -> Iterator[kills.Stage]:
+    """A place where a user without privileges can run the package: this one, or a copy of it.
+
+    Root's checkout and interpreter may be closed to others, so the copy is run by the system's.
+    """
+    if kills.os.geteuid() != 0:
+        yield kills.HERE
+        return
+    python = next(
+        (path for path in ("/usr/bin/python3", "/usr/local/bin/python3") if _same(path)), ""
+    )
+    if not python:
+        pytest.skip("no other interpreter of this version for a user who cannot use root's")
+    root = Path(tempfile.mkdtemp(prefix="bridle-user-"))
+    try:
+        for part in ("__init__.py", "core", "supervision"):
+            _copy(kills.SOURCE / "bridle" / part, root / "src/bridle" / part)
+        _copy(Path(msgspec.__file__).parent, root / "src/msgspec")
+        _copy(Path(kills.__file__), root / "tests/supervision/kills.py")
+        subprocess.run(["chmod", "-R", "a+rX", root], check=True)
+        yield kills.Stage(python, root / "src", NOBODY)
+    finally:
+        shutil.rmtree(root)
+
+
+def _same(python: str) -> bool:
+    words = [python, "-c", "import sys; print(sys.version_info[:2])"]
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return False
+    return said.strip() == str(sys.version_info[:2])
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target)
+    else:
+        shutil.copy(source, target)

@@ -1,0 +1,278 @@
+"""One program through one warden, at every level this machine gives."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+
+import kills
+import pytest
+
+from bridle.core.agent import Exit
+from bridle.core.errors import SupervisionUnavailable
+from bridle.supervision.processes import MARKER
+from bridle.supervision.tree import Child, Level, Warden, launch
+
+PATH = {"PATH": os.environ["PATH"]}
+
+
+async def shell(warden: Warden, text: str, *, stdin: bool = False, **env: str) -> Child:
+    return await warden.spawn(["sh", "-c", text], cwd="/", env=PATH | env, stdin=stdin)
+
+
+async def read_all(number: int) -> str:
+    """Until every writer is gone."""
+    text = b""
+    os.set_blocking(number, True)
+    async with asyncio.timeout(10):
+        while part := await asyncio.to_thread(os.read, number, 65536):
+            text += part
+    os.close(number)
+    return os.fsdecode(text)
+
+
+async def read_line(number: int) -> str:
+    os.set_blocking(number, True)
+    async with asyncio.timeout(10):
+        return (await asyncio.to_thread(os.read, number, 1000)).decode()
+
+
+async def test_a_program_ends_as_it_says(warden: Warden) -> None:
+    ends = [await (await shell(warden, text)).wait() for text in ("exit 7", "kill -TERM $$")]
+    assert ends == [Exit(7, None), Exit(None, signal.SIGTERM)]
+
+
+async def test_input_output_and_error_are_its_own(warden: Warden) -> None:
+    child = await shell(warden, "read line; echo out $line; echo err $line >&2", stdin=True)
+    assert child.stdin is not None
+    os.write(child.stdin, b"hello\n")
+    os.close(child.stdin)
+    assert await read_all(child.stdout) == "out hello\n"
+    assert await read_all(child.stderr) == "err hello\n"
+
+
+async def test_without_input_it_reads_nothing(warden: Warden) -> None:
+    child = await shell(warden, "cat; echo end")
+    assert child.stdin is None
+    assert await read_all(child.stdout) == "end\n"
+
+
+async def test_our_ends_of_the_pipes_neither_block_nor_leak(warden: Warden) -> None:
+    child = await shell(warden, "sleep 30", stdin=True)
+    assert child.stdin is not None
+    for number in (child.stdin, child.stdout, child.stderr):
+        assert (os.get_blocking(number), os.get_inheritable(number)) == (False, False)
+        os.close(number)
+
+
+async def test_it_gets_the_folder_and_the_environment_it_was_given_and_the_marker(
+    warden: Warden, marker: str, tmp_path: Path
+) -> None:
+    child = await warden.spawn(
+        ["env"], cwd=tmp_path, env=PATH | {"ODD": "ü \udcff\n="}, stdin=False
+    )
+    said = await read_all(child.stdout)
+    assert said == f"PATH={PATH['PATH']}\nODD=ü \udcff\n=\n{MARKER}={marker}.1\n"
+    where = await warden.spawn(["pwd", "-P"], cwd=tmp_path, env=PATH, stdin=False)
+    assert await read_all(where.stdout) == f"{tmp_path.resolve()}\n"
+
+
+async def test_it_inherits_no_file_no_ignored_signal_and_no_terminal(warden: Warden) -> None:
+    child = await warden.spawn(
+        [
+            sys.executable,
+            "-I",
+            "-c",
+            "import os, signal\n"
+            "print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1])\n"  # the last is the listing
+            "status = open('/proc/self/status').read().split('\\n')\n"
+            "print([line for line in status if line.startswith(('SigBlk', 'ShdPnd'))])\n"
+            "print(os.getsid(0) == os.getpid() == os.getpgid(0))",
+        ],
+        cwd="/",
+        env={},
+        stdin=False,
+    )
+    zero = "0" * 16
+    assert await read_all(child.stdout) == (
+        f"[0, 1, 2]\n['ShdPnd:\\t{zero}', 'SigBlk:\\t{zero}']\nTrue\n"
+    )
+    ignoring = await shell(warden, "grep SigIgn /proc/$$/status")
+    assert await read_all(ignoring.stdout) == f"SigIgn:\t{zero}\n"
+
+
+async def test_the_pid_is_the_one_we_see(warden: Warden, marker: str) -> None:
+    child = await shell(warden, "sleep 30")
+    environment = Path(f"/proc/{child.pid}/environ").read_bytes().split(b"\0")
+    assert f"{MARKER}={marker}.1".encode() in environment
+
+
+@pytest.mark.parametrize(
+    ("argv", "cwd", "code", "culprit"),
+    [
+        (["no-such-program"], "/", errno.ENOENT, "no-such-program"),
+        (["/no/such/program"], "/", errno.ENOENT, "/no/such/program"),
+        (["/etc/passwd"], "/", errno.EACCES, "/etc/passwd"),
+        (["true"], "/no/such/folder", errno.ENOENT, "/no/such/folder"),
+        (["true"], "/etc/passwd", errno.ENOTDIR, "/etc/passwd"),
+    ],
+)
+async def test_what_keeps_it_from_running_is_raised_as_it_was(
+    warden: Warden, argv: list[str], cwd: str, code: int, culprit: str
+) -> None:
+    open_before = open_files(os.getpid())
+    with pytest.raises(OSError) as caught:
+        await warden.spawn(argv, cwd=cwd, env=PATH)
+    assert (caught.value.errno, caught.value.filename) == (code, culprit)
+    assert type(caught.value) is type(OSError(code, ""))
+    assert open_files(os.getpid()) == open_before
+    assert await (await shell(warden, "exit 0")).wait() == Exit(0, None)
+
+
+def open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+async def test_its_end_is_news_although_a_grandchild_holds_its_output(warden: Warden) -> None:
+    child = await shell(warden, "sleep 60 & setsid sleep 60 & exit 3")
+    async with asyncio.timeout(1):
+        assert await child.wait() == Exit(3, None)
+    assert await read_all(child.stdout) == ""  # and then the grandchildren end as well
+
+
+async def test_what_it_said_last_can_still_be_read(warden: Warden) -> None:
+    child = await shell(warden, "printf '%065000d' 7; exit 1")
+    assert await child.wait() == Exit(1, None)
+    await child.kill()
+    assert len(await read_all(child.stdout)) == 65000
+
+
+async def test_a_signal_reaches_the_program_and_not_its_children(warden: Warden) -> None:
+    child = await shell(
+        warden,
+        "sh -c 'trap \"echo child\" USR1; echo ready; while :; do sleep 0.02; done' &"
+        " trap 'echo program; exit 5' USR1; wait; wait",
+    )
+    assert await read_line(child.stdout) == "ready\n"
+    child.signal(signal.SIGUSR1)
+    assert await child.wait() == Exit(5, None)
+    assert await read_all(child.stdout) == "program\n"
+    child.signal(signal.SIGUSR1)  # too late, and harmless
+
+
+async def test_ending_one_program_leaves_its_neighbour_alone(warden: Warden) -> None:
+    one = await shell(warden, "setsid sleep 60 & sleep 60")
+    other = await shell(
+        warden, "setsid sh -c 'read line; echo alive' & read line; wait", stdin=True
+    )
+    await one.kill()
+    assert await one.wait() == Exit(None, signal.SIGKILL)
+    assert Path(f"/proc/{other.pid}").exists()
+    assert other.stdin is not None
+    os.write(other.stdin, b"go\n")
+    os.write(other.stdin, b"go\n")
+    os.close(other.stdin)
+    assert await other.wait() == Exit(0, None)
+    assert await read_all(other.stdout) in ("alive\n", "")
+
+
+async def test_many_programs_with_large_environments_start_side_by_side(warden: Warden) -> None:
+    large = {f"LARGE_{number}": "x" * 100_000 for number in range(8)}
+    children = await asyncio.gather(
+        *(shell(warden, f"exit {number}", **large) for number in range(12))
+    )
+    ends = await asyncio.gather(*(child.wait() for child in children))
+    assert ends == [Exit(number, None) for number in range(12)]
+
+
+async def test_closing_ends_everything_and_forgets_it(
+    level: Level, tmp_path: Path, marker: str
+) -> None:
+    warden = await Warden.start(level=level, records=tmp_path, marker=marker)
+    child = await shell(warden, "setsid sleep 60 & sleep 60")
+    assert sorted(path.name for path in (tmp_path / marker).iterdir()) == ["1", "lease"]
+    await warden.close()
+    assert await child.wait() == Exit(None, signal.SIGKILL)
+    assert await read_all(child.stdout) == ""
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SupervisionUnavailable, match="the warden has ended"):
+        await shell(warden, "true")
+    await warden.close()
+
+
+async def test_a_killed_warden_is_noticed_and_its_programs_are_ended(
+    level: Level, tmp_path: Path, marker: str
+) -> None:
+    warden = await Warden.start(level=level, records=tmp_path, marker=marker)
+    child = await shell(warden, "setsid sleep 60 & sleep 60")
+    os.kill(warden.pid, signal.SIGKILL)
+    async with asyncio.timeout(2):
+        assert await child.wait() == Exit(None, signal.SIGKILL)
+        assert await read_all(child.stdout) == ""
+        await child.kill()
+    with pytest.raises(SupervisionUnavailable, match=r"the warden has ended \(exit -9\)"):
+        await shell(warden, "true")
+    await warden.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_the_warden_outlives_the_signals_of_a_terminal(warden: Warden) -> None:
+    assert os.getsid(warden.pid) == warden.pid
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(warden.pid, number)
+    assert await (await shell(warden, "exit 4")).wait() == Exit(4, None)
+
+
+async def test_nothing_of_ours_wakes_while_the_program_is_idle(warden: Warden) -> None:
+    child = await shell(warden, "echo ready; sleep 60")
+    assert await read_line(child.stdout) == "ready\n"
+    keeper = int(Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2].split()[1])
+    await asyncio.sleep(0.2)  # both are on their way back to sleep
+    before = [switches(pid) for pid in (warden.pid, keeper)]
+    await asyncio.sleep(2)
+    assert [switches(pid) for pid in (warden.pid, keeper)] == before
+
+
+def switches(pid: int) -> list[str]:
+    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return [line for line in status if "ctxt_switches" in line]
+
+
+async def test_no_file_stays_open_after_a_program(warden: Warden) -> None:
+    async def once() -> None:
+        child = await shell(warden, "true")
+        await child.kill()
+        os.close(child.stdout)
+        os.close(child.stderr)
+
+    await once()
+    before = [open_files(pid) for pid in (os.getpid(), warden.pid)]
+    for _ in range(5):
+        await once()
+    assert [open_files(pid) for pid in (os.getpid(), warden.pid)] == before
+
+
+async def test_a_warden_that_nobody_takes_over_ends_by_itself(tmp_path: Path, marker: str) -> None:
+    launched = launch(records=tmp_path, marker=marker)
+    os.close(launched.lifeline)
+    launched.control.close()
+    assert await asyncio.to_thread(launched.process.wait, 10) is not None
+    assert list(tmp_path.iterdir()) == []
+    assert launched.process.stderr is not None
+    launched.process.stderr.close()
+
+
+async def test_a_cancelled_spawn_leaves_no_program(warden: Warden) -> None:
+    token = kills.new_token(random.Random())
+    spawning = asyncio.ensure_future(shell(warden, f"sleep {token}"))
+    await asyncio.sleep(0)
+    spawning.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await spawning
+    await (await shell(warden, "true")).kill()  # the warden has come past it
+    assert kills.wait_until_gone(token, spare={warden.pid}) == []
