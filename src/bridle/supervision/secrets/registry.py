@@ -55,8 +55,7 @@ class Secrets:
 
     def redact(self, data: bytes) -> bytes:
         """A JSON text stays one."""
-        spans = list(self.spans(data))
-        if not spans:
+        if not self._finders(data) or not (spans := list(self.spans(data))):
             return data
         redacted = substitute(data, spans)
         return self._mended(data, redacted) if data.lstrip()[:1] in (b"{", b"[") else redacted
@@ -96,7 +95,7 @@ class Secrets:
 
     def spans(self, text: bytes, start: int = 0) -> Iterator[Span]:
         """The secrets in the text from left to right; of two that begin together the longer."""
-        finders: list[Form | Shape] = [*self.index.candidates(text), *shapes_in(text)]
+        finders = self._finders(text)
         nearest: list[tuple[int, int, int]] = []
         for number, finder in enumerate(finders):
             if match := finder.pattern.search(text, start):
@@ -113,6 +112,9 @@ class Secrets:
     def beginning(self, text: bytes, start: int) -> int:
         """Where a secret may begin that the end of the text cuts; its length if nowhere."""
         return min(self.index.beginning(text, start), beginning_of_shape(text, start))
+
+    def _finders(self, text: bytes) -> list[Form | Shape]:
+        return [*self.index.candidates(text), *shapes_in(text)]
 
     @property
     def index(self) -> Index:

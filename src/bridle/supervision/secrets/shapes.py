@@ -77,7 +77,9 @@ SHAPES = (
 )
 
 _UNGATED = tuple(shape for shape in SHAPES if not shape.gate)
-_GATED = {gate: [s for s in SHAPES if s.gate == gate] for gate in {s.gate for s in SHAPES if s.gate}}
+_GATED = {
+    gate: [s for s in SHAPES if s.gate == gate] for gate in {s.gate for s in SHAPES if s.gate}
+}
 _LONGEST = 17_000
 
 
