@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from bridle.core.agent import Spill
 
+BLOCK = 256 * 1024  # at most this much goes to the spill at once
 HEAD = 4096  # of an over-long line, kept in its event
 
 
@@ -33,8 +34,7 @@ class Lines:
     def __init__(self, cap: int, spill: Callable[[], Spill]) -> None:
         self._cap = cap
         self._spill = spill
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._kept = bytearray()
         self._overlong: _Digest | None = None
 
     def feed(self, chunk: bytes) -> Iterator[Line]:
@@ -54,23 +54,21 @@ class Lines:
         if self._overlong:
             self._overlong.add(part)
             return
-        self._parts.append(part)
-        self._size += len(part)
-        if self._size > self._cap:
+        self._kept += part
+        if len(self._kept) > self._cap:
             self._overlong = _Digest(self._spill())
-            for kept in self._parts:
-                self._overlong.add(kept)
-            self._parts, self._size = [], 0
+            self._overlong.add(self._kept)
+            self._kept = bytearray()
 
     def _finish(self, part: bytes) -> bytes | Overlong:
-        if self._parts or self._overlong or len(part) > self._cap:
-            self._keep(part)
-            if self._overlong:
-                line, self._overlong = self._overlong.result(), None
-                return line
-            part = b"".join(self._parts)
-            self._parts, self._size = [], 0
-        return part
+        if not (self._kept or self._overlong or len(part) > self._cap):
+            return part
+        self._keep(part)
+        if self._overlong:
+            line, self._overlong = self._overlong.result(), None
+            return line
+        whole, self._kept = bytes(self._kept), bytearray()
+        return whole
 
 
 class _Digest:
@@ -82,12 +80,14 @@ class _Digest:
         self._hash = hashlib.sha256()
         self._spill = spill
 
-    def add(self, part: bytes) -> None:
+    def add(self, part: bytes | bytearray) -> None:
         if len(self._head) < HEAD:
             self._head += part[: HEAD - len(self._head)]
         self._length += len(part)
         self._hash.update(part)
-        self._spill.write(part)
+        with memoryview(part) as view:
+            for start in range(0, len(part), BLOCK):
+                self._spill.write(bytes(view[start : start + BLOCK]))
 
     def result(self) -> Overlong:
         return Overlong(self._head, self._length, self._hash.hexdigest(), self._spill.close())

@@ -11,6 +11,7 @@ from collections import deque
 
 CHUNK = 256 * 1024
 HIGH_WATER = 1024 * 1024
+KEEPING = 64  # bytes of memory that a chunk costs besides its own, however short it is
 
 
 class PipeReader:
@@ -34,7 +35,7 @@ class PipeReader:
             self._waiter = self._loop.create_future()
             await self._waiter
         chunk = self._chunks.popleft()
-        self._size -= len(chunk)
+        self._size -= len(chunk) + KEEPING
         if not self._reading and not self._ended and self._size < HIGH_WATER:
             self._reading = True
             self._loop.add_reader(self._fd, self._readable)
@@ -74,7 +75,7 @@ class PipeReader:
             self.close()
             return limit
         self._chunks.append(chunk)
-        self._size += len(chunk)
+        self._size += len(chunk) + KEEPING
         self._wake()
         return len(chunk)
 

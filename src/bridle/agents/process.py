@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from bridle.agents.lines import Line, Lines
 from bridle.agents.pipes import PipeReader, PipeWriter
 from bridle.core.agent import Child, Exit, Host
 
+BATCH = 1000  # lines: a chunk may hold a hundred thousand, and each becomes an event
 STDERR_TAIL = 8 * 1024
 
 _encode = msgspec.json.Encoder().encode
@@ -39,7 +41,8 @@ class LineProcess:
     async def lines(self) -> AsyncIterator[list[Line]]:
         """Batches of what was said, as it comes; ends when the process has ended."""
         while chunk := await self._stdout.read():
-            if batch := list(self._lines.feed(chunk)):
+            lines = self._lines.feed(chunk)
+            while batch := list(islice(lines, BATCH)):
                 yield batch
         if batch := list(self._lines.end()):
             yield batch

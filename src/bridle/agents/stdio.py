@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bridle.agents.lines import Line, Overlong, Tail
+from bridle.agents.hearing import Hearing
 from bridle.agents.process import LineProcess
 from bridle.agents.support import refuse_unsupported
 from bridle.core.agent import (
@@ -19,7 +19,6 @@ from bridle.core.agent import (
     Host,
     Mode,
     Prompt,
-    Reply,
     SessionSpec,
     Wire,
 )
@@ -32,37 +31,47 @@ from bridle.core.events import (
     Event,
     TurnEnded,
     TurnStarted,
-    Unrecognized,
 )
 from bridle.core.failure import Failure
 
-INTERRUPT_GRACE = 5.0  # seconds for the agent's own interrupt, then as long for SIGTERM
+INTERRUPT_GRACE = 5.0  # seconds
 CLOSE_GRACE = 2.0
 
 WireFactory = Callable[[SessionSpec], Wire]
 
 
 class StdioAgent:
-    def __init__(self, info: AgentInfo, wire: WireFactory) -> None:
+    """`grace`: how long an interrupt may take to end a turn, and then as long for SIGTERM."""
+
+    def __init__(
+        self, info: AgentInfo, wire: WireFactory, *, grace: float = INTERRUPT_GRACE
+    ) -> None:
         self.info = info
         self.wire = wire
+        self._grace = grace
 
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
         refuse_unsupported(self.info, spec)
         wire = self.wire(spec)
         if wire.lifetime == "turn":
-            return PerTurnConversation(self.info, wire, spec, host)
-        return await StdioConversation.start(self.info, wire, spec, host)
+            return PerTurnConversation(self.info, wire, spec, host, self._grace)
+        conversation = StdioConversation(self.info, wire, spec, host, self._grace)
+        await conversation.start()
+        return conversation
 
 
 class _Talk:
     """What both lifetimes share: a process, a wire, and at most one open turn."""
 
-    def __init__(self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host) -> None:
+    def __init__(
+        self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
+    ) -> None:
         self._info = info
         self._wire = wire
         self._spec = spec
         self._host = host
+        self._grace = grace
+        self._hearing = Hearing(wire, host.line_cap)
         self._process: LineProcess | None = None
         self._turn_open = False
         self._turn_over = asyncio.Event()
@@ -84,11 +93,13 @@ class _Talk:
             await self._send(self._wire.cancel())  # it may still work in the background
             return
         self._cancelling = True
-        await self._send(self._wire.cancel())
-        if not await self._ends_within(INTERRUPT_GRACE):
+        # Not awaited: an agent that reads nothing must not keep us from what comes next.
+        interrupt = asyncio.create_task(self._send(self._wire.cancel()))
+        if not await self._ends_within(self._grace):
             process.signal(signal.SIGTERM)
-            if not await self._ends_within(INTERRUPT_GRACE):
+            if not await self._ends_within(self._grace):
                 await process.kill()
+        await interrupt
 
     async def _launch(self, spec: SessionSpec, prompt: Prompt | None) -> LineProcess:
         launch = self._wire.launch(spec, prompt)
@@ -126,45 +137,10 @@ class _Talk:
 
     async def _hear(self, process: LineProcess) -> AsyncIterator[list[Heard]]:
         async for batch in process.lines():
-            heard = []
-            replies: list[dict[str, Any]] = []
-            for line in batch:
-                raw, events = self._understand(line, replies)
-                if raw:
-                    heard.append(Heard(raw, events))
+            heard, replies = self._hearing.understand(batch)
             if replies:
                 await process.send(replies)
             yield heard
-
-    def _understand(
-        self, line: Line, replies: list[dict[str, Any]]
-    ) -> tuple[bytes, Sequence[Event]]:
-        match line:
-            case bytes():
-                raw = line
-            case Tail(data):
-                raw = data
-                if not _looks_whole(raw):
-                    return raw, [_unrecognized(raw, "cut off: the agent ended within this line")]
-            case Overlong(head, length, sha256, spill):
-                why = f"longer than {self._host.line_cap} bytes"
-                text = head.decode("utf-8", "replace")
-                return head, [
-                    Unrecognized(raw=text, why=why, length=length, sha256=sha256, spill=spill)
-                ]
-        if not raw.strip():
-            return b"", []
-        try:
-            said = list(self._wire.decode(raw))
-        except Exception as error:  # a wire's mistake must not end the turn
-            return raw, [_unrecognized(raw, f"{type(error).__name__} in the wire: {error}")]
-        events: list[Event] = []
-        for one in said:
-            if isinstance(one, Reply):
-                replies.append(one.message)
-            else:
-                events.append(one)
-        return raw, events
 
     def _exited(self, exit: Exit, process: LineProcess) -> AgentExited:
         return AgentExited(code=exit.code, signal=exit.signal, detail=process.stderr_tail)
@@ -173,14 +149,9 @@ class _Talk:
 class StdioConversation(_Talk):
     """One process for the whole conversation."""
 
-    @classmethod
-    async def start(
-        cls, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host
-    ) -> StdioConversation:
-        self = cls(info, wire, spec, host)
-        await self._launch(spec, None)
-        await self._send(wire.greet())
-        return self
+    async def start(self) -> None:
+        await self._launch(self._spec, None)
+        await self._send(self._wire.greet())
 
     async def prompt(self, prompt: Prompt) -> None:
         self._opened()
@@ -195,6 +166,7 @@ class StdioConversation(_Talk):
         """No more words: an idle agent ends by itself, any other is ended."""
         if not (process := self._process):
             return
+        self._cancelling = self._turn_open
         process.close_stdin()
         try:
             await asyncio.wait_for(process.exit(), 0 if self._turn_open else CLOSE_GRACE)
@@ -215,19 +187,20 @@ class StdioConversation(_Talk):
                             self._closed()
             yield batch
         exit = await process.exit()
-        exited = self._exited(exit, process)
+        last: list[Event] = [self._exited(exit, process)]
         if self._turn_open:
-            yield [Heard(None, [exited, reconcile(None, exit, cancelled=self._cancelling)])]
+            last.append(reconcile(None, exit, cancelled=self._cancelling))
             self._closed()
-        else:
-            yield [Heard(None, [exited])]
+        yield [Heard(None, last)]
 
 
 class PerTurnConversation(_Talk):
     """A process for each turn; the agent's own session id ties them together."""
 
-    def __init__(self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host) -> None:
-        super().__init__(info, wire, spec, host)
+    def __init__(
+        self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
+    ) -> None:
+        super().__init__(info, wire, spec, host, grace)
         self._started: asyncio.Queue[LineProcess | None] = asyncio.Queue()
 
     async def prompt(self, prompt: Prompt) -> None:
@@ -245,6 +218,7 @@ class PerTurnConversation(_Talk):
         await super().cancel()
 
     async def close(self) -> None:
+        self._cancelling = self._turn_open
         if self._process:
             await self._process.kill()
         self._started.put_nowait(None)
@@ -268,8 +242,8 @@ class PerTurnConversation(_Talk):
             said = ended.events[0] if ended else None
             assert said is None or isinstance(said, TurnEnded)
             end = reconcile(said, exit, cancelled=self._cancelling)
-            yield [Heard(None, [self._exited(exit, process), end])]
             self._closed()
+            yield [Heard(None, [self._exited(exit, process), end])]
 
 
 def reconcile(said: TurnEnded | None, exit: Exit, *, cancelled: bool) -> TurnEnded:
@@ -294,11 +268,3 @@ def reconcile(said: TurnEnded | None, exit: Exit, *, cancelled: bool) -> TurnEnd
             ),
         )
     return said
-
-
-def _looks_whole(raw: bytes) -> bool:
-    return raw.rstrip().endswith((b"}", b"]"))
-
-
-def _unrecognized(raw: bytes, why: str) -> Unrecognized:
-    return Unrecognized(raw=raw.decode("utf-8", "replace"), why=why)

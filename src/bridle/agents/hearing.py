@@ -1,0 +1,79 @@
+"""What an agent's lines mean: its wire's word for it, or `Unrecognized`; never an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+from bridle.agents.lines import Line, Overlong, Tail
+from bridle.core.agent import Heard, Reply, Wire
+from bridle.core.events import Event, Unrecognized
+
+MAX_DEPTH = 100
+NO_BRACKETS = bytes(set(range(256)) - set(b'{}[]"'))
+STEPS = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")  # as signed bytes: one in, one out
+BLOCK = 65536
+
+
+class Hearing:
+    def __init__(self, wire: Wire, line_cap: int) -> None:
+        self._wire = wire
+        self._line_cap = line_cap
+
+    def understand(self, lines: Iterable[Line]) -> tuple[list[Heard], list[dict[str, Any]]]:
+        """What was heard, and the messages that must go back at once."""
+        heard: list[Heard] = []
+        replies: list[dict[str, Any]] = []
+        for line in lines:
+            match line:
+                case Overlong():
+                    heard.append(Heard(line.head, [self._overlong(line)]))
+                case Tail(data) if data.strip() and not _looks_whole(data):
+                    cut = _unrecognized(data, "cut off: the agent ended within this line")
+                    heard.append(Heard(data, [cut]))
+                case bytes(raw) | Tail(raw) if raw.strip():
+                    heard.append(Heard(raw, self._decode(raw, replies)))
+        return heard, replies
+
+    def _decode(self, raw: bytes, replies: list[dict[str, Any]]) -> Sequence[Event]:
+        if deeper_than(MAX_DEPTH, raw):
+            return [_unrecognized(raw, f"nested deeper than {MAX_DEPTH} levels")]
+        try:
+            said = list(self._wire.decode(raw))
+        except Exception as error:  # a wire's mistake must not end the turn
+            return [_unrecognized(raw, f"{type(error).__name__} in the wire: {error}")]
+        replies += [one.message for one in said if isinstance(one, Reply)]
+        return [one for one in said if not isinstance(one, Reply)]
+
+    def _overlong(self, line: Overlong) -> Unrecognized:
+        return Unrecognized(
+            raw=line.head.decode("utf-8", "replace"),
+            why=f"longer than {self._line_cap} bytes",
+            length=line.length,
+            sha256=line.sha256,
+            spill=line.spill,
+        )
+
+
+def deeper_than(levels: int, raw: bytes) -> bool:
+    """Whether JSON nests deeper: its readers have less stack left than whoever decodes it first."""
+    if raw.count(b"{") + raw.count(b"[") <= levels:
+        return False
+    unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = b"".join(unescaped.translate(STEPS, NO_BRACKETS).split(b'"')[::2])
+    depth = 0
+    for start in range(0, len(brackets), BLOCK):
+        steps = memoryview(brackets[start : start + BLOCK]).cast("b")
+        if depth + max(accumulate(steps)) > levels:
+            return True
+        depth += sum(steps)
+    return False
+
+
+def _looks_whole(raw: bytes) -> bool:
+    return raw.rstrip().endswith((b"}", b"]"))
+
+
+def _unrecognized(raw: bytes, why: str) -> Unrecognized:
+    return Unrecognized(raw=raw.decode("utf-8", "replace"), why=why)

@@ -1,0 +1,101 @@
+"""The smallest wire there is, to drive any program: `{"say": TEXT}`, `{"end": REASON}`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from bridle.agents.stdio import StdioAgent
+from bridle.core.agent import AgentInfo, Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.events import (
+    AgentReady,
+    Answer,
+    Event,
+    MessageChunk,
+    TurnEnded,
+    TurnStarted,
+    Unrecognized,
+)
+from bridle.core.failure import Failure
+
+
+class PlainWire:
+    lifetime: ClassVar[Literal["session", "turn"]] = "session"
+
+    def __init__(self, spec: SessionSpec) -> None:
+        self._argv: Sequence[str] = spec.options["argv"]
+
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
+        return Launch([*self._argv, *([f"resume={spec.resume}"] if spec.resume else [])])
+
+    def greet(self) -> Iterable[dict[str, Any]]:
+        return []
+
+    def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]:
+        yield {"prompt": prompt.text}
+
+    def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]:
+        return []
+
+    def cancel(self) -> Iterable[dict[str, Any]]:
+        yield {"cancel": True}
+
+    def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
+        return []
+
+    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+        try:
+            message = msgspec.json.decode(line)
+        except Exception as error:
+            message, why = None, str(error)
+        else:
+            why = "unknown"
+        match message:
+            case {"say": str(text)}:
+                yield MessageChunk(message_id="m", text=text)
+            case {"end": "failed"}:
+                failure = Failure(kind="agent_failed", message="it said so")
+                yield TurnEnded(reason="failed", failure=failure)
+            case {"end": ("completed" | "cancelled") as reason}:
+                yield TurnEnded(reason=reason)
+            case {"woke": True}:
+                yield TurnStarted(origin="agent")
+            case {"ready": str(native_id)}:
+                yield AgentReady(native_id=native_id)
+            case {"ask": value}:
+                yield Reply({"answer": value})
+            case {"raise": str(text)}:
+                raise RuntimeError(text)
+            case _:
+                yield Unrecognized(raw=line.decode("utf-8", "replace"), why=why)
+
+
+class PerTurnWire(PlainWire):
+    lifetime: ClassVar[Literal["session", "turn"]] = "turn"
+
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
+        assert prompt
+        launch = super().launch(spec, prompt)
+        return Launch(launch.argv, stdin=prompt.text.encode())
+
+
+# Half a second of grace, where five would only make the tests slower.
+LONG_LIVED = StdioAgent(
+    AgentInfo("plain", "Plain", frozenset({"steer", "resume"})), PlainWire, grace=0.5
+)
+PER_TURN = StdioAgent(AgentInfo("turns", "Turns", frozenset({"resume"})), PerTurnWire, grace=0.5)
+
+
+def python(program: str, cwd: Path) -> SessionSpec:
+    """A session whose agent is this program, with what it always needs at hand."""
+    prelude = "import json, os, signal, sys, time\n"
+    argv = [sys.executable, "-I", "-S", "-u", "-c", prelude + program]
+    return SessionSpec(cwd=cwd, options={"argv": argv})
+
+
+def shell(command: str, cwd: Path) -> SessionSpec:
+    return SessionSpec(cwd=cwd, options={"argv": ["sh", "-c", command]})
