@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from bridle.core.events import Event
 
 SHORTEST = 8
-_TRIVIAL = frozenset(
-    "password changeme disabled required optional anonymous username localhost undefined "
-    "production development external internal keychain".split()
-)
+_TRIVIAL = {
+    "password", "changeme", "disabled", "required", "optional", "anonymous", "username",
+    "localhost", "undefined", "production", "development", "external", "internal", "keychain",
+}  # fmt: skip
 
 
 class Span(NamedTuple):
