@@ -16,14 +16,13 @@ from bridle.store.fork import copy_session
 from bridle.store.packing import text
 from bridle.store.projection import TOUCHED
 from bridle.store.session_row import (
-    INSERT,
     SELECT,
     OpenRequest,
     SessionRow,
     bindable,
     from_values,
+    insert,
     number_of,
-    to_values,
 )
 
 CHANGEABLE = frozenset(
@@ -102,7 +101,8 @@ class Catalog:
 
     def native_ids(self, session: str) -> Sequence[str]:
         rows = self._database.query(
-            "SELECT native_id FROM native_ids JOIN sessions ON number = session WHERE id = ?",
+            "SELECT native_id FROM native_ids "
+            "WHERE session = (SELECT number FROM sessions WHERE id = ?) ORDER BY native_id",
             (text(session),),
         )
         return [row[0] for row in rows]
@@ -126,17 +126,12 @@ class Catalog:
     # -- writing -----------------------------------------------------------------------------------
 
     def create(self, row: SessionRow) -> Future[None]:
-        values = to_values(row)
-
         def work(connection: apsw.Connection) -> None:
-            taken = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (values["id"],))
-            if taken.fetchone():
-                raise SessionError(f"there is a session {row.id!r} already")
-            connection.execute(INSERT, values)
+            number = insert(connection, row)
             if row.native_id is not None:
                 connection.execute(
                     "INSERT INTO native_ids VALUES (?, ?, ?)",
-                    (values["agent"], values["native_id"], connection.last_insert_rowid()),
+                    (text(row.agent), text(row.native_id), number),
                 )
 
         return self._database.write(work)

@@ -87,10 +87,24 @@ class EventLog:
             "(SELECT number FROM sessions WHERE id = ?1) ORDER BY seq LIMIT ?3",
             (session, seq, limit),
         )
-        whole = len(rows) if rows else min(limit, max(0, self.last_seq(session) - seq))
-        if [row[0] for row in rows] != list(range(seq + 1, seq + 1 + whole)):
+        if [row[0] for row in rows] != list(range(seq + 1, seq + 1 + len(rows))):
             raise self._database.damaged(f"entries of session {session} after {seq} are missing")
+        if not rows:
+            self._check_end(session)
         return cast(list[Row], rows)
+
+    def _check_end(self, session: str) -> None:
+        """That nothing follows is true only if the session's row says so too."""
+        rows = self._database.query(  # one statement: both come from the same moment
+            "SELECT entries, (SELECT max(seq) FROM entries WHERE session = number) "
+            "FROM sessions WHERE id = ?",
+            (session,),
+        )
+        for known, last in rows:
+            if known != (last or 0):
+                raise self._database.damaged(
+                    f"session {session} has {known} entries, of which the last is not there"
+                )
 
 
 class _Batch:

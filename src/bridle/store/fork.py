@@ -6,7 +6,7 @@ import apsw
 import msgspec
 
 from bridle.store.packing import event_type
-from bridle.store.session_row import INSERT, SELECT, SessionRow, from_values, number_of, to_values
+from bridle.store.session_row import SELECT, SessionRow, from_values, insert, number_of
 
 
 def copy_session(
@@ -40,8 +40,7 @@ def copy_session(
         cached_tokens=0,
         cost_usd=None,
     )
-    connection.execute(INSERT, to_values(new))
-    copy = connection.last_insert_rowid()
+    copy = insert(connection, new)
     connection.execute(
         "INSERT INTO entries (session, seq, turn, at, event) "
         "SELECT ?, seq, turn, at, event FROM entries WHERE session = ? AND seq <= ? ORDER BY seq",

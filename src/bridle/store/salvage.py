@@ -22,7 +22,7 @@ from bridle.store.mark import Mark
 from bridle.store.packing import pack_event, unpack_event
 from bridle.store.pages import Value, rows
 from bridle.store.projection import Projection
-from bridle.store.session_row import INSERT, SessionRow, to_values
+from bridle.store.session_row import SessionRow, insert
 from bridle.store.wal import index_of, log_of
 
 TABLES = ("sessions", "entries", "raws", "messages", "attachments", "attachment_uses")
@@ -178,7 +178,7 @@ def _name_sessions(connection: apsw.Connection) -> list[str]:
     for number, at in nameless:
         name = f"salvaged-{number}"
         row = SessionRow(id=name, agent="unknown", cwd="", created_at=str(at), status="salvaged")
-        connection.execute(INSERT, to_values(row))
+        insert(connection, row)
         connection.execute("UPDATE sessions SET number = ? WHERE id = ?", (number, name))
         names.append(name)
     return names

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from bridle.core.errors import SessionNotFound
+from bridle.core.errors import SessionError, SessionNotFound
 from bridle.store.packing import encode, text
 
 
@@ -51,7 +51,7 @@ class OpenRequest(msgspec.Struct, frozen=True):
 
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(SessionRow))
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM sessions"
-INSERT = (
+_INSERT = (
     f"INSERT INTO sessions ({', '.join(COLUMNS)}, touched) VALUES "
     f"({', '.join(':' + name for name in COLUMNS)}, "
     "(SELECT coalesce(max(touched), 0) + 1 FROM sessions))"
@@ -80,6 +80,15 @@ def bindable(value: Any) -> Any:
             return int(value)
         case _:
             return value
+
+
+def insert(connection: apsw.Connection, row: SessionRow) -> int:
+    """The number of the new row."""
+    values = to_values(row)
+    if connection.execute("SELECT 1 FROM sessions WHERE id = ?", (values["id"],)).fetchone():
+        raise SessionError(f"there is a session {row.id!r} already")
+    connection.execute(_INSERT, values)
+    return connection.last_insert_rowid()
 
 
 def number_of(connection: apsw.Connection, session: str) -> int:

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bridle.store.attachments import Attachments
+from bridle.store.catalog import Catalog
+from bridle.store.database import Database
+from bridle.store.event_log import EventLog
+from bridle.store.search import Search
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "bridle.db"
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[Database]:
+    database = Database.open(path)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def log(database: Database) -> EventLog:
+    return EventLog(database)
+
+
+@pytest.fixture
+def catalog(database: Database) -> Catalog:
+    return Catalog(database)
+
+
+@pytest.fixture
+def search(database: Database) -> Search:
+    return Search(database)
+
+
+@pytest.fixture
+def attachments(database: Database) -> Attachments:
+    return Attachments(database)

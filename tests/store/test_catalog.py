@@ -1,0 +1,282 @@
+"""The list of sessions follows their entries and what people do with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from store_samples import AT, WAIT, chunk, entry, heard, line, row
+
+from bridle.core.errors import SessionError, SessionNotFound
+from bridle.core.events import (
+    AgentReady,
+    Answer,
+    PermissionRequested,
+    Question,
+    QuestionAsked,
+    RequestAnswered,
+    SettingsChanged,
+    TurnEnded,
+    TurnStarted,
+    UsageReported,
+)
+from bridle.store.attachments import Attachments
+from bridle.store.catalog import DELETE_SLICE, Catalog
+from bridle.store.database import Database
+from bridle.store.event_log import EventLog
+from bridle.store.search import Search
+from bridle.store.session_row import OpenRequest
+
+LATER = "2027-01-01T00:00:00Z"
+
+
+def replaced(found, **fields):
+    return msgspec.structs.replace(found, **fields)
+
+
+def test_a_session_comes_back_as_it_was_created(catalog: Catalog) -> None:
+    created = row(
+        "abc", title="Title \ud800", settings={"effort": "high", "folders": ["/a"]}, owner_pid=7
+    )
+    catalog.create(created).result(WAIT)
+    assert catalog.get("abc") == replaced(created, updated_at=AT, title="Title \ufffd")
+
+
+def test_entries_keep_their_session_up_to_date(catalog: Catalog, log: EventLog) -> None:
+    catalog.create(row()).result(WAIT)
+    first = [
+        TurnStarted(origin="prompt", prompt="mend the bridge"),
+        AgentReady(native_id="native-1", model="small"),
+        UsageReported(input_tokens=10, output_tokens=3, cached_tokens=8, cost_usd=0.5),
+        TurnEnded(reason="completed"),
+    ]
+    log.append([(None, [entry(seq, event) for seq, event in enumerate(first, 1)])]).result(WAIT)
+    second = [
+        TurnStarted(origin="agent"),
+        SettingsChanged(model="large", title="Bridges"),
+        UsageReported(input_tokens=5, cost_usd=0.25),
+    ]
+    entries = [
+        msgspec.structs.replace(entry(seq, event, turn=2), at=LATER)
+        for seq, event in enumerate(second, 5)
+    ]
+    log.append([(None, entries)]).result(WAIT)
+    assert catalog.get("session") == row(
+        updated_at=LATER, prompt="mend the bridge", title="Bridges", model="large",
+        native_id="native-1", entries=7, turns=2, open_turn=2, input_tokens=15, output_tokens=3,
+        cached_tokens=8, cost_usd=0.75,
+    )  # fmt: skip
+
+
+def test_a_turn_without_an_end_is_found_until_it_ends(catalog: Catalog, log: EventLog) -> None:
+    for name in ("one", "two"):
+        catalog.create(row(name)).result(WAIT)
+    start = TurnStarted(origin="prompt", prompt="go")
+    log.append([(None, [entry(1, start, session="one", turn=1)])]).result(WAIT)
+    log.append([(None, [entry(1, start, session="two", turn=1)])]).result(WAIT)
+    assert [(found.id, found.open_turn) for found in catalog.open_turns()] == [
+        ("one", 1), ("two", 1)
+    ]  # fmt: skip
+    log.append([(None, [entry(2, TurnEnded(reason="completed"), session="one")])]).result(WAIT)
+    assert [found.id for found in catalog.open_turns()] == ["two"]
+
+
+def test_the_session_that_moved_last_is_first_whatever_the_clock_says(
+    catalog: Catalog, log: EventLog
+) -> None:
+    for name in ("one", "two", "three"):
+        catalog.create(row(name)).result(WAIT)
+    long_ago = msgspec.structs.replace(chunk(1, session="one"), at="1999-01-01T00:00:00Z")
+    log.append([(None, [long_ago])]).result(WAIT)
+    assert [found.id for found in catalog.list()] == ["one", "three", "two"]
+    catalog.touch("two").result(WAIT)
+    assert catalog.get("last").id == "two"
+
+
+def test_listing_narrows_by_folder_agent_status_and_archive(catalog: Catalog) -> None:
+    catalog.create(row("a", cwd="/x", agent="claude")).result(WAIT)
+    catalog.create(row("b", cwd="/y", status="running")).result(WAIT)
+    catalog.create(row("c", cwd="/x", archived=True)).result(WAIT)
+
+    def ids(**wanted) -> list[str]:
+        return [found.id for found in catalog.list(**wanted)]
+
+    assert ids() == ["b", "a"]
+    assert ids(archived=None) == ["c", "b", "a"]
+    assert ids(archived=True) == ["c"]
+    assert ids(cwd="/x") == ["a"]
+    assert ids(agent="claude") == ["a"]
+    assert ids(status="running") == ["b"]
+    assert ids(archived=None, limit=1, offset=1) == ["b"]
+    assert catalog.get("last", cwd="/x").id == "a"
+    assert catalog.count() == 3
+
+
+def test_a_session_is_found_by_the_beginning_of_its_id(catalog: Catalog) -> None:
+    for name in ("abcd", "abce", "ab", "x%_"):
+        catalog.create(row(name)).result(WAIT)
+    assert catalog.get("abcd").id == "abcd"
+    assert catalog.get("ab").id == "ab"  # the whole id wins over a beginning
+    assert catalog.get("x").id == "x%_"
+    with pytest.raises(SessionError, match="several sessions begin with 'abc'") as several:
+        catalog.get("abc")
+    assert "abcd" in several.value.hint
+    for nobody in ("zz", "%", "_", "", "ABCD", "\ud800"):
+        with pytest.raises(SessionNotFound):
+            catalog.get(nobody)
+
+
+def test_last_of_an_empty_store_is_not_found(catalog: Catalog) -> None:
+    with pytest.raises(SessionNotFound):
+        catalog.get("last")
+
+
+def test_changing_a_row_changes_that_row_alone(catalog: Catalog) -> None:
+    for name in ("one", "two"):
+        catalog.create(row(name)).result(WAIT)
+    catalog.update(
+        "one", status="running", owner_pid=42, owner_socket="/run/s", settings={"a": 1}
+    ).result(WAIT)
+    catalog.rename("one", "New name").result(WAIT)
+    assert catalog.get("one") == row(
+        "one", updated_at=AT, status="running", owner_pid=42, owner_socket="/run/s",
+        settings={"a": 1}, title="New name",
+    )  # fmt: skip
+    assert catalog.get("two") == row("two", updated_at=AT)
+    catalog.update("one", owner_pid=None, owner_socket=None).result(WAIT)
+    assert catalog.get("one").owner_pid is None
+
+
+def test_only_what_no_entry_tells_can_be_changed_by_hand(catalog: Catalog) -> None:
+    catalog.create(row()).result(WAIT)
+    with pytest.raises(TypeError, match="entries"):
+        catalog.update("session", entries=7)
+    with pytest.raises(SessionNotFound):
+        catalog.update("nobody", status="idle").result(WAIT)
+    with pytest.raises(SessionError, match="already"):
+        catalog.create(row()).result(WAIT)
+
+
+def test_a_session_is_found_by_each_id_its_agent_ever_gave_it(
+    catalog: Catalog, log: EventLog
+) -> None:
+    catalog.create(row("one", native_id="n0")).result(WAIT)
+    ready = [AgentReady(native_id="n1"), AgentReady(native_id="n2"), AgentReady(native_id="n1")]
+    entries = [entry(seq, event, session="one") for seq, event in enumerate(ready, 1)]
+    log.append([(None, entries)]).result(WAIT)
+    assert catalog.native_ids("one") == ["n0", "n1", "n2"]
+    assert [catalog.by_native_id("mock", name).id for name in ("n0", "n1", "n2")] == ["one"] * 3
+    assert catalog.by_native_id("claude", "n1") is None
+    assert catalog.by_native_id("mock", "n1", cwd="/elsewhere") is None
+    assert catalog.get("one").native_id == "n1"
+
+
+def test_open_requests_can_be_listed_by_another_process(
+    path: Path, catalog: Catalog, log: EventLog
+) -> None:
+    catalog.create(row()).result(WAIT)
+    asked = [
+        PermissionRequested(request_id="r1", tool="shell", title="rm"),
+        QuestionAsked(request_id="r2", questions=(Question("Which?"),)),
+        RequestAnswered(request_id="r1", answer=Answer("deny"), by="person"),
+    ]
+    log.append([(None, [entry(seq, event) for seq, event in enumerate(asked, 1)])]).result(WAIT)
+    other = Database.open(path)
+    assert Catalog(other).open_requests() == [OpenRequest("session", "r2", 2, AT)]
+    assert Catalog(other).open_requests("nobody") == []
+    other.close()
+
+
+def test_a_fork_has_the_same_past_and_its_own_future(catalog: Catalog, log: EventLog) -> None:
+    catalog.create(row("one", settings={"a": 1}, owner_pid=1, status="running")).result(WAIT)
+    log.append([(line(1), [entry(1, TurnStarted(origin="prompt", prompt="go"), session="one")])])
+    log.append(heard(2, 9, session="one"))
+    usage = UsageReported(input_tokens=9, cost_usd=1.0)
+    log.append([(line(10), [entry(10, usage, session="one")])])
+    end = [(line(11), [entry(11, TurnEnded(reason="completed"), session="one")])]
+    log.append(end).result(WAIT)
+
+    middle = catalog.fork("one", "two", created_at=LATER, up_to_seq=5).result(WAIT)
+    assert middle == row(
+        "two", created_at=LATER, updated_at=LATER, forked_from="one", settings={"a": 1},
+        prompt="go", entries=5, turns=1, open_turn=1,
+    )  # fmt: skip
+    whole = catalog.fork("one", "three", created_at=LATER).result(WAIT)
+    assert (whole.entries, whole.open_turn, whole.cost_usd) == (11, None, None)
+
+    log.append(heard(6, 7, session="two", turn=2)).result(WAIT)
+    past = [msgspec.structs.replace(found, session="two") for found in log.since("one")[:5]]
+    future = [chunk(6, session="two", turn=2), chunk(7, session="two", turn=2)]
+    assert log.since("two") == [*past, *future]
+    assert [log.raw("two", seq) for seq in range(1, 8)] == [line(seq) for seq in range(1, 8)]
+    assert log.last_seq("one") == 11
+
+
+def test_a_fork_needs_a_session_and_a_free_id(catalog: Catalog) -> None:
+    catalog.create(row()).result(WAIT)
+    with pytest.raises(SessionNotFound):
+        catalog.fork("nobody", "two", created_at=LATER).result(WAIT)
+    with pytest.raises(SessionError, match="already"):
+        catalog.fork("session", "session", created_at=LATER).result(WAIT)
+
+
+def test_deleting_a_session_leaves_nothing_of_it(
+    path: Path, database: Database, catalog: Catalog, log: EventLog
+) -> None:
+    for name in ("gone", "kept"):
+        catalog.create(row(name)).result(WAIT)
+        begin = [
+            TurnStarted(origin="prompt", prompt=f"tell {name}-secret"),
+            AgentReady(native_id=f"native-{name}"),
+            PermissionRequested(request_id="r", tool="shell", title="rm"),
+        ]
+        entries = [entry(seq, event, session=name) for seq, event in enumerate(begin, 1)]
+        log.append([(name.encode() * 10, entries)]).result(WAIT)
+        Search(database).index(name, 1, [("user", f"tell {name}-secret")]).result(WAIT)
+        Attachments(database).put(name, f"{name}-bytes".encode()).result(WAIT)
+    catalog.delete("gone").result(WAIT)
+    with pytest.raises(SessionNotFound):
+        catalog.delete("gone").result(WAIT)
+    assert [found.id for found in catalog.list()] == ["kept"]
+    assert log.since("gone") == []
+    assert log.last_seq("kept") == 3
+    tables = ("entries", "native_ids", "requests", "raws", "messages", "attachment_uses")
+    assert [database.query(f"SELECT count(*) FROM {name}")[0][0] for name in tables] == [
+        3, 1, 1, 1, 1, 1
+    ]  # fmt: skip
+    assert Search(database).search("gone") == []
+    database.close()
+    content = path.read_bytes()
+    assert b"gone-secret" not in content
+    assert b"gone-bytes" not in content
+    assert b"kept-secret" in content
+
+
+def test_a_long_session_is_deleted_in_slices_that_leave_a_whole_beginning(
+    catalog: Catalog, log: EventLog
+) -> None:
+    catalog.create(row()).result(WAIT)
+    catalog.create(row("other")).result(WAIT)
+    count = 2 * DELETE_SLICE + 10
+    log.append(heard(1, count)).result(WAIT)
+    order: list[str] = []
+    done = catalog.delete("session")
+    between = log.append(heard(1, 1, session="other"))
+    done.add_done_callback(lambda _: order.append("deleted"))
+    between.add_done_callback(lambda _: order.append("other's entry"))
+    lengths = []
+    while not done.done():
+        seen = log.since("session", limit=count)  # raises where a number is missing
+        lengths.append(len(seen))
+    done.result(WAIT)
+    assert order == ["other's entry", "deleted"]
+    assert lengths == sorted(lengths, reverse=True)
+    assert [found.id for found in catalog.list()] == ["other"]
+
+
+def test_old_sessions_that_nobody_owns_have_expired(catalog: Catalog) -> None:
+    catalog.create(row("old", created_at="2020-01-01T00:00:00Z")).result(WAIT)
+    catalog.create(row("owned", created_at="2020-01-01T00:00:00Z", owner_pid=1)).result(WAIT)
+    catalog.create(row("new", created_at="2026-01-01T00:00:00Z")).result(WAIT)
+    assert catalog.expired("2025-01-01T00:00:00Z") == ["old"]
