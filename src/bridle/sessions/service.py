@@ -142,7 +142,9 @@ class Sessions:
         door = Door(runner, broadcast)
         socket = self._paths.socket(row.id)
         await door.open(socket)
-        self.catalog.update(row.id, owner_socket=str(socket), owner_pid=os.getpid())
+        await asyncio.wrap_future(
+            self.catalog.update(row.id, owner_socket=str(socket), owner_pid=os.getpid())
+        )
 
         async def close() -> None:
             await runner.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
 from bridle.core.agent import File, Mode, Prompt
-from bridle.core.errors import SessionError
+from bridle.core.errors import SessionBusy, SessionError
 from bridle.core.events import Answer, Entry
 from bridle.core.result import Result, result
 from bridle.core.transcript import Transcript, fold
@@ -120,8 +120,11 @@ class AttachedSession:
     async def entries(self, since: int = 0) -> AsyncIterator[Entry]:
         """Past, then live; ends with its owner."""
         visit = await Visit.pay(self._socket)
-        if visit:
-            await visit.call(Follow(since))
+        try:
+            if visit:
+                await visit.call(Follow(since))
+        except SessionBusy:
+            visit = None  # it went away just now
         while page := self._log.since(self.id, since):
             for entry in page:
                 yield entry

@@ -1,0 +1,24 @@
+"""A process that owns a session: `owner.py FOLDER SCRIPT [APPROVE]` prints its entries as lines."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from conftest import Desk
+
+from bridle.core.events import encode
+
+
+async def main(folder: str, script: str, approve: str = "ask") -> None:
+    desk = Desk(Path(folder))
+    session = await desk.start(script, approve=approve)
+    print(session.id, flush=True)
+    await session.prompt("go")
+    async for page in session.pages_until_idle():
+        sys.stdout.buffer.write(b"".join(encode(entry) + b"\n" for entry in page))
+        sys.stdout.flush()
+    await desk.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

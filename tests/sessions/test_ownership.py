@@ -1,0 +1,183 @@
+"""One process runs a session; others follow it, speak to it, and take it over when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from conftest import Desk
+
+from bridle.core.errors import RequestNotOpen, SessionBusy, SessionError
+from bridle.core.events import (
+    AgentExited,
+    Answer,
+    Entry,
+    MessageChunk,
+    PermissionRequested,
+    RequestAnswered,
+    TurnEnded,
+    decode_entry,
+)
+from bridle.sessions.session import AttachedSession
+
+OWNER = Path(__file__).with_name("owner.py")
+
+
+class Owner:
+    """The other terminal."""
+
+    def __init__(self, process: asyncio.subprocess.Process, session: str) -> None:
+        self.process = process
+        self.session = session
+
+    @classmethod
+    async def start(cls, desk: Desk, script: str, approve: str = "ask") -> Owner:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, OWNER, desk.folder, script, approve, stdout=subprocess.PIPE
+        )
+        assert process.stdout
+        async with asyncio.timeout(20):
+            return cls(process, (await process.stdout.readline()).decode().strip())
+
+    async def printed(self) -> list[Entry]:
+        assert self.process.stdout
+        async with asyncio.timeout(20):
+            return [decode_entry(line) async for line in self.process.stdout]
+
+    async def die(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        await self.process.wait()
+
+
+async def until(attached: AttachedSession, kind: type, seen: list[Entry]) -> Entry:
+    async with asyncio.timeout(20):
+        async for entry in attached.entries():
+            seen.append(entry)
+            if isinstance(entry.event, kind):
+                return entry
+    raise AssertionError(f"the owner ended without a {kind.__name__}")
+
+
+async def everything(attached: AttachedSession) -> list[Entry]:
+    async with asyncio.timeout(20):
+        return [entry async for entry in attached.entries()]
+
+
+@pytest.fixture
+async def second(desk: Desk) -> AsyncIterator[Desk]:
+    yield desk
+
+
+async def test_a_second_terminal_sees_the_same_entries_and_answers(second: Desk) -> None:
+    owner = await Owner.start(second, "permission")
+    attached = second.sessions.attach(second.sessions.catalog.get(owner.session))
+    asked = (await until(attached, PermissionRequested, [])).event
+    assert isinstance(asked, PermissionRequested)
+    following = asyncio.create_task(everything(attached))
+    await attached.answer(asked.request_id, Answer("allow"), surface="second")
+    with pytest.raises(RequestNotOpen):
+        await attached.answer(asked.request_id, Answer("deny"))
+    printed = await owner.printed()
+    followed = await following
+    assert followed[: len(printed)] == printed
+    assert [type(entry.event) for entry in followed[len(printed) :]] == [AgentExited]
+    assert RequestAnswered(
+        request_id=asked.request_id, answer=Answer("allow"), by="person", surface="second"
+    ) in [entry.event for entry in printed]
+    assert (second.project / "note.txt").exists()
+    assert await owner.process.wait() == 0
+
+
+async def test_a_second_terminal_cancels_the_turn(second: Desk) -> None:
+    owner = await Owner.start(second, "hang")
+    attached = second.sessions.attach(second.sessions.catalog.get(owner.session))
+    await until(attached, MessageChunk, [])
+    await attached.cancel()
+    assert TurnEnded(reason="cancelled") in [entry.event for entry in await owner.printed()]
+
+
+async def test_a_second_terminal_prompts_and_its_prompt_is_queued(second: Desk) -> None:
+    owner = await Owner.start(second, "steer")
+    attached = second.sessions.attach(second.sessions.catalog.get(owner.session))
+    await until(attached, MessageChunk, [])
+    await attached.prompt('[{"say": "second turn"}]', when_busy="queue")
+    await attached.prompt("left", when_busy="steer")
+    entries = await owner.printed()
+    ends = [entry.turn for entry in entries if isinstance(entry.event, TurnEnded)]
+    assert ends == [1, 2]
+
+
+async def test_while_its_owner_lives_nobody_takes_a_session_over(second: Desk) -> None:
+    owner = await Owner.start(second, "hang")
+    with pytest.raises(SessionBusy):
+        await second.resume(owner.session)
+    with pytest.raises(SessionBusy):
+        await second.sessions.delete(second.sessions.catalog.get(owner.session))
+    assert await second.sessions.recover() == []
+    await owner.die()
+
+
+async def test_when_the_owner_is_killed_the_second_takes_over_and_nothing_printed_is_lost(
+    second: Desk,
+) -> None:
+    owner = await Owner.start(second, "permission")
+    attached = second.sessions.attach(second.sessions.catalog.get(owner.session))
+    seen: list[Entry] = []
+    await until(attached, PermissionRequested, seen)
+    following = asyncio.create_task(everything(attached))
+    await asyncio.sleep(0)
+    await owner.die()
+    assert (await following)[: len(seen)] == seen
+    with pytest.raises(SessionError):
+        await attached.cancel()
+
+    session = await second.resume(owner.session, approve="auto")
+    entries = second.sessions.log.since(session.id)
+    assert entries[: len(seen)] == seen
+    ends = [entry for entry in entries if isinstance(entry.event, TurnEnded)]
+    assert [end.turn for end in ends] == [1]
+    assert isinstance(ends[0].event, TurnEnded) and ends[0].event.failure
+    assert ends[0].event.failure.kind == "harness_died"
+    result = await session.ask('[{"say": "Before: {before}"}]')
+    assert (result.status, result.turn) == ("completed", 2)
+    assert "go" in result.text
+
+
+async def test_a_turn_left_open_by_a_dead_owner_is_ended_once_whoever_starts_next(
+    second: Desk,
+) -> None:
+    owner = await Owner.start(second, "hang")
+    attached = second.sessions.attach(second.sessions.catalog.get(owner.session))
+    await until(attached, MessageChunk, [])
+    await owner.die()
+    assert await second.sessions.recover() == [owner.session]
+    assert await second.sessions.recover() == []
+    entries = second.sessions.log.since(owner.session)
+    assert [e.turn for e in entries if isinstance(e.event, TurnEnded)] == [1]
+
+
+async def test_the_socket_is_for_this_user_alone(desk: Desk) -> None:
+    session = await desk.start("hello")
+    path = desk.paths.socket(session.id)
+    assert oct(path.stat().st_mode & 0o777) == "0o600"
+    assert oct(path.parent.stat().st_mode & 0o777) == "0o700"
+    await session.close()
+    assert not path.exists()
+
+
+async def test_words_that_are_no_call_are_answered_with_an_error(desk: Desk) -> None:
+    session = await desk.start("hello")
+    reader, writer = await asyncio.open_unix_connection(desk.paths.socket(session.id))
+    for line in (b"not json\n", b'{"type":"from tomorrow"}\n', b'{"type":"cancel"}\n'):
+        writer.write(line)
+    answers = [await reader.readline() for _ in range(3)]
+    writer.close()
+    assert [b'"error":"UsageError"' in answer for answer in answers] == [True, True, False]
+    assert answers[2] == b'{"ok":true}\n'
+    assert os.getpid() == desk.sessions.catalog.get(session.id).owner_pid
