@@ -347,7 +347,7 @@ def test_calls_inside_calls_are_shown_to_a_depth_and_then_counted() -> None:
     for document in (to_markdown(transcript), to_html(transcript)):
         assert "level 20" in document
         assert "level 21" not in document
-        assert "1 blocks inside are not shown" in document
+        assert "blocks inside, not shown: 1" in document
 
 
 def test_an_empty_session_has_a_title() -> None:

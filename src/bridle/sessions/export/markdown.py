@@ -76,7 +76,7 @@ def _call(call: Call, depth: int) -> Iterator[str]:
     for content in call.content:
         yield from _content(content)
     if call.blocks and depth >= DEEPEST:
-        yield f"_{len(call.blocks)} blocks inside are not shown_"
+        yield f"_blocks inside, not shown: {len(call.blocks)}_"
     elif call.blocks:
         inside = "\n\n".join(_blocks(call.blocks, depth + 1))
         yield _quote(inside)

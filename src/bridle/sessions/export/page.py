@@ -112,7 +112,7 @@ def _call(call: Call, depth: int) -> Iterator[str]:
     for content in call.content:
         yield from _content(content)
     if call.blocks and depth >= DEEPEST:
-        yield f'<p class="dim">{len(call.blocks)} blocks inside are not shown</p>'
+        yield f'<p class="dim">blocks inside, not shown: {len(call.blocks)}</p>'
     else:
         yield from _blocks(call.blocks, depth + 1)
     yield "</details>"
