@@ -93,18 +93,20 @@ class Database:
         work: Callable[[apsw.Connection], T],
         *,
         prepare: Callable[[], None] | None = None,
+        line: str | None = None,
         urgent: bool = False,
     ) -> Future[T]:
         """Run `work` inside the next group's transaction; resolved after its COMMIT.
 
         `work` may run more than once, so it must only touch the database. `prepare` runs once in
-        the writer's thread before the transaction. `urgent` work is tried even on a full disk.
+        the writer's thread before the transaction. `urgent` work is tried even on a full disk,
+        after all that waits in the same `line`.
         """
         if self._writer is None:
             future: Future[T] = Future()
             future.set_exception(StoreError(f"{self.path} is open for reading only"))
             return future
-        return self._writer.submit(work, prepare, urgent)
+        return self._writer.submit(work, prepare, line, urgent)
 
     def read(self) -> apsw.Connection:
         """This thread's connection; it cannot write."""

@@ -35,10 +35,12 @@ class EventLog:
         """Entries of one session, in order; resolved when they are on disk.
 
         What is there already is left alone, so that repeating an append whose acknowledgement was
-        lost does nothing. A gap, or another entry under the same number, is refused.
+        lost does nothing. A gap, or another entry under the same number, is refused. On a full
+        disk an append waits; an `urgent` one (the notice that says so) takes the reserve.
         """
         batch = _Batch(heard)
-        return self._database.write(batch.store, prepare=batch.encode, urgent=urgent)
+        session = next((entry.session for _, entries in heard for entry in entries), None)
+        return self._database.write(batch.store, prepare=batch.encode, line=session, urgent=urgent)
 
     def since(self, session: str, seq: int = 0, limit: int = 1000) -> list[Entry]:
         """Entries after `seq`, oldest first."""

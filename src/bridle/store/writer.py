@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import threading
 import time
 from collections import deque
@@ -29,10 +30,14 @@ FIRST_RETRY, LAST_RETRY = 0.05, 2.0  # seconds, while the disk is full
 _SYNC_FAILED = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
 
 
+_logger = logging.getLogger(__name__)
+
+
 @dataclass(frozen=True, eq=False)
 class _Job:
     work: Callable[[apsw.Connection], Any]
     prepare: Callable[[], None] | None
+    line: str | None  # jobs of one line stay in order
     urgent: bool
     future: Future[Any]
 
@@ -82,6 +87,7 @@ class Writer:
         self,
         work: Callable[[apsw.Connection], T],
         prepare: Callable[[], None] | None = None,
+        line: str | None = None,
         urgent: bool = False,
     ) -> Future[T]:
         """`work` may run more than once; `prepare` runs once, before the transaction begins."""
@@ -91,7 +97,7 @@ class Writer:
             if self.failure or self._closing:
                 future.set_exception(self.failure or StoreError(f"{self._path} is closed"))
                 return future
-            self._jobs.append(_Job(work, prepare, urgent, future))
+            self._jobs.append(_Job(work, prepare, line, urgent, future))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="store", daemon=True)
                 self._thread.start()
@@ -125,39 +131,40 @@ class Writer:
 
     def _gather(self) -> list[_Job]:
         """All that waits, or nothing when the store closes."""
+        if self.storage == "full" and (urgent := self._wait_for_space()):
+            return urgent
         with self._changed:
             while not self._jobs and not self._closing:
                 self._changed.wait()
-        if self.storage == "full":
-            return self._gather_while_full()
         if (pause := self._committed_at + WINDOW - time.monotonic()) > 0:
             time.sleep(pause)
         with self._changed:
             group = list(self._jobs)
             self._jobs.clear()
+        if self.storage == "full":
+            self._give_up(group, self._full_error())
+            return []
         return group
 
-    def _gather_while_full(self) -> list[_Job]:
-        """Up to the last urgent job; everything, once there is room for the reserve again."""
+    def _wait_for_space(self) -> list[_Job]:
+        """Urgent jobs and those before them in line; none when there is space, or no more time."""
         retry = FIRST_RETRY
-        while True:
-            if self._reserve.restore():
-                self._become("ok")
-                return self._take(len(self._jobs))
+        while not self._reserve.restore():
             with self._changed:
-                urgent = [at for at, job in enumerate(self._jobs, 1) if job.urgent]
-                if not urgent and not self._closing:
-                    self._changed.wait(retry)
-                    retry = min(2 * retry, LAST_RETRY)
-                    continue
-            if urgent:
-                return self._take(urgent[-1])
-            self._give_up(self._take(len(self._jobs)), self._full_error())
-            return []
+                if urgent := self._take_urgent():
+                    return urgent
+                if self._closing:
+                    return []
+                self._changed.wait(retry)
+            retry = min(2 * retry, LAST_RETRY)
+        self._become("ok")
+        return []
 
-    def _take(self, count: int) -> list[_Job]:
-        with self._changed:
-            return [self._jobs.popleft() for _ in range(count)]
+    def _take_urgent(self) -> list[_Job]:
+        lines = {job.line for job in self._jobs if job.urgent}
+        group = [job for job in self._jobs if job.urgent or (job.line and job.line in lines)]
+        self._jobs = deque(job for job in self._jobs if job not in group)
+        return group
 
     def _prepared(self, group: list[_Job]) -> list[_Job]:
         ready = []
@@ -244,7 +251,10 @@ class Writer:
         if storage != self.storage:
             self.storage = storage
             for callback in tuple(self._watchers):
-                callback(storage)
+                try:
+                    callback(storage)
+                except Exception:
+                    _logger.exception("a watcher of %s failed", self._path)
 
     def _fail(self, failure: BridleError, group: list[_Job]) -> None:
         with self._changed:
@@ -275,7 +285,7 @@ def explain(error: Exception, path: Path) -> BridleError:
             return damaged(path, str(error))
         case apsw.IOError():
             return StoreError(
-                f"the disk under {path} failed: {error}",
+                f"the disk under {path} failed: {str(error) or 'input/output error'}",
                 hint="nothing was acknowledged since; check the disk, then start again",
             )
         case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.CantOpenError():
