@@ -1,39 +1,27 @@
-"""Where bridle keeps things: the user's config, its state, its sockets."""
+"""Where bridle keeps its files: the XDG folders, or one folder named by BRIDLE_HOME."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
-SOCKET_PATH_LIMIT = 107  # bytes that the kernel takes in an address
+from bridle.core.errors import ConfigError
+
+LONGEST_SOCKET = 107  # bytes of a path in sockaddr_un, without its final NUL
 
 
 @dataclass(frozen=True)
 class Paths:
-    config: Path
+    """The folders, and what is where in them."""
+
+    config: Path  # folder of the user's config.toml
     state: Path
     cache: Path
-    runtime: Path
-
-    @classmethod
-    def of(cls, environment: Mapping[str, str]) -> Paths:
-        """XDG's folders; `BRIDLE_HOME` puts everything into one."""
-        if home := environment.get("BRIDLE_HOME"):
-            base = Path(home).absolute()
-            return cls(base / "config", base / "state", base / "cache", base / "run")
-        user = Path(environment.get("HOME") or Path.home())
-        state = _folder(environment, "XDG_STATE_HOME", user / ".local/state")
-        runtime = environment.get("XDG_RUNTIME_DIR")
-        return cls(
-            config=_folder(environment, "XDG_CONFIG_HOME", user / ".config"),
-            state=state,
-            cache=_folder(environment, "XDG_CACHE_HOME", user / ".cache"),
-            runtime=Path(runtime) / "bridle" if runtime else state / "run",
-        )
+    sockets: Path
 
     @property
     def config_file(self) -> Path:
@@ -44,12 +32,12 @@ class Paths:
         return self.state / "store.db"
 
     @property
-    def leases(self) -> Path:
-        return self.state / "leases"
-
-    @property
     def spill(self) -> Path:
         return self.state / "spill"
+
+    @property
+    def leases(self) -> Path:
+        return self.state / "leases"
 
     @property
     def spawns(self) -> Path:
@@ -59,14 +47,67 @@ class Paths:
     def logs(self) -> Path:
         return self.state / "logs"
 
-    def socket(self, session: str) -> Path:
-        path = self.runtime / f"{session}.sock"
-        if len(os.fsencode(path)) <= SOCKET_PATH_LIMIT:
-            return path
-        short = hashlib.sha256(os.fsencode(self.runtime)).hexdigest()[:12]
-        return Path(tempfile.gettempdir()) / f"bridle-{os.getuid()}-{short}" / f"{session}.sock"
+    @property
+    def trust(self) -> Path:
+        return self.state / "trust"
+
+    def socket(self, name: str) -> Path:
+        """A path that a socket can be bound to, in a folder that is made for the user alone.
+
+        The same for all processes of the user; short whatever the folders are called.
+        """
+        path = self.sockets / f"{name}.sock"
+        if len(os.fsencode(path)) > LONGEST_SOCKET:
+            folder = Path("/tmp") / f"bridle-{os.getuid()}"
+            path = folder / f"{sha256(os.fsencode(path)).hexdigest()[:24]}.sock"
+        private_folder(path.parent)
+        return path
 
 
-def _folder(environment: Mapping[str, str], name: str, default: Path) -> Path:
-    given = environment.get(name, "")
-    return (Path(given) if given.startswith("/") else default) / "bridle"
+def find_paths(environment: Mapping[str, str] = os.environ) -> Paths:
+    if home := environment.get("BRIDLE_HOME"):
+        root = Path(home).expanduser().absolute()
+        return Paths(root, root / "state", root / "cache", root / "sockets")
+    state = _xdg(environment, "XDG_STATE_HOME", ".local/state")
+    runtime = environment.get("XDG_RUNTIME_DIR", "")
+    return Paths(
+        config=_xdg(environment, "XDG_CONFIG_HOME", ".config"),
+        state=state,
+        cache=_xdg(environment, "XDG_CACHE_HOME", ".cache"),
+        sockets=Path(runtime) / "bridle" if _is_private(runtime) else state / "sockets",
+    )
+
+
+def private_folder(path: Path) -> Path:
+    """Makes the folder for the user alone; refuses one that belongs to somebody else."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700)
+        return path
+    except FileExistsError:
+        found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise ConfigError(
+            f"{path} is not a folder of yours", hint="move it away, or set BRIDLE_HOME"
+        )
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        path.chmod(0o700)
+    return path
+
+
+def _xdg(environment: Mapping[str, str], variable: str, default: str) -> Path:
+    folder = environment.get(variable, "")
+    if not folder.startswith("/"):  # the XDG specification: a relative one does not count
+        folder = os.path.join(environment.get("HOME") or os.path.expanduser("~"), default)  # noqa: PTH111, PTH118
+    return Path(folder) / "bridle"
+
+
+def _is_private(folder: str) -> bool:
+    if not folder.startswith("/"):
+        return False
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return False
+    private = stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
+    return private and found.st_uid == os.getuid()

@@ -1,0 +1,18 @@
+"""Config files, environment and flags as one frozen Config that knows where each value is from."""
+
+from bridle.config.layers import load
+from bridle.config.paths import Paths, find_paths, private_folder
+from bridle.config.settings import APPROVE, SUPERVISION, Config, Limits, Source, Withheld
+
+__all__ = [
+    "APPROVE",
+    "SUPERVISION",
+    "Config",
+    "Limits",
+    "Paths",
+    "Source",
+    "Withheld",
+    "find_paths",
+    "load",
+    "private_folder",
+]

@@ -1,0 +1,140 @@
+"""The kinds of values a config holds: how each is read from TOML and from a word, and shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+class WrongKind(ValueError):
+    """The message says what was expected."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one kind of value is read, shown and compared."""
+
+    expected: str
+    read: Callable[[Any], Any]  # a TOML value, or a word where `from_word` is absent
+    from_word: Callable[[str], Any] | None = None
+    show: Callable[[Any], str] = str
+    tighter: Callable[[Any, Any], bool] | None = None  # (value, than) for an untrusted project
+
+
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?(b?)", re.IGNORECASE)
+_SPANS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.IGNORECASE)
+_NONE = ("", "0", "none", "never", "off")
+
+
+def text() -> Kind:
+    return Kind("a text", _text, show=lambda value: value or "")
+
+
+def choice(words: Sequence[str], *, strictest_first: bool = False) -> Kind:
+    def read(value: Any) -> str:
+        if value not in words:
+            raise WrongKind
+        return str(value)
+
+    def tighter(value: str, than: str) -> bool:
+        return words.index(value) <= words.index(than)
+
+    return Kind(f"one of {', '.join(words)}", read, tighter=tighter if strictest_first else None)
+
+
+def names() -> Kind:
+    def read(value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise WrongKind
+        return tuple(value)
+
+    def from_word(word: str) -> tuple[str, ...]:
+        return tuple(item.strip() for item in word.split(",") if item.strip())
+
+    return Kind("a list of texts", read, from_word, ", ".join)
+
+
+def size(least: int = 1024) -> Kind:
+    def read(value: Any) -> int:
+        return int(_measure(value, _SIZE, _UNITS, least))
+
+    return Kind(
+        f'a size such as 65536 or "64 KB", at least {show_size(least)}',
+        read,
+        show=show_size,
+        tighter=lambda value, than: bool(value <= than),
+    )
+
+
+def seconds(least: float = 1, *, optional: bool = False) -> Kind:
+    def read(value: Any) -> float | None:
+        if optional and str(value).lower() in _NONE:
+            return None
+        return _measure(value, _SPAN, _SPANS, least)
+
+    return Kind(
+        'a time such as 90 or "10m"' + (', or "none"' if optional else ""),
+        read,
+        show=show_seconds,
+        tighter=_lower,
+    )
+
+
+def count(*, optional: bool = False, fraction: bool = False) -> Kind:
+    def read(value: Any) -> float | None:
+        if optional and str(value).lower() in _NONE:
+            return None
+        try:
+            number = float(value) if fraction else int(value)
+        except (TypeError, ValueError):
+            raise WrongKind from None
+        if isinstance(value, bool) or number <= 0 or (isinstance(value, float) and not fraction):
+            raise WrongKind
+        return number
+
+    return Kind(
+        ("a number" if fraction else "a whole number")
+        + " above 0"
+        + (', or "none"' if optional else ""),
+        read,
+        show=lambda value: "none" if value is None else str(value),
+        tighter=_lower,
+    )
+
+
+def show_size(value: int) -> str:
+    for unit, factor in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if value >= factor and value % factor == 0:
+            return f"{value // factor} {unit}"
+    return f"{value} B"
+
+
+def show_seconds(value: float | None) -> str:
+    if value is None:
+        return "none"
+    for unit, factor in (("d", 86400), ("h", 3600), ("m", 60)):
+        if value >= factor and value % factor == 0:
+            return f"{value / factor:g}{unit}"
+    return f"{value:g}s"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise WrongKind
+    return value
+
+
+def _measure(value: Any, form: re.Pattern[str], units: dict[str, int], least: float) -> float:
+    if isinstance(value, str) and (match := form.fullmatch(value.strip())):
+        value = float(match[1]) * units[match[2].lower()]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e15:
+        raise WrongKind
+    return float(value)
+
+
+def _lower(value: float | None, than: float | None) -> bool:
+    return than is None or (value is not None and value <= than)
