@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import select
 import stat
 import sys
@@ -15,7 +14,6 @@ from bridle.core.errors import UsageError
 
 STDIN_PATIENCE = 3.0  # seconds; a pipe that nobody writes to must not stop a prompt
 ATTACHMENT_CAP = 32 * 1024 * 1024
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(=.*)?", re.DOTALL)
 
 
 def prompt_text(options: Namespace) -> str:
@@ -69,7 +67,7 @@ def wishes(options: Namespace) -> dict[str, Any]:
         "max_cost": options.max_cost,
         "approve": options.approve,
         "timeout": options.timeout,
-        "env": _variables(options.env),
+        "env": tuple(options.env),
     }
     return {name: value for name, value in said.items() if value not in (None, (), {})}
 
@@ -94,18 +92,6 @@ def _piped() -> str:
         sys.stderr.write("warning: nothing came through standard input; going on without it\n")
         return ""
     return _decoded(sys.stdin.buffer.read(), "standard input")
-
-
-def _variables(given: list[str]) -> tuple[str, ...]:
-    for one in given:
-        name, equals, _ = one.partition("=")
-        if not _VARIABLE.fullmatch(one):
-            raise UsageError(
-                f"--env {name}: not a variable's name", hint="--env NAME or NAME=VALUE"
-            )
-        if not equals and name not in os.environ:
-            raise UsageError(f"--env {name}: there is no such variable", hint=f"--env {name}=VALUE")
-    return tuple(given)
 
 
 def _text_or_file(text: str | None) -> str | None:

@@ -82,11 +82,11 @@ class PermissionDialog:
         return msgspec.json.format(msgspec.json.encode(self.request.input), indent=2).decode()
 
     def draw(self) -> RenderableType:
-        parts: list[RenderableType] = [pieces.title(self.request.title)]
+        parts: list[RenderableType] = [pieces.title(phrases.revealed(self.request.title))]
         if self.request.reason:
-            parts.append(Text(phrases.one_line(self.request.reason), style="dim"))
+            parts.append(Text(phrases.one_line(phrases.revealed(self.request.reason)), style="dim"))
         if self._whole:
-            parts.append(_capped(clean(self.input_text())))
+            parts.append(_capped(phrases.revealed(self.input_text())))
         else:
             parts += self._preview()
         if self._complaint:
@@ -109,11 +109,11 @@ class PermissionDialog:
                 "old": str(old),
                 "new": str(new),
             }:
-                return [pieces.diff(Diff("", old=old, new=new), 12)]
+                return [pieces.diff(_revealed(old, new), 12)]
             case {"content": str(text)} | {"text": str(text)} if self.request.tool == "Write":
-                return [pieces.diff(Diff("", old="", new=text), 12)]
+                return [pieces.diff(_revealed("", text), 12)]
             case {"command": str(command)} if "\n" in command or len(command) > 72:
-                return [_capped(clean(command), 12)]
+                return [_capped(phrases.revealed(command), 12)]
             case _:
                 return []
 
@@ -224,6 +224,10 @@ def dialog_for(request: PermissionRequested | QuestionAsked) -> Dialog:
     if isinstance(request, PermissionRequested):
         return PermissionDialog(request)
     return QuestionDialog(request)
+
+
+def _revealed(old: str, new: str) -> Diff:
+    return Diff("", old=phrases.revealed(old), new=phrases.revealed(new))
 
 
 def _capped(text: str, limit: int = INPUT_LINES) -> Text:

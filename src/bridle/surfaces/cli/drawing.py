@@ -78,7 +78,8 @@ class Drawing:
             parts.append(
                 Text(f"{spin} thinking  {phrases.one_line(words)[-60:]}", style="dim italic")
             )
-        calls = list(self._calls.values())
+        asked = {request.call_id for request in self.requests.values()}
+        calls = [call for id, call in self._calls.items() if id not in asked]
         for call, _, began in calls[-CALL_LINES:]:
             now = phrases.duration(self._clock() - began)
             parts.append(pieces.running(call, now, spin, self._depths.get(call.call_id, 0)))
@@ -111,7 +112,7 @@ class Drawing:
                 self._rest()
                 self.requests[event.request_id] = event
             case RequestAnswered():
-                self._answered(event)
+                self._answered(entry, event)
             case PlanChanged():
                 self._rest()
                 if event.steps != self._plan:
@@ -207,8 +208,10 @@ class Drawing:
             pieces.finished(call, event.call_id, event.outcome, event.content, seconds, depth)
         )
 
-    def _answered(self, event: RequestAnswered) -> None:
+    def _answered(self, entry: Entry, event: RequestAnswered) -> None:
         asked = self.requests.pop(event.request_id, None)
+        if asked and asked.call_id in self._calls:  # the wait for a person is not the call's time
+            self._calls[asked.call_id] = (self._calls[asked.call_id][0], entry.at, self._clock())
         if asked is None or (event.by == "policy" and event.answer.option == "allow"):
             return
         line = Text(f"  {phrases.answered(event)}", style="dim")

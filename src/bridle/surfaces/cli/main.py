@@ -20,7 +20,7 @@ def main(words: list[str]) -> int:
     debug = "--debug" in words
     try:
         options = parse(build(), words)
-        options.color = getattr(options, "color", "auto")
+        options.color = getattr(options, "color", None)
         options.debug = getattr(options, "debug", False)
         return _run(options)
     except BridleError as error:

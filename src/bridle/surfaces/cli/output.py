@@ -28,6 +28,11 @@ def say_json(value: Any) -> None:
     write(sys.stdout, data.decode() + "\n")
 
 
+def warn(text: str, hint: str = "") -> None:
+    more = f" ({hint})" if hint else ""
+    write(sys.stderr, f"warning: {' '.join(clean(text).split())}{more}\n")
+
+
 def is_terminal(stream: IO[str]) -> bool:
     try:
         return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
@@ -80,3 +85,11 @@ def width() -> int:
     import shutil
 
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+
+
+def confirmed(question: str) -> bool:
+    """Asks the person at the terminal; nobody there means no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    write(sys.stderr, f"{clean(question)} [y/N] ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -18,6 +18,13 @@ def one_line(text: str, limit: int = 0) -> str:
     return line if not limit or len(line) <= limit else line[: limit - 1] + "…"
 
 
+def revealed(text: str) -> str:
+    """For a person who decides: what a terminal would hide stands there by its number."""
+    if clean(text) == text:
+        return text
+    return "".join(c if clean(c) == c else f"\\u{ord(c):04x}" for c in text)
+
+
 def duration(seconds: float) -> str:
     if seconds < 10:
         return f"{seconds:.1f} s"
@@ -65,7 +72,7 @@ def files(changes: Sequence[FileChange], left_out: int) -> str:
     return f"{total} file{'s' if total != 1 else ''} changed{lines}"
 
 
-def summary(outcome: Outcome, session: str) -> str:
+def summary(outcome: Outcome) -> str:
     """How the turn went, in one line."""
     parts = [f"{STATES[outcome.reason]} {outcome.reason}"]
     if outcome.seconds is not None:
@@ -76,7 +83,7 @@ def summary(outcome: Outcome, session: str) -> str:
             parts.append(money(usage.cost_usd))
     if outcome.files or outcome.files_left_out:
         parts.append(files(outcome.files, outcome.files_left_out))
-    return " · ".join([*parts, f"session {session}"])
+    return " · ".join(parts)
 
 
 def failure(outcome: Outcome) -> list[str]:
@@ -90,7 +97,7 @@ def failure(outcome: Outcome) -> list[str]:
 
 
 def how_to_resume(session: str) -> str:
-    return f'bridle run --resume {session} "…"'
+    return f'session {session} · to go on: bridle run --resume {session} "…"'
 
 
 def how_to_answer(session: str, request: PermissionRequested | QuestionAsked) -> str:

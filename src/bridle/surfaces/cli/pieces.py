@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.text import Text
 
@@ -13,6 +12,7 @@ from bridle.core.events import Content, Diff, Notice, PlanStep, ToolStarted
 from bridle.core.events import Text as ToolText
 from bridle.core.terminal import clean
 from bridle.surfaces.cli import phrases
+from bridle.surfaces.cli.markdown import Markdown
 from bridle.surfaces.cli.outcome import Outcome
 
 MARKDOWN_CAP = 16_384  # characters of one block; more than that is shown as it is
@@ -149,10 +149,11 @@ def prompt(text: str) -> RenderableType:
 
 def ending(outcome: Outcome, session: str) -> RenderableType:
     style = _STATE_STYLES[outcome.reason]
-    line = Text(phrases.summary(outcome, session), style="dim")
+    line = Text(phrases.summary(outcome), style="dim")
     line.stylize(f"not dim {style}", 0, 2 + len(outcome.reason))
     wrong = [
         Text(text, style="red" if text.startswith("error") else "yellow")
         for text in phrases.failure(outcome)
     ]
-    return Group(*wrong, line)
+    resume = Text(phrases.how_to_resume(session), style="dim")
+    return Group(*wrong, line, resume)

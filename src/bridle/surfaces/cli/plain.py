@@ -35,7 +35,8 @@ class PlainView:
             if answer := _answer(outcome):
                 await self._write(sys.stdout, [*([""] if self._answers else []), answer])
                 self._answers += 1
-            lines = [phrases.summary(outcome, page[-1].session), *phrases.failure(outcome)]
+            lines = [*phrases.failure(outcome), phrases.summary(outcome)]
+            lines.append(phrases.how_to_resume(page[-1].session))
             await self._write(sys.stderr, lines)
 
     async def tell(self, text: str) -> None:

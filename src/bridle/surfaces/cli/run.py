@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridle.core.errors import SessionNotFound, UsageError
-from bridle.surfaces.cli import asked
+from bridle.surfaces.cli import asked, opened
 
 if TYPE_CHECKING:
     from bridle.app import Harness
@@ -36,14 +36,13 @@ async def _run(
     files: list[tuple[str, str, bytes]],
     wishes: dict[str, Any],
 ) -> int:
-    import bridle
     from bridle.core.agent import File
 
-    async with bridle.open(cwd=folder) as harness:
+    async with opened.harness(options, folder) as harness:
         session, notes = await _session(harness, options, folder, wishes)
         since = session.last_seq
         await session.prompt(text, files=[File(*file) for file in files])
-        limit = harness.config.limits.request_seconds
+        limit = harness.config.limits.request
         return await _watch(options, session, since, notes, limit)
 
 

@@ -9,7 +9,7 @@ import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from bridle.core.errors import BridleError
 from bridle.core.events import Entry, PermissionRequested, QuestionAsked, RequestAnswered
@@ -49,14 +49,20 @@ def find_keyboard(options: Namespace) -> Keyboard | None:
 
 
 async def watch(
-    pages: AsyncIterator[Sequence[Entry]], view: View, waiting: Waiting | None = None
+    pages: AsyncIterator[Sequence[Entry]], view: View, helper: Noting | None = None
 ) -> None:
     """`pages` must be closable, as an async generator is."""
     async with aclosing(pages):  # type: ignore[type-var]
         async for page in pages:
             await view.show(page)
-            if waiting:
-                waiting.note(page)
+            if helper:
+                helper.note(page)
+
+
+class Noting(Protocol):
+    """Somebody who looks at what was shown."""
+
+    def note(self, page: Sequence[Entry]) -> None: ...
 
 
 class Waiting:

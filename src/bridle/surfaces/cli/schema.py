@@ -1,0 +1,31 @@
+"""`bridle schema`: the JSON schema of what `--json` prints, made from the types themselves."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import msgspec
+
+from bridle.core.events import Entry
+from bridle.core.summary import Item
+from bridle.surfaces.cli.output import say
+
+
+def schema(options: Namespace) -> int:
+    say(document())
+    return 0
+
+
+def document() -> str:
+    (entry, item), parts = msgspec.json.schema_components(
+        [Entry, Item], ref_template="#/$defs/{name}"
+    )
+    whole = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "bridle --json",
+        "description": "A line of `--json` is an entry; a line of `--json=summary` is an item.",
+        "oneOf": [{"$ref": "#/$defs/Entry"}, {"$ref": "#/$defs/Item"}],
+        "$defs": {**parts, "Item": item},
+    }
+    assert entry == {"$ref": "#/$defs/Entry"}
+    return msgspec.json.format(msgspec.json.encode(whole, order="deterministic"), indent=2).decode()

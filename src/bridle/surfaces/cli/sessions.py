@@ -1,0 +1,207 @@
+"""`bridle sessions`: list, show, follow, steer, search, export, fork, rename and delete them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bridle.core.errors import UsageError
+from bridle.surfaces.cli import opened, phrases
+from bridle.surfaces.cli.output import Style, colored, confirmed, say, say_json, table, width
+
+if TYPE_CHECKING:
+    from bridle.app import Harness
+    from bridle.core.events import Entry
+    from bridle.store.session_row import SessionRow
+    from bridle.surfaces.cli.view import View
+
+HEAD = ("SESSION", "WHEN", "AGENT", "STATUS", "TURNS", "COST", "WHAT")
+Work = Callable[["Harness", Namespace], Coroutine[Any, Any, int]]
+
+
+def _command(work: Work) -> Callable[[Namespace], int]:
+    async def run(options: Namespace) -> int:
+        async with opened.harness(options) as harness:
+            return await work(harness, options)
+
+    return lambda options: asyncio.run(run(options))
+
+
+@_command
+async def list_all(harness: Harness, options: Namespace) -> int:
+    cwd = str(Path.cwd()) if options.here else None
+    rows = harness.sessions.catalog.list(cwd=cwd, agent=options.agent, limit=options.limit)
+    if options.json:
+        say_json(rows)
+    elif not rows:
+        say('no sessions yet: bridle run "…" starts one')
+    else:
+        style = Style(colored(options, sys.stdout))
+        say(table([cells(row) for row in rows], HEAD, style, width()))
+    return 0
+
+
+@_command
+async def show(harness: Harness, options: Namespace) -> int:
+    session = _row(harness, options).id
+    view = _still_view(options)
+    async for page in _pages(harness, session):
+        await view.show(page)
+    await view.close()
+    return 0
+
+
+@_command
+async def follow(harness: Harness, options: Namespace) -> int:
+    from bridle.surfaces.cli import watch
+
+    session = harness.attach(options.session)
+    keyboard = watch.find_keyboard(options)
+    view = await watch.open_view(options, session, keyboard, prompts=True)
+    waiting = None if keyboard else watch.Waiting(view, session.id, None)
+    try:
+        await watch.watch(watch.paged(session.entries(options.since)), view, waiting)
+        await view.tell(f"nobody runs session {session.id} now")
+    finally:
+        await view.close()
+    return 0
+
+
+@_command
+async def cancel(harness: Harness, options: Namespace) -> int:
+    await harness.attach(options.session).cancel()
+    return 0
+
+
+@_command
+async def prompt(harness: Harness, options: Namespace) -> int:
+    if not options.text.strip():
+        raise UsageError("the prompt is empty")
+    await harness.attach(options.session).prompt(options.text, when_busy=options.when_busy)
+    return 0
+
+
+@_command
+async def search(harness: Harness, options: Namespace) -> int:
+    hits = harness.sessions.search.search(" ".join(options.words), limit=options.limit)
+    if options.json:
+        say_json(hits)
+        return 0
+    style = Style(colored(options, sys.stdout))
+    for hit in hits:
+        begin, end = "\x02", "\x03"  # around what was found
+        parts = hit.snippet.replace(end, begin).split(begin)
+        snippet = "".join(
+            style("bold", _flat(part)) if number % 2 else _flat(part)
+            for number, part in enumerate(parts)
+        )
+        say(f"{style('cyan', hit.session)}  turn {hit.turn}  {style('dim', hit.role)}  {snippet}")
+    if not hits:
+        say("nothing found")
+    return 0 if hits else 1
+
+
+@_command
+async def export(harness: Harness, options: Namespace) -> int:
+    row = _row(harness, options)
+    data = _document(harness, row, options.format)
+    if options.output is None:
+        for piece in data:
+            sys.stdout.buffer.write(piece)
+        return 0
+    try:
+        with options.output.open("wb") as file:
+            for piece in data:
+                file.write(piece)
+    except OSError as error:
+        raise UsageError(f"cannot write {options.output}: {error.strerror}") from None
+    return 0
+
+
+@_command
+async def fork(harness: Harness, options: Namespace) -> int:
+    copy = await harness.sessions.fork(_row(harness, options))
+    say(copy.id)
+    return 0
+
+
+@_command
+async def rename(harness: Harness, options: Namespace) -> int:
+    title = phrases.one_line(options.title)
+    if not title:
+        raise UsageError("a title needs a letter")
+    await asyncio.wrap_future(harness.sessions.catalog.rename(_row(harness, options).id, title))
+    return 0
+
+
+@_command
+async def delete(harness: Harness, options: Namespace) -> int:
+    row = _row(harness, options)
+    what = f"{row.id} ({_what(row)}, {row.entries} entries)"
+    if not options.yes and not confirmed(f"delete session {what} for good?"):
+        raise UsageError("nothing was deleted", hint="--yes deletes without asking")
+    await harness.sessions.delete(row)
+    return 0
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def _still_view(options: Namespace) -> View:
+    if options.json:
+        from bridle.surfaces.cli.jsonlines import EntriesView, SummaryView
+
+        return EntriesView() if options.json == "entries" else SummaryView()
+    from bridle.surfaces.cli.scroll import ScrollView
+
+    return ScrollView(color=colored(options, sys.stdout), prompts=True)
+
+
+def _row(harness: Harness, options: Namespace) -> SessionRow:
+    return harness.sessions.catalog.get(options.session, cwd=str(Path.cwd()))
+
+
+async def _pages(harness: Harness, session: str) -> AsyncIterator[list[Entry]]:
+    seq = 0
+    while page := harness.sessions.log.since(session, seq):
+        yield page
+        seq = page[-1].seq
+
+
+def _entries(harness: Harness, session: str) -> Iterator[Entry]:
+    seq = 0
+    while page := harness.sessions.log.since(session, seq):
+        yield from page
+        seq = page[-1].seq
+
+
+def _document(harness: Harness, row: SessionRow, format: str) -> Iterator[bytes]:
+    from bridle.core.transcript import fold
+    from bridle.sessions import export
+
+    entries = _entries(harness, row.id)
+    match format:
+        case "jsonl":
+            yield from export.to_jsonl(entries)
+        case "html":
+            yield export.to_html(fold(entries)).encode()
+        case _:
+            yield export.to_markdown(fold(entries)).encode()
+
+
+def _what(row: SessionRow) -> str:
+    return phrases.one_line(row.title or row.prompt or "", 60)
+
+
+def _flat(text: str) -> str:
+    return phrases.one_line(f"|{text}|")[1:-1]
+
+
+def cells(row: SessionRow) -> tuple[str, ...]:
+    cost = phrases.money(row.cost_usd) if row.cost_usd is not None else ""
+    when = phrases.ago(row.updated_at)
+    return (row.id, when, row.agent, row.status, str(row.turns), cost, _what(row))
