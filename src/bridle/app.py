@@ -10,23 +10,25 @@ from typing import Any
 
 from bridle import agents
 from bridle.agents.support import refuse_unsupported
-from bridle.config import Config, load
+from bridle.config import Config, Paths, find_paths, load, private_folder
 from bridle.core.agent import Agent, SessionSpec
+from bridle.core.errors import UsageError
+from bridle.core.events import encode
 from bridle.sessions.runner import Limits
 from bridle.sessions.service import Sessions, Terms
-from bridle.sessions.session import AttachedSession, Session
+from bridle.sessions.session import AttachedSession, Session, read_all
 from bridle.store.database import Database
-from bridle.supervision.environment import child_environment
+from bridle.supervision.environment import asked_for, child_environment
 
 
 @asynccontextmanager
 async def open_harness(
-    *, config: Config | None = None, cwd: Path | str = "."
+    *, config: Config | None = None, cwd: Path | str = ".", paths: Paths | None = None
 ) -> AsyncIterator[Harness]:
     """Opens the user's store with the config that counts in `cwd`; closes what was started."""
-    config = config or load(Path(cwd))
-    database = Database.open(config.paths.store)
-    harness = Harness(config, database)
+    paths = paths or find_paths()
+    database = Database.open(paths.store)
+    harness = Harness(config or load(Path(cwd), paths=paths), paths, database)
     try:
         yield harness
     finally:
@@ -35,9 +37,12 @@ async def open_harness(
 
 
 class Harness:
-    def __init__(self, config: Config, database: Database) -> None:
+    """Everything a surface needs: sessions to start and find, agents to ask."""
+
+    def __init__(self, config: Config, paths: Paths, database: Database) -> None:
         self.config = config
-        self.sessions = Sessions(config.paths, database)
+        self.paths = paths
+        self.sessions = Sessions(paths, database)
 
     # -- sessions --------------------------------------------------------------------------------
 
@@ -91,12 +96,25 @@ class Harness:
         return agents.load(name)
 
     def _driver(self, name: str) -> tuple[Agent, dict[str, Any]]:
-        """`name:argument` gives the agent its argument, as `replay:SESSION` does."""
+        """The agent and its options; `replay:SESSION` and `replay:FILE` name what is played."""
         name, _, argument = name.partition(":")
         options = dict(self.config.agents.get(name, {}))
-        if argument:
-            options["argument"] = argument
+        if argument and name == "replay":
+            options["file"] = str(self._recording(argument))
+        elif argument:
+            raise UsageError(f"agent {name!r} takes no `:{argument}`")
         return agents.load(name), options
+
+    def _recording(self, argument: str) -> Path:
+        if (file := Path(argument)).is_file():
+            return file.resolve()
+        row = self.sessions.catalog.get(argument, cwd=str(Path.cwd()))
+        folder = private_folder(self.paths.cache)
+        recording = folder / f"{row.id}.jsonl"
+        with recording.open("wb") as out:
+            for entry in read_all(self.sessions.log, row.id):
+                out.write(encode(entry) + b"\n")
+        return recording
 
     def _spec(
         self,
@@ -106,6 +124,14 @@ class Harness:
         wishes: Mapping[str, Any],
     ) -> SessionSpec:
         given = {name: value for name, value in wishes.items() if value not in (None, (), {})}
+        if "model" in agent.info.can and (model := options.get("model") or self.config.model):
+            given.setdefault("model", model)
+        if "limits" in agent.info.can:
+            limits = self.config.limits
+            for name, limit in {"max_turns": limits.turns, "max_cost": limits.cost}.items():
+                if limit is not None:
+                    given.setdefault(name, limit)
+        given.setdefault("flags", tuple(options.get("flags", ())))
         given["options"] = {**options, **given.get("options", {})}
         spec = SessionSpec(cwd=Path(cwd).resolve(), **given)
         refuse_unsupported(agent.info, spec)
@@ -114,22 +140,19 @@ class Harness:
     def _terms(
         self, agent: Agent, approve: str | None, timeout: float | None, env: Sequence[str]
     ) -> Terms:
-        limits = self.config.limits
+        passed, given = asked_for(env)
         child = child_environment(
-            os.environ, agent.info.variables, passed=self.config.env_pass, given=env
+            os.environ, agent.info.variables, [*self.config.env.passed, *passed], given
         )
+        limits = self.config.limits
         return Terms(
             approve=approve or self.config.approve,
             supervision=self.config.supervision,
             environment=child.variables,
             secrets=child.secrets,
-            limits=Limits(
-                turn=timeout or limits.turn_seconds,
-                idle=limits.idle_seconds,
-                request=limits.request_seconds,
-            ),
-            output_cap=limits.output_bytes,
-            spill_cap=limits.spill_bytes,
-            turn_cap=limits.turn_bytes,
-            line_cap=limits.line_bytes,
+            limits=Limits(turn=timeout or limits.total, idle=limits.idle, request=limits.request),
+            output_cap=limits.tool_output,
+            spill_cap=limits.spill,
+            turn_cap=limits.turn_log,
+            line_cap=limits.line,
         )

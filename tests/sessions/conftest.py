@@ -52,10 +52,15 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    project = tmp_path / "project"
-    project.mkdir()
-    subprocess.run(["git", "init", "-q", project], check=True)
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    return folder
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, project: Path) -> AsyncIterator[Desk]:
     desk = Desk(tmp_path)
     yield desk
     await desk.close()

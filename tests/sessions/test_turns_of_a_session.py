@@ -287,7 +287,7 @@ async def test_past_the_cap_of_a_turn_words_are_counted_and_dropped_with_a_notic
 
 async def test_a_secret_split_over_chunks_never_reaches_the_store(desk: Desk) -> None:
     secret = "sesame-4711-open-0815"
-    session = await desk.start(secrets={"MAGIC": secret})
+    session = await desk.start(secrets=[("MAGIC", secret)])
     steps: list[dict[str, object]] = [
         {"send": {"type": "text", "id": "m1", "text": f"it is {secret[:7]}"}},
         {"send": {"type": "text", "id": "m1", "text": f"{secret[7:]}!"}},

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, assert_never
 
 from bridle.core.agent import Agent, Conversation, Host, Mode, Prompt, SessionSpec
-from bridle.core.errors import AgentError, BridleError, SessionBusy
+from bridle.core.errors import BridleError, SessionBusy
 from bridle.core.events import (
     AgentReady,
     Answer,
@@ -81,6 +81,7 @@ class Runner:
         self._background = False
         self._queue: deque[Prompt] = deque()
         self._conversation: Conversation | None = None
+        self._opening: asyncio.Task[Conversation] | None = None
         self._listening: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
@@ -142,6 +143,8 @@ class Runner:
         return self._idle.is_set() and self._journal.settled
 
     async def close(self) -> None:
+        if self._opening:
+            await asyncio.wait([self._opening])
         if self._conversation:
             await self._conversation.close()
         if self._listening:
@@ -156,10 +159,8 @@ class Runner:
         self._idle.clear()
         async with self._begin_lock:
             try:
-                opened = asyncio.create_task(self._open())
-                await self._look()
-                conversation = await opened
-            except AgentError:
+                conversation, _ = await asyncio.gather(self._open(), self._look())
+            except Exception:
                 self._settle_idle()
                 raise
             self._start_turn(
@@ -226,13 +227,26 @@ class Runner:
 
     # -- the agent -------------------------------------------------------------------------------
 
+    def warm(self) -> None:
+        """Starts the agent before there is a prompt; what goes wrong is told by the prompt."""
+        self._opening = asyncio.create_task(self._connect())
+        self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+
     async def _open(self) -> Conversation:
-        if self._conversation is None:
-            spec = self._spec
-            if self._native_id:
-                spec = replace(spec, resume=self._native_id)
-            self._conversation = await self._agent.open(spec, self._host)
-            self._listening = asyncio.create_task(self._listen(self._conversation))
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._connect())
+        try:
+            return await asyncio.shield(self._opening)
+        except Exception:
+            self._opening = None
+            raise
+
+    async def _connect(self) -> Conversation:
+        spec = self._spec
+        if self._native_id:
+            spec = replace(spec, resume=self._native_id)
+        self._conversation = await self._agent.open(spec, self._host)
+        self._listening = asyncio.create_task(self._listen(self._conversation))
         return self._conversation
 
     async def _listen(self, conversation: Conversation) -> None:
@@ -255,7 +269,7 @@ class Runner:
 
     async def _gone(self, end: TurnEnded) -> None:
         """The conversation is over, whatever it left open."""
-        self._conversation = None
+        self._conversation = self._opening = None
         while self._turns:
             await self._end_turn(end)
         if self._background:

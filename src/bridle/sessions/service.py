@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets as random
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +43,7 @@ class Terms:
     approve: str = "ask"
     supervision: str = "auto"
     environment: Mapping[str, str] = field(default_factory=dict)
-    secrets: Mapping[str, str] = field(default_factory=dict)  # name -> value, never stored
+    secrets: Sequence[tuple[str, str]] = ()  # name, value; never stored
     limits: Limits = field(default_factory=Limits)
     output_cap: int = 50_000
     spill_cap: int = 64 * 1024 * 1024
@@ -78,8 +78,10 @@ class Sessions:
         warden = launch(level=terms.supervision, records=self._paths.spawns / row.id, marker=row.id)
         lease = Lease.take(self._paths.leases, row.id)
         assert lease is not None
-        await asyncio.wrap_future(self.catalog.create(row))
-        return await self._run(row, agent, spec, terms, lease, warden)
+        created = self.catalog.create(row)
+        session = await self._run(row, agent, spec, terms, lease, warden)
+        await asyncio.wrap_future(created)
+        return session
 
     async def resume(
         self, row: SessionRow, agent: Agent, spec: SessionSpec, terms: Terms
@@ -107,7 +109,9 @@ class Sessions:
         lease: Lease,
         launched: Launched,
     ) -> Session:
-        known = Secrets(terms.secrets)
+        known = Secrets()
+        for name, value in terms.secrets:
+            known.register(name, value)
         warden = await Warden.attach(launched)
         host = SessionHost(
             warden,
@@ -139,6 +143,7 @@ class Sessions:
             limits=terms.limits,
             shelf=Shelf(row.id, self.search, self.attachments),
         )
+        runner.warm()
         door = Door(runner, broadcast)
         socket = self._paths.socket(row.id)
         await door.open(socket)
@@ -162,7 +167,7 @@ class Sessions:
         return session
 
     def attach(self, row: SessionRow) -> AttachedSession:
-        return AttachedSession(row.id, self._paths.socket(row.id), self.log)
+        return AttachedSession(row.id, str(self._paths.socket(row.id)), self.log)
 
     async def close(self) -> None:
         for session in list(self._open):
