@@ -186,6 +186,8 @@ _PRESETS: dict[str, tuple[Rule, ...]] = {
     "readonly": (
         *_ALWAYS,
         _READS,
+        _HARMLESS,
+        _SUBAGENTS,
         Rule("readonly.rest", "deny", "only reads inside the workspace are allowed"),
     ),
     "none": (Rule("none.all", "deny", "no tool is allowed"),),

@@ -29,13 +29,13 @@ from bridle.core.failure import Failure
 from bridle.core.permission import Context, Policy
 from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
-from bridle.sessions.requests import Requests
+from bridle.sessions.requests import Request, Requests
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.turns import Turns
 from bridle.workspace.changes import Snapshot, changed_since, snapshot
 
 _ACTED_ON = frozenset({TurnStarted, TurnEnded, PermissionRequested, QuestionAsked})
-_NOTED = frozenset({BackgroundChanged, RequestAnswered, AgentReady})
+_NOTED = frozenset({BackgroundChanged, RequestAnswered, SettingsChanged, AgentReady})
 
 WhenBusy = Literal["queue", "refuse", "steer"]
 
@@ -127,11 +127,12 @@ class Runner:
         self._spec = replace(
             self._spec, model=model or self._spec.model, mode=mode or self._spec.mode
         )
-        if mode:
-            self._context = replace(self._context, mode=mode)
         if self._conversation:
             await self._conversation.configure(model=model, mode=mode)
-        self._say(SettingsChanged(model=model, mode=mode))
+        if model:
+            self._say(SettingsChanged(model=model))
+        if mode:
+            self._set_mode(mode)
 
     async def idle(self) -> None:
         """Until no turn is open, none is queued, and nothing works in the background."""
@@ -325,9 +326,15 @@ class Runner:
                 if request_id in self._requests:
                     self._requests.settle(request_id, answer)
                     self._stop_clock(request_id)
+            case SettingsChanged(mode="plan" | "ask" as mode):
+                self._context = replace(self._context, mode=mode)  # an agent may only tighten it
             case AgentReady(native_id=native_id):
                 self._native_id = native_id
                 self._spec = replace(self._spec, fork=False)
+
+    def _set_mode(self, mode: Mode) -> None:
+        self._context = replace(self._context, mode=mode)
+        self._say(SettingsChanged(mode=mode))
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -338,11 +345,13 @@ class Runner:
         by: Literal["policy", "person", "timeout", "withdrawn"],
         surface: str | None,
     ) -> None:
-        self._requests.settle(request_id, answer)
+        request = self._requests.settle(request_id, answer)
         self._stop_clock(request_id)
         self._say(RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface))
         if by != "withdrawn" and self._conversation:
             self._later(self._conversation.answer(request_id, answer))
+        if _ends_planning(request, answer):
+            self._set_mode("agent")
         self._await_words()
 
     def _withdraw_requests(self) -> None:
@@ -408,3 +417,11 @@ class Runner:
         except BridleError as error:
             self._say(Notice(level="error", kind="session", text=error.message))
             self._settle_idle()
+
+
+def _ends_planning(request: Request, answer: Answer) -> bool:
+    return (
+        isinstance(request, PermissionRequested)
+        and request.tool == "ExitPlanMode"
+        and answer.option != "deny"
+    )
