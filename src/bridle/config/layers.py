@@ -44,6 +44,7 @@ def load(
     values |= _from_flags(flags)
     return build(
         {key: value for key, (value, _) in values.items()},
+        paths=paths,
         sources=MappingProxyType({key: source for key, (_, source) in values.items()}),
         withheld=tuple(withheld),
     )

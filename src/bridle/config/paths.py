@@ -44,6 +44,14 @@ class Paths:
         return self.state / "spawns"
 
     @property
+    def spawns(self) -> Path:
+        return self.state / "spawns"
+
+    @property
+    def worktrees(self) -> Path:
+        return self.state / "worktrees"
+
+    @property
     def logs(self) -> Path:
         return self.state / "logs"
 

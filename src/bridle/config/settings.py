@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bridle.config.kinds import Kind, choice, count, names, seconds, size, text
+from bridle.config.paths import Paths, find_paths
 
 APPROVE = ("none", "readonly", "ask", "edits", "auto")  # strictest first
 SUPERVISION = ("auto", "namespace", "cgroup", "subreaper", "group")
@@ -92,6 +93,7 @@ class Config:
     limits: Limits = Limits()
     store: Store = Store()
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
+    paths: Paths = field(default_factory=find_paths)
     sources: Mapping[str, Source] = field(default_factory=dict)  # by dotted key; none: default
     withheld: tuple[Withheld, ...] = ()
 

@@ -53,9 +53,13 @@ class Secrets:
     def finds(self, data: bytes) -> bool:
         return next(self.spans(data), None) is not None
 
+    def finds(self, data: bytes) -> bool:
+        """A cheap look: False means that there is none, True that `redact` must look closely."""
+        return bool(self._finders(data))
+
     def redact(self, data: bytes) -> bytes:
         """A JSON text stays one."""
-        if not self._finders(data) or not (spans := list(self.spans(data))):
+        if not self.finds(data) or not (spans := list(self.spans(data))):
             return data
         redacted = substitute(data, spans)
         return self._mended(data, redacted) if data.lstrip()[:1] in (b"{", b"[") else redacted
@@ -149,16 +153,17 @@ class Secrets:
         try:
             return json.loads(substitute(written, spans))
         except ValueError:
-            return marker(spans[0].name)
+            return marker(spans[0].name).decode()
 
 
-def marker(name: str) -> str:
-    return f"[secret:{name}]"
+def marker(name: str) -> bytes:
+    """What stands in the place of a secret; ASCII that no JSON string has to escape."""
+    return f"[secret:{name}]".encode()
 
 
 def substitute(text: bytes, spans: list[Span]) -> bytes:
     parts, end = [], 0
     for span in spans:
-        parts += [text[end : span.start], marker(span.name).encode()]
+        parts += [text[end : span.start], marker(span.name)]
         end = span.end
     return b"".join([*parts, text[end:]])

@@ -6,10 +6,7 @@ where the text was cut.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from bridle.supervision.secrets.registry import Secrets
+from bridle.supervision.secrets.registry import Secrets, marker
 
 _CONTEXT = 2  # bytes before a key that decide whether a word begins there
 
@@ -50,7 +47,7 @@ class Redactor:
         for span in self._secrets.spans(text, done):
             if span.start >= hold:
                 break
-            out += [text[done : span.start], f"[secret:{span.name}]".encode()]
+            out += [text[done : span.start], marker(span.name)]
             done = span.end
             if done > hold:
                 hold = self._secrets.beginning(text, done)
