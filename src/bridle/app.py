@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from bridle import agents
+from bridle.agents.errands import Errands
 from bridle.agents.support import refuse_unsupported
 from bridle.config import Config, Paths, find_paths, load, private_folder
-from bridle.core.agent import Agent, SessionSpec
-from bridle.core.errors import UsageError
+from bridle.core.agent import (
+    Account,
+    Agent,
+    Installed,
+    Model,
+    SessionSpec,
+    TellsAuth,
+    TellsInstall,
+    TellsModels,
+)
+from bridle.core.errors import Unsupported, UsageError
 from bridle.core.events import encode
 from bridle.sessions.runner import Limits
 from bridle.sessions.service import Sessions, Terms
@@ -30,6 +41,7 @@ async def open_harness(
     database = Database.open(paths.store)
     harness = Harness(config or load(Path(cwd), paths=paths), paths, database)
     try:
+        await harness.sessions.recover()
         yield harness
     finally:
         await harness.sessions.close()
@@ -94,6 +106,41 @@ class Harness:
 
     def agent(self, name: str) -> Agent:
         return agents.load(name)
+
+    @asynccontextmanager
+    async def errands(self, agent: Agent) -> AsyncIterator[Errands]:
+        """Runs the agent's own commands, for what it tells besides prompting."""
+        child = child_environment(os.environ, agent.info.variables, self.config.env.passed)
+        async with Errands(
+            child.variables,
+            cwd=Path.home(),
+            records=self.paths.spawns,
+            marker=f"errands-{secrets.token_hex(4)}",
+        ) as errands:
+            yield errands
+
+    async def installed(self, name: str) -> Installed | None:
+        """None for an agent that needs nothing installed."""
+        agent = self.agent(name)
+        if not isinstance(agent, TellsInstall):
+            return None
+        async with self.errands(agent) as run:
+            return await agent.installed(run)
+
+    async def account(self, name: str) -> Account | None:
+        """None for an agent that cannot tell."""
+        agent = self.agent(name)
+        if not isinstance(agent, TellsAuth):
+            return None
+        async with self.errands(agent) as run:
+            return await agent.account(run)
+
+    async def models(self, name: str) -> Sequence[Model]:
+        agent = self.agent(name)
+        if not isinstance(agent, TellsModels):
+            raise Unsupported(name, "listing its models")
+        async with self.errands(agent) as run:
+            return await agent.models(run)
 
     def _driver(self, name: str) -> tuple[Agent, dict[str, Any]]:
         """The agent and its options; `replay:SESSION` and `replay:FILE` name what is played."""

@@ -44,10 +44,6 @@ class Paths:
         return self.state / "spawns"
 
     @property
-    def spawns(self) -> Path:
-        return self.state / "spawns"
-
-    @property
     def worktrees(self) -> Path:
         return self.state / "worktrees"
 

@@ -33,7 +33,7 @@ from bridle.store.event_log import EventLog
 from bridle.store.search import Search
 from bridle.store.session_row import SessionRow
 from bridle.supervision.secrets import Secrets
-from bridle.supervision.tree import Launched, Warden, launch
+from bridle.supervision.tree import Launched, Warden, launch, sweep
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Sessions:
             mode=spec.mode,
             settings={"approve": terms.approve},
         )
-        warden = launch(level=terms.supervision, records=self._paths.spawns / row.id, marker=row.id)
+        warden = self._launch(row, terms)
         lease = Lease.take(self._paths.leases, row.id)
         assert lease is not None
         created = self.catalog.create(row)
@@ -94,11 +94,15 @@ class Sessions:
                 hint=f"`bridle sessions follow {row.id}` watches it",
             )
         await self._recover(row)
-        warden = launch(level=terms.supervision, records=self._paths.spawns / row.id, marker=row.id)
+        warden = self._launch(row, terms)
         row = self.catalog.get(row.id)
         if row.native_id and not self.catalog.native_ids(row.id):
             spec = replace(spec, fork=True)  # the id is still the original's
         return await self._run(row, agent, spec, terms, lease, warden)
+
+    def _launch(self, row: SessionRow, terms: Terms) -> Launched:
+        marker = f"{row.id}-{random.token_hex(3)}"
+        return launch(level=terms.supervision, records=self._paths.spawns, marker=marker)
 
     async def _run(
         self,
@@ -176,7 +180,8 @@ class Sessions:
     # -- what a dead owner left ------------------------------------------------------------------
 
     async def recover(self) -> list[str]:
-        """Ends the turns that nobody is running any more; returns their sessions."""
+        """Ends the processes and the turns that a dead owner left; returns their sessions."""
+        await asyncio.to_thread(sweep, self._paths.spawns)
         recovered = []
         for row in self.catalog.open_turns():
             if lease := Lease.take(self._paths.leases, row.id):

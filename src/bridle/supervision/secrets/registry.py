@@ -51,9 +51,6 @@ class Secrets:
         return sorted(set(self._values.values()))
 
     def finds(self, data: bytes) -> bool:
-        return next(self.spans(data), None) is not None
-
-    def finds(self, data: bytes) -> bool:
         """A cheap look: False means that there is none, True that `redact` must look closely."""
         return bool(self._finders(data))
 
