@@ -19,28 +19,33 @@ _UNICODE_ESCAPE = re.compile(
     rb"|([0-9a-fA-F]{4}))"
 )
 _PERCENT_ESCAPE = re.compile(rb"%(?:25)*([0-9a-fA-F]{2})")
-_UNFINISHED_ESCAPE = re.compile(
+_UNFINISHED_UNICODE = re.compile(
     rb"(?:\\{1,4}u[dD][89abAB][0-9a-fA-F]{2})?\\{1,4}(?:u[0-9a-fA-F]{0,3})?\Z"
     rb"|\\{1,4}u[dD][89abAB][0-9a-fA-F]{2}\Z"
-    rb"|%(?:25)*[0-9a-fA-F]?\Z"
 )
+_UNFINISHED_PERCENT = re.compile(rb"%(?:25)*[0-9a-fA-F]?\Z")
 _WRAP = rb"(?:\r?\n|\\{1,4}r|\\{1,4}n){0,2}"  # `base64` breaks its lines; JSON escapes the break
 _MOST_RAW_BYTES = 32  # of one character with its escapes and the line break before it
 
 
 def unescape(text: bytes) -> bytes:
     """What all ways of escaping the same text have in common."""
+    if b"\\" in text:
+        text = _UNICODE_ESCAPE.sub(_character, text)
     if b"%" in text:
         text = _PERCENT_ESCAPE.sub(_byte, text)
     if b"\\" in text:
-        text = _UNICODE_ESCAPE.sub(_character, text)
         text = text.replace(b"\\n", b"").replace(b"\\r", b"").replace(b"\\t", b"\t")
     return text.translate(None, b"\\\r\n")
 
 
 def unescape_start(text: bytes) -> bytes:
     """`unescape` of a text that goes on: an escape that is not whole yet is left out."""
-    return unescape(_UNFINISHED_ESCAPE.sub(b"", text))
+    if b"\\" in text:
+        text = _UNICODE_ESCAPE.sub(_character, _UNFINISHED_UNICODE.sub(b"", text))
+    if b"%" in text:
+        text = _UNFINISHED_PERCENT.sub(b"", text)
+    return unescape(text)
 
 
 def _byte(escape: re.Match[bytes]) -> bytes:

@@ -51,12 +51,12 @@ class Secrets:
         return sorted(set(self._values.values()))
 
     def finds(self, data: bytes) -> bool:
-        """A cheap look: False means that there is none, True that `redact` must look closely."""
-        return bool(self._finders(data))
+        return next(self.spans(data), None) is not None
 
     def redact(self, data: bytes) -> bytes:
         """A JSON text stays one."""
-        if not self.finds(data) or not (spans := list(self.spans(data))):
+        spans = list(self.spans(data))
+        if not spans:
             return data
         redacted = substitute(data, spans)
         return self._mended(data, redacted) if data.lstrip()[:1] in (b"{", b"[") else redacted
@@ -72,7 +72,7 @@ class Secrets:
         from bridle.core.events import Unrecognized, encode
 
         encoded = encode(event)
-        if next(self.spans(encoded), None) is None:
+        if not self.finds(encoded):
             return event
         plain = msgspec.to_builtins(event)
         for redacted in (self._without(plain), self.redact_value(plain)):
@@ -96,7 +96,7 @@ class Secrets:
 
     def spans(self, text: bytes, start: int = 0) -> Iterator[Span]:
         """The secrets in the text from left to right; of two that begin together the longer."""
-        finders = self._finders(text)
+        finders: list[Form | Shape] = [*self.index.candidates(text), *shapes_in(text)]
         nearest: list[tuple[int, int, int]] = []
         for number, finder in enumerate(finders):
             if match := finder.pattern.search(text, start):
@@ -113,9 +113,6 @@ class Secrets:
     def beginning(self, text: bytes, start: int) -> int:
         """Where a secret may begin that the end of the text cuts; its length if nowhere."""
         return min(self.index.beginning(text, start), beginning_of_shape(text, start))
-
-    def _finders(self, text: bytes) -> list[Form | Shape]:
-        return [*self.index.candidates(text), *shapes_in(text)]
 
     @property
     def index(self) -> Index:
