@@ -103,8 +103,8 @@ def _answer(response: dict[str, Any]) -> Answer:
 
 
 def _renamed(msg: Any, ids: dict[str, str]) -> bytes:
-    if isinstance(msg, dict) and msg.get("type") == "control_response":
-        response = msg.get("response")
-        if isinstance(response, dict) and response.get("request_id") in ids:
-            msg = {**msg, "response": {**response, "request_id": ids[response["request_id"]]}}
+    match msg:
+        case {"type": "control_response", "response": {"request_id": str(theirs)}}:
+            response = {**msg["response"], "request_id": ids.get(theirs, theirs)}
+            msg = {**msg, "response": response}
     return compact(msg)

@@ -77,6 +77,11 @@ class Background:
                 self._tasks[task_id] = replace(task, background=True)
         yield from self._tell()
 
+    def call_of(self, agent_id: str) -> str | None:
+        """The call that a subagent works inside: it is a task, in the background or not."""
+        task = self._tasks.get(agent_id)
+        return task.call_id if task else None
+
     def woke(self) -> Iterator[BackgroundChanged]:
         """The agent begins a turn by itself."""
         if not self._listed:

@@ -61,11 +61,16 @@ def failed(result: Table, error: ApiError | None) -> bool:
     return error is not None or text(result, "subtype") != "success"
 
 
-def failure(result: Table, error: ApiError | None, retry_after: float | None) -> Failure:
+def failure(
+    result: Table, error: ApiError | None, *, retry_after: float | None = None, cut: bool = False
+) -> Failure:
+    """`cut`: words had come, and their message was never finished."""
     message = text(result, "result") or "; ".join(strings(result, "errors"))
     message = message or (error.message if error else "") or "the agent gave no reason"
     status = number(result, "api_error_status")
     kind = _kind(result, error, status, message)
+    if cut and kind == "api_error" and status is None:
+        kind = "stream_broken"
     refused = kind == "api_error" and 400 <= (status or 0) < 500  # the same again will fail too
     hint = "" if refused else _HINTS.get(kind, "")
     if message.startswith(_NO_SUCH_SESSION):
@@ -79,7 +84,8 @@ def failure(result: Table, error: ApiError | None, retry_after: float | None) ->
     )
 
 
-def stream_broken(said: str) -> Failure:
+def taken_for_whole(said: str) -> Failure:
+    """2.1.197: after a cut it asks again without a stream, and counts none of what it got."""
     return Failure(
         kind="stream_broken",
         message=f"the answer broke off after {len(said)} characters, "

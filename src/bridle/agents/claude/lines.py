@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -31,31 +31,51 @@ class _BlockDelta(msgspec.Struct, tag="content_block_delta"):
     delta: _Said | _Thought | _Typed
 
 
-class Delta(msgspec.Struct, tag="stream_event"):
+class _DeltaLine(msgspec.Struct, tag="stream_event"):
     """The line that comes most: one more piece of a block."""
 
     event: _BlockDelta
     parent_tool_use_id: str | None = None
 
 
-_delta_decoder: msgspec.json.Decoder[Delta] = msgspec.json.Decoder(Delta)
-_STREAM_EVENT = b'{"type":"stream_event","event":{"type":"content_block_delta"'
+_delta_decoder: msgspec.json.Decoder[_DeltaLine] = msgspec.json.Decoder(_DeltaLine)
+_STREAMED = b'{"type":"stream_event","event":{"type":"'
+_DELTA = _STREAMED + b'content_block_delta"'
+# Frequent, and nothing for the log: not worth a decode. Spelled otherwise they are decoded.
+_DULL = (
+    _STREAMED + b'content_block_start"',
+    _STREAMED + b'content_block_stop"',
+    _STREAMED + b'message_delta"',
+    b'{"type":"system","subtype":"thinking_tokens"',
+)
 
 
-def delta(line: bytes) -> tuple[str | None, int, str, str] | None:
-    """Speaker, block, kind and text of a delta; None for any other line."""
-    if not line.startswith(_STREAM_EVENT):
-        return None
+class Piece(msgspec.Struct, frozen=True, gc=False):
+    """More of a block; `kind` is "" for what is told again in whole."""
+
+    parent: str | None
+    index: int
+    kind: Literal["text", "thinking", ""]
+    text: str
+
+
+_NOTHING = Piece(None, 0, "", "")
+
+
+def piece(line: bytes) -> Piece | None:
+    """The quick way for the lines that come most; None for any other."""
+    if not line.startswith(_DELTA):
+        return _NOTHING if line.startswith(_DULL) else None
     try:
         heard = _delta_decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    piece = heard.event.delta
-    if type(piece) is _Said:
-        return heard.parent_tool_use_id, heard.event.index, "text", piece.text
-    if type(piece) is _Thought:
-        return heard.parent_tool_use_id, heard.event.index, "thinking", piece.thinking
-    return heard.parent_tool_use_id, heard.event.index, "", ""
+    delta = heard.event.delta
+    if type(delta) is _Said:
+        return Piece(heard.parent_tool_use_id, heard.event.index, "text", delta.text)
+    if type(delta) is _Thought:
+        return Piece(heard.parent_tool_use_id, heard.event.index, "thinking", delta.thinking)
+    return _NOTHING
 
 
 def parse(line: bytes) -> Table | str:

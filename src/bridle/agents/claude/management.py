@@ -54,7 +54,7 @@ INFO = AgentInfo(
 )
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
-_SERVER = re.compile(r"^(?P<name>[^:\s][^:]*): (?P<command>.*) - (?P<status>[^-]+)$")
+_SERVER = re.compile(r"(?P<name>[^:]+): (?P<command>.*) - \W* ?(?P<status>\w[^—]*\w)( — .*)?$")
 _HEAD = 64 * 1024  # of a stored session, where its first words are; as much of its end
 
 
@@ -141,12 +141,10 @@ def models(stdout: bytes) -> list[Model]:
 
 
 def mcp_servers(stdout: bytes) -> list[McpServer]:
-    """`claude mcp list`: `name: command - ✔ Connected` on each line."""
+    """`claude mcp list`: `name: command - ✔ Connected`, or `✘ Failed to connect — why`."""
     found = map(_SERVER.match, stdout.decode("utf-8", "replace").splitlines())
     return [
-        McpServer(
-            match["name"], match["status"].lstrip("✔✘⏸✓✗! ").strip().lower(), match["command"]
-        )
+        McpServer(match["name"], match["status"].lower(), match["command"])
         for match in found
         if match
     ]

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
+from bridle.agents.claude.background import Background
 from bridle.agents.claude.lines import Table, storable, table, tables, text
+from bridle.agents.claude.settings import Settings
 from bridle.agents.claude.tools import Call
 from bridle.core import tools
 from bridle.core.agent import Reply
@@ -52,13 +54,16 @@ class _Open(NamedTuple):
 
 
 class Requests:
-    def __init__(self, cwd: str, calls: Mapping[str, Call]) -> None:
+    def __init__(
+        self, cwd: str, calls: Mapping[str, Call], background: Background, settings: Settings
+    ) -> None:
         self._cwd = cwd
         self._calls = calls
+        self._background = background
+        self._settings = settings
         self._open: dict[str, _Open] = {}
         self._allowed: dict[str, Table] = {}  # by call, with the input it may run on
         self.denied: set[str] = set()  # calls
-        self.planning = False
 
     def callback(self, request_id: str, request: Table, raw: bytes) -> Iterator[Event | Reply]:
         """`hook_callback`."""
@@ -69,16 +74,16 @@ class Requests:
         elif not name:
             yield Reply(success(request_id, _decision("deny", "the host cannot read this call")))
             yield _unread(raw, "a callback that names no tool was denied")
-        elif name in _ASKED_ANYWAY | _INWARD or self._is_own_plan(name, table(input, "tool_input")):
+        elif name in _ASKED_ANYWAY | _INWARD or self._is_own_plan(name, input):
             yield Reply(success(request_id, {}))
         else:
-            call = self._call(text(input, "tool_use_id"), name, table(input, "tool_input"))
+            call = self._call(input, name, table(input, "tool_input"))
             yield self._ask(request_id, "callback", call)
 
     def permission(self, request_id: str, request: Table) -> Iterator[Event | Reply]:
         """`can_use_tool`."""
         name = text(request, "tool_name")
-        call = self._call(text(request, "tool_use_id"), name, table(request, "input"))
+        call = self._call(request, name, table(request, "input"))
         if name == "AskUserQuestion":
             self._open[request_id] = _Open("question", call.call_id, call.input)
             yield QuestionAsked(
@@ -124,12 +129,26 @@ class Requests:
         self._allowed.pop(call_id, None)
         self.denied.discard(call_id)
 
-    def _call(self, call_id: str, name: str, input: Table) -> Call:
-        """The call in question; its tool_use tells what the request leaves out."""
+    def _is_own_plan(self, name: str, input: Table) -> bool:
+        """While it plans, the agent keeps its plan in a file beside its transcripts."""
+        file = PurePath(text(table(input, "tool_input"), "file_path"))
+        home = PurePath(text(input, "transcript_path")).parents
+        return (
+            self._settings.mode == "plan"
+            and name in ("Write", "Edit")
+            and len(home) > 2
+            and file.parent == home[2] / "plans"
+            and file.suffix == ".md"
+        )
+
+    def _call(self, asked: Table, name: str, input: Table) -> Call:
+        """The call in question. Its tool_use, when that came first, tells what is left out."""
+        call_id = text(asked, "tool_use_id")
         known = self._calls.get(call_id)
-        if not known:
-            return Call(call_id, name, storable(input))
-        return Call(call_id, name or known.name, storable(input) or known.input, known.parent)
+        if known:
+            return Call(call_id, name or known.name, storable(input) or known.input, known.parent)
+        parent = self._background.call_of(text(asked, "agent_id"))
+        return Call(call_id, name, storable(input), parent)
 
     def _ask(
         self, request_id: str, channel: Literal["callback", "permission"], call: Call, why: str = ""
@@ -144,18 +163,6 @@ class Requests:
             call_id=call.call_id or None,
             reason=why,
             parent=call.parent,
-        )
-
-    def _is_own_plan(self, name: str, input: Table) -> bool:
-        """While it plans, the agent keeps its plan in a file of its own; the CLI lets no other
-        write pass there unasked."""
-        folder = PurePath(text(input, "file_path")).parent
-        return (
-            self.planning
-            and name in ("Write", "Edit")
-            and folder.name == "plans"
-            and ".claude" in folder.parts
-            and ".." not in folder.parts
         )
 
 

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from bridle.core.events import Event, MessageChunk, MessageWithdrawn, ThoughtChunk
+
+
+class _Block(NamedTuple):
+    id: str
+    kind: str
+    pieces: list[str]
 
 
 class Speech:
@@ -20,7 +27,7 @@ class Speech:
         self.broken = ""  # what had been streamed of a message that was sent again
         self._message = ""
         self._stopped = True
-        self._streamed: dict[int, tuple[str, list[str]]] = {}  # blocks not repeated whole yet
+        self._streamed: dict[int, _Block] = {}  # not repeated whole yet
         self._whole = 0  # blocks of the message that came whole
 
     def begin(self, message_id: str) -> Iterator[Event]:
@@ -30,14 +37,25 @@ class Speech:
         self._stopped = False
 
     def hear(self, index: int, kind: str, text: str) -> Event:
-        known = self._streamed.get(index)
-        if known is None:
-            known = self._streamed[index] = (kind, [])
-        known[1].append(text)
-        return self._chunk(index, kind, text)
+        block = self._streamed.get(index)
+        if block is None:
+            block = self._streamed[index] = _Block(self._id(index), kind, [])
+        block.pieces.append(text)
+        return self._chunk(block.id, kind, text)
 
     def stop(self) -> None:
         self._stopped = True
+
+    @property
+    def broken_off(self) -> bool:
+        """Whether a message began and was neither finished nor sent again."""
+        return not self._stopped and bool(self._streamed)
+
+    def rest(self) -> None:
+        """The turn is over: what was said stands."""
+        self.said, self.broken = False, ""
+        self._stopped = True
+        self._streamed = {}
 
     def whole(self, message_id: str, kind: str, text: str) -> Iterator[Event]:
         """A block of text or thinking as the CLI repeats it after its deltas."""
@@ -48,12 +66,12 @@ class Speech:
             self._turn_to(message_id)
         index = self._whole
         self._whole += 1
-        for streamed, (its_kind, _) in self._streamed.items():
-            if its_kind == kind:
+        for streamed, block in self._streamed.items():
+            if block.kind == kind:
                 del self._streamed[streamed]
                 return
         if text:
-            yield self._chunk(index, kind, text)
+            yield self._chunk(self._id(index), kind, text)
 
     def other(self, message_id: str) -> None:
         """A block that is not speech takes its place in the message's count."""
@@ -64,10 +82,10 @@ class Speech:
     def withdraw(self, first: int) -> Iterator[Event]:
         """The blocks from this one on do not count."""
         for index in [index for index in self._streamed if index >= first]:
-            kind, pieces = self._streamed.pop(index)
-            if kind == "text":
-                self.broken = "".join(pieces)
-            yield MessageWithdrawn(message_id=self._id(index), parent=self.parent)
+            block = self._streamed.pop(index)
+            if block.kind == "text":
+                self.broken = "".join(block.pieces)
+            yield MessageWithdrawn(message_id=block.id, parent=self.parent)
 
     def _turn_to(self, message_id: str) -> None:
         self._message = message_id
@@ -77,8 +95,8 @@ class Speech:
     def _id(self, index: int) -> str:
         return f"{self._message}:{index}"
 
-    def _chunk(self, index: int, kind: str, text: str) -> Event:
+    def _chunk(self, block_id: str, kind: str, text: str) -> Event:
         if kind == "thinking":
-            return ThoughtChunk(message_id=self._id(index), text=text, parent=self.parent)
+            return ThoughtChunk(message_id=block_id, text=text, parent=self.parent)
         self.said = True
-        return MessageChunk(message_id=self._id(index), text=text, parent=self.parent)
+        return MessageChunk(message_id=block_id, text=text, parent=self.parent)

@@ -6,18 +6,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Literal
 
-from bridle.agents.claude import failures, notices, requests
+from bridle.agents.claude import failures, notices
 from bridle.agents.claude.background import Background
-from bridle.agents.claude.launch import launch, permission_mode, user_message
-from bridle.agents.claude.lines import Table, count, delta, parse, storable, strings, table, text
+from bridle.agents.claude.launch import launch, user_message
+from bridle.agents.claude.lines import Table, count, parse, piece, storable, table, tables, text
 from bridle.agents.claude.plan import Plan
-from bridle.agents.claude.requests import Requests
+from bridle.agents.claude.requests import CALLBACK, PATIENCE, Requests, error
+from bridle.agents.claude.settings import Settings
 from bridle.agents.claude.speech import Speech
 from bridle.agents.claude.tools import Call, Result, call_of, results
 from bridle.agents.claude.usage import Meter
 from bridle.core.agent import Launch, Mode, Prompt, Reply, SessionSpec
 from bridle.core.events import (
-    AgentReady,
     Answer,
     Event,
     MessageChunk,
@@ -40,23 +40,18 @@ class ClaudeWire:
 
     def __init__(self, spec: SessionSpec, clock: Callable[[], float] = time.time) -> None:
         self._cwd = str(spec.cwd)
-        self._mode: Mode = spec.mode
         self._clock = clock
         self._turn: Literal["prompt", "agent"] | None = None
         self._deferred: TurnEnded | None = None
-        self._ready: tuple[str, str] = ("", "")
-        self._commands: tuple[str, ...] = ()
         self._speeches: dict[str | None, Speech] = {None: Speech(None)}
         self._plans: dict[str | None, Plan] = {}
         self._calls: dict[str, Call] = {}
-        self._requests = Requests(self._cwd, self._calls)
-        self._requests.planning = spec.mode == "plan"
+        self._settings = Settings(spec.mode)
         self._background = Background()
+        self._requests = Requests(self._cwd, self._calls, self._background, self._settings)
         self._meter = Meter()
         self._error: failures.ApiError | None = None
         self._retry_after: float | None = None
-        self._sent = 0
-        self._waiting: dict[str, SettingsChanged | None] = {}  # our own requests, by id
 
     # -- host to agent -----------------------------------------------------------------------
 
@@ -64,12 +59,9 @@ class ClaudeWire:
         return launch(spec)
 
     def greet(self) -> Iterable[dict[str, Any]]:
-        hook = {
-            "matcher": None,
-            "hookCallbackIds": [requests.CALLBACK],
-            "timeout": requests.PATIENCE,
-        }
-        yield self._control({"subtype": "initialize", "hooks": {"PreToolUse": [hook]}})
+        hook = {"matcher": None, "hookCallbackIds": [CALLBACK], "timeout": PATIENCE}
+        body = {"subtype": "initialize", "hooks": {"PreToolUse": [hook]}}
+        return [self._settings.request(body)]
 
     def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]:
         message = user_message(prompt)
@@ -81,37 +73,22 @@ class ClaudeWire:
         return self._requests.answer(request_id, answer)
 
     def cancel(self) -> Iterable[dict[str, Any]]:
-        return [self._control({"subtype": "interrupt"})]
+        return [self._settings.request({"subtype": "interrupt"})]
 
     def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
-        if model:
-            request = {"subtype": "set_model", "model": model}
-            yield self._control(request, SettingsChanged(model=model))
-        if mode:
-            request = {"subtype": "set_permission_mode", "mode": permission_mode(mode)}
-            self._mode = mode  # at once: the CLI's own word for "ask" is not telling
-            self._requests.planning = mode == "plan"
-            yield self._control(request, SettingsChanged(mode=mode))
-
-    def _control(
-        self, request: dict[str, Any], then: SettingsChanged | None = None
-    ) -> dict[str, Any]:
-        self._sent += 1
-        request_id = f"bridle_{self._sent}"
-        self._waiting[request_id] = then
-        return {"type": "control_request", "request_id": request_id, "request": request}
+        return list(self._settings.configure(model, mode))
 
     # -- agent to host -----------------------------------------------------------------------
 
     def decode(self, line: bytes) -> Iterable[Event | Reply]:
-        piece = delta(line)
-        if piece is None:
+        heard = piece(line)
+        if heard is None:
             return list(self._line(line))
-        parent, index, kind, words = piece
-        if not kind:
+        if not heard.kind:
             return ()
-        events = [] if self._turn or parent else list(self._wake())
-        events.append(self._speech(parent).hear(index, kind, words))
+        events = list(self._wake()) if self._turn is heard.parent is None else []
+        speech = self._speech(heard.parent)
+        events.append(speech.hear(heard.index, heard.kind, heard.text))
         return events
 
     def _line(self, raw: bytes) -> Said:
@@ -134,7 +111,7 @@ class ClaudeWire:
             case "control_request":
                 yield from self._asked(request_id, table(line, "request"), raw)
             case "control_response":
-                yield from self._answered(table(line, "response"))
+                yield from self._settings.answered(table(line, "response"))
             case "control_cancel_request":
                 yield from self._requests.withdrawn(request_id)
             case "rate_limit_event":
@@ -154,9 +131,8 @@ class ClaudeWire:
                     self._meter.message(table(message, "usage"))
                 yield from speech.begin(text(message, "id"))
             case "content_block_delta":  # one that the quick way did not know
-                piece = table(event, "delta")
                 for kind in ("text", "thinking"):
-                    if words := text(piece, kind):
+                    if words := text(table(event, "delta"), kind):
                         yield speech.hear(count(event, "index"), kind, words)
             case "message_stop":
                 abandoned = line.get("abandoned_blocks")
@@ -169,15 +145,14 @@ class ClaudeWire:
         message = table(line, "message")
         message_id = text(message, "id")
         speech = self._speech(parent)
-        blocks = message.get("content")
+        blocks = tables(message, "content")
         if parent is None:
             yield from self._wake()
         if word := text(line, "error"):
             yield from self._api_error(word, blocks, parent)
             return
-        for block in blocks if isinstance(blocks, list) else []:
-            kind = text(block, "type") if isinstance(block, dict) else ""
-            match kind:
+        for block in blocks:
+            match kind := text(block, "type"):
                 case "text" | "thinking":
                     yield from speech.whole(message_id, kind, text(block, kind))
                 case "tool_use" | "server_tool_use" | "mcp_tool_use":
@@ -191,10 +166,9 @@ class ClaudeWire:
                     speech.other(message_id)
                     yield _unrecognized(raw, f"a block of type {kind!r}")
 
-    def _api_error(self, word: str, blocks: Any, parent: str | None) -> Said:
+    def _api_error(self, word: str, blocks: list[Table], parent: str | None) -> Said:
         """The CLI's words for a failure; the turn's end will tell them."""
-        said = [text(block, "text") for block in blocks or [] if isinstance(block, dict)]
-        message = "\n".join(filter(None, said)) or word
+        message = "\n".join(filter(None, (text(block, "text") for block in blocks))) or word
         if parent is None:
             self._error = failures.ApiError(word, message)
         else:
@@ -225,9 +199,9 @@ class ClaudeWire:
         match subtype := text(line, "subtype"):
             case "init":
                 yield from self._wake()
-                yield from self._init(line)
+                yield from self._settings.told(line)
             case "status":
-                yield from self._permission_mode(text(line, "permissionMode"))
+                yield from self._settings.told_mode(line)
             case "task_started":
                 yield from self._background.started(line)
             case "task_notification":
@@ -254,28 +228,6 @@ class ClaudeWire:
             case _ if subtype not in notices.QUIET_SUBTYPES:
                 yield _unrecognized(raw, f"a system line of subtype {subtype!r}")
 
-    def _init(self, line: Table) -> Said:
-        """Comes at each turn's beginning."""
-        ready = text(line, "session_id"), text(line, "model")
-        if ready[0] and ready != self._ready:
-            self._ready = ready
-            yield AgentReady(native_id=ready[0], model=ready[1] or None)
-        commands = tuple(strings(line, "slash_commands"))
-        if commands and commands != self._commands:
-            self._commands = commands
-            yield SettingsChanged(commands=commands)
-        yield from self._permission_mode(text(line, "permissionMode"))
-
-    def _permission_mode(self, word: str) -> Said:
-        if not word:
-            return
-        # The CLI has no word for "ask"; anything but "plan" leaves that as it was.
-        mode: Mode = "plan" if word == "plan" else "agent" if self._mode == "plan" else self._mode
-        if mode != self._mode:
-            self._mode = mode
-            self._requests.planning = mode == "plan"
-            yield SettingsChanged(mode=mode)
-
     def _state(self, state: str) -> Said:
         if state == "idle" and self._deferred:
             yield from self._end(self._deferred)
@@ -285,7 +237,6 @@ class ClaudeWire:
         """The agent does something at the top: a turn is open, or opens by itself."""
         if self._turn is None:
             self._turn = "agent"
-            self._speech(None).said = False
             yield TurnStarted(origin="agent")
             yield from self._background.woke()
 
@@ -295,28 +246,29 @@ class ClaudeWire:
         speech = self._speech(None)
         untold = self._turn is not None and not speech.said
         yield from self._wake()
-        end = self._ending(line, speech.broken)
+        end = self._ending(line, speech)
         said = text(line, "result")
         if end.reason == "completed" and said and untold:
             yield MessageChunk(message_id=text(line, "uuid"), text=said)
         yield from self._background.served(line)
-        self._meter.count(line, self._ready[1])
-        if self._turn == "prompt" and table(line, "origin"):
+        self._meter.count(line, self._settings.model)
+        if self._turn == "prompt" and text(table(line, "origin"), "kind") == "task-notification":
             # A wake-up that was under way when the prompt came. The prompt's own turn follows,
             # unless the agent took the prompt in with it: then it goes idle next.
             self._deferred = end
         else:
             yield from self._end(end)
 
-    def _ending(self, line: Table, broken: str) -> TurnEnded:
+    def _ending(self, line: Table, speech: Speech) -> TurnEnded:
         if text(line, "terminal_reason").startswith("aborted"):
             return TurnEnded(reason="cancelled")
         if failures.failed(line, self._error):
-            why = failures.failure(line, self._error, self._retry_after)
+            cut = speech.broken != "" or speech.broken_off
+            why = failures.failure(line, self._error, retry_after=self._retry_after, cut=cut)
             return TurnEnded(reason="failed", failure=why)
-        usage = table(line, "usage")
-        if broken and broken == text(line, "result") and not count(usage, "output_tokens"):
-            return TurnEnded(reason="failed", failure=failures.stream_broken(broken))
+        said = text(line, "result")
+        if said and said == speech.broken and not count(table(line, "usage"), "output_tokens"):
+            return TurnEnded(reason="failed", failure=failures.taken_for_whole(said))
         return TurnEnded(reason="completed", result=storable(line.get("structured_output")))
 
     def _end(self, end: TurnEnded) -> Said:
@@ -324,8 +276,7 @@ class ClaudeWire:
         self._deferred = None
         self._error = None
         self._retry_after = None
-        speech = self._speech(None)
-        speech.said, speech.broken = False, ""
+        self._speech(None).rest()
         yield from self._drop_calls(None)
         yield self._meter.report()
         yield end
@@ -350,18 +301,9 @@ class ClaudeWire:
             case "can_use_tool":
                 yield from self._requests.permission(request_id, request)
             case _:
-                yield Reply(requests.error(request_id, f"{subtype!r} is not supported"))
+                yield Reply(error(request_id, f"{subtype!r} is not supported"))
                 if subtype not in notices.REFUSED_REQUESTS:
                     yield _unrecognized(raw, f"a request of subtype {subtype!r} was refused")
-
-    def _answered(self, response: Table) -> Said:
-        request_id = text(response, "request_id")
-        change = self._waiting.pop(request_id, None)
-        if text(response, "subtype") == "error":
-            why = text(response, "error") or "the agent refused a request"
-            yield Notice(level="error", kind="settings", text=why)
-        elif change:
-            yield change
 
     def _limit(self, info: Table) -> Said:
         limit = notices.limit(info, self._clock())
