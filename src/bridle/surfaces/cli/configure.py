@@ -56,12 +56,8 @@ def path(options: Namespace) -> int:
         say_json([file._asdict() | {"path": str(file.path)} for file in files])
         return 0
     for file in files:
-        notes = [
-            file.layer,
-            *([] if file.exists else ["not there"]),
-            *([file.trust] if file.trust else []),
-        ]
-        say(f"{clean(str(file.path))}  ({', '.join(notes)})")
+        notes = [file.layer, file.trust or "", "" if file.exists else "not there"]
+        say(f"{clean(str(file.path))}  ({', '.join(filter(None, notes))})")
     return 0
 
 

@@ -29,7 +29,7 @@ def message(block: str) -> RenderableType:
     """A sealed block of an agent's words; cleaned by whoever sealed it."""
     if len(block) > MARKDOWN_CAP:
         return Text(block)
-    return Padding(Markdown(block, hyperlinks=False), (0, 0, 1, 0))
+    return Padding(Markdown(block), (0, 0, 1, 0))
 
 
 def thought(text: str, lines: int = 3) -> RenderableType:

@@ -87,7 +87,7 @@ async def _session(
     if options.worktree is not None:
         from bridle.workspace.worktree import create
 
-        tree = await create(folder, harness.config.paths.worktrees, options.worktree or None)
+        tree = await create(folder, harness.paths.state / "worktrees", options.worktree or None)
         folder, notes = tree.folder, [f"works in {tree.path} on branch {tree.branch}", *tree.notes]
         notes.append(f"to take it away: {tree.removal}")
     session = await harness.start(options.agent, cwd=folder, title=options.title, **wishes)

@@ -1,0 +1,189 @@
+"""The real program, run in a home and a project of its own; on a pipe or on a terminal."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE = 15.0
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\r")
+
+
+class Bench:
+    """A user's machine in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.project = folder / "project"
+        self.home.mkdir()
+        self.project.mkdir()
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "BRIDLE_HOME": str(folder / "bridle"),
+            "BRIDLE_MOCK_STATE": str(folder / "mock"),
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "COLUMNS": "80",
+            "LINES": "40",
+        }
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "bridle", *words]
+
+    def run(
+        self, *words: str, input: str | bytes | None = None, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        data = input.encode() if isinstance(input, str) else input
+        done = subprocess.run(
+            self.command(*words),
+            cwd=self.project,
+            env=self.environment | environment,
+            input=data,
+            stdin=subprocess.DEVNULL if data is None else None,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        )
+
+    def mock(self, steps: list[dict[str, Any]], *words: str, **more: Any) -> Any:
+        """`bridle run` with a script of its own for the embedded agent."""
+        return self.run("run", "-a", "mock", *words, json.dumps(steps), **more)
+
+    def start(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            self.command(*words),
+            cwd=self.project,
+            env=self.environment | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self._processes.append(process)
+        return process
+
+    def terminal(self, *words: str, **environment: str) -> Terminal:
+        terminal = Terminal(self.command(*words), self.project, self.environment | environment)
+        self._processes.append(terminal.process)
+        return terminal
+
+    def close(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+
+
+class Terminal:
+    """A program on a pseudo-terminal: type keys, wait for what is seen."""
+
+    def __init__(self, command: list[str], cwd: Path, environment: dict[str, str]) -> None:
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=environment,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+        )
+        self.before = termios.tcgetattr(slave)
+        self._slave = slave  # kept open: the end of the program is not the end of the terminal
+        self.raw = b""
+
+    @property
+    def text(self) -> str:
+        return _CONTROL.sub("", self.raw.decode("utf-8", "replace"))
+
+    def wait_for(self, words: str, since: int = 0) -> int:
+        """Until the words are seen; returns where they end."""
+        deadline = time.monotonic() + PATIENCE
+        while (at := self.text.find(words, since)) < 0:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{words!r} was never seen in:\n{self.text}")
+            self._read(0.1)
+        return at + len(words)
+
+    def press(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def interrupt(self) -> None:
+        self.press("\x03")
+
+    def end(self) -> int:
+        """The program's exit code."""
+        deadline = time.monotonic() + PATIENCE
+        while self.process.poll() is None:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the program did not end:\n{self.text}")
+            self._read(0.05)
+        while self._read(0):
+            pass
+        return self.process.returncode
+
+    @property
+    def modes(self) -> list[Any]:
+        return termios.tcgetattr(self._slave)
+
+    def close(self) -> None:
+        os.close(self._master)
+        os.close(self._slave)
+
+    def _read(self, patience: float) -> bool:
+        if not select.select([self._master], [], [], patience)[0]:
+            return False
+        try:
+            data = os.read(self._master, 65536)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return False
+        self.raw += data
+        return bool(data)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.close()
+
+
+def wait_for_line(process: subprocess.Popen[bytes], words: str) -> str:
+    """The next line of its standard output that holds the words."""
+    assert process.stdout
+    signal.alarm(0)
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        line = process.stdout.readline().decode()
+        if words in line:
+            return line
+        if not line:
+            break
+    raise AssertionError(f"{words!r} was never printed")

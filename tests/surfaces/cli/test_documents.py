@@ -1,0 +1,73 @@
+"""Documents that are made from the program, and must not fall behind it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bridle.surfaces.cli.main import main
+from bridle.surfaces.cli.parser import build
+from bridle.surfaces.cli.schema import document
+from bridle.surfaces.cli.words import option_strings, subcommands
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def test_the_schema_in_the_docs_is_that_of_the_types() -> None:
+    stored = (DOCS / "events.schema.json").read_text()
+    assert stored == document() + "\n", "run: bridle schema > docs/events.schema.json"
+
+
+def test_every_command_and_option_is_in_the_docs() -> None:
+    text = (DOCS / "cli.md").read_text()
+    missing = []
+    for name, parser in subcommands(build()).items():
+        for path, one in [
+            (name, parser),
+            *((f"{name} {n}", p) for n, p in subcommands(parser).items()),
+        ]:
+            if f"bridle {path}" not in text:
+                missing.append(path)
+            missing += [
+                f"{path} {word}"
+                for word in option_strings(one)
+                if word.startswith("--") and word != "--json-summary" and f"`{word}" not in text
+            ]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("ses", ["sessions"]),
+        ("sessions fo", ["follow", "fork"]),
+        ("run --mode p", ["plan"]),
+        ("--color ", ["auto", "always", "never"]),
+        ("sessions list --h", ["--help", "--here"]),
+        ("config set --pr", ["--project"]),
+    ],
+)
+def test_bash_completes_commands_options_and_values(
+    line: str, offered: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    ask = f"""{script}
+COMP_WORDS=(bridle {line.rstrip()} {'""' if line.endswith(" ") else ""})
+COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+_bridle; printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    done = subprocess.run(
+        ["bash"], input=ask, capture_output=True, text=True, check=True, timeout=20
+    )
+    assert done.stdout.split() == offered
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for name, parser in subcommands(build()).items():
+        assert name in script
+        for inner in subcommands(parser):
+            assert f"{name} {inner}" in script

@@ -1,0 +1,252 @@
+"""Entries in, screen text out; compared whole, as a terminal of 72 columns shows it."""
+
+import io
+import random
+import re
+
+from rich.console import Console
+
+from bridle.core.events import (
+    AgentReady,
+    Answer,
+    Choice,
+    Diff,
+    Entry,
+    Event,
+    FileChange,
+    FilesChanged,
+    MessageChunk,
+    MessageWithdrawn,
+    Notice,
+    PermissionRequested,
+    PlanChanged,
+    PlanStep,
+    Question,
+    QuestionAsked,
+    RequestAnswered,
+    Text,
+    ThoughtChunk,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    Unrecognized,
+    UsageReported,
+    UserMessage,
+)
+from bridle.core.failure import Failure
+from bridle.surfaces.cli.drawing import Drawing
+
+BASH = ToolStarted(call_id="c1", tool="Bash", name="run", title="Bash `make`")
+READ = ToolStarted(call_id="c2", tool="Read", name="read", title="Read `a.py`")
+
+
+def draw(*events: Event, prompts: bool = True) -> Drawing:
+    drawing = Drawing(prompts=prompts, clock=lambda: 0.0)
+    for n, event in enumerate(events, 1):
+        at = f"2026-01-01T00:00:{n:02d}.000Z"
+        drawing.add(Entry(session="3fa2b19c01", seq=n, turn=1, at=at, event=event))
+    return drawing
+
+
+def screen(*events: Event, color: bool = False, prompts: bool = True) -> list[str]:
+    drawing = draw(*events, prompts=prompts)
+    drawing.end()
+    return printed(drawing.take(), color)
+
+
+def printed(pieces: list, color: bool = False) -> list[str]:
+    file = io.StringIO()
+    console = Console(
+        file=file, width=72, force_terminal=color, color_system="standard" if color else None,
+        highlight=False, markup=False, emoji=False,
+    )  # fmt: skip
+    for piece in pieces:
+        console.print(piece)
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def test_a_turn_reads_from_top_to_bottom() -> None:
+    assert screen(
+        AgentReady(native_id="n", model="mock-quick"),
+        TurnStarted(origin="prompt", prompt="Fix it"),
+        ThoughtChunk(message_id="t", text="Where is "),
+        ThoughtChunk(message_id="t", text="the fault?"),
+        MessageChunk(message_id="m", text="I **loo"),
+        MessageChunk(message_id="m", text="k**.\n\n## Then\n\n```\nx = 1\n```\n"),
+        READ,
+        ToolFinished(call_id="c2", outcome="completed", content=(Text("what was read"),)),
+        UsageReported(input_tokens=1500, output_tokens=20, cost_usd=0.5),
+        FilesChanged(files=(FileChange("a.py", "modified", 2, 1),)),
+        TurnEnded(reason="completed"),
+    ) == [
+        "● mock-quick",
+        "› Fix it",
+        "",
+        "  Where is the fault?",
+        "",
+        "I look.",
+        "",
+        "Then",
+        "",
+        "  x = 1",
+        "",
+        "✓ Read a.py  1.0 s",
+        "✓ completed · 9.0 s · 1.5k in, 20 out · $0.5000 · 1 file changed (+2 −1)",
+        'session 3fa2b19c01 · to go on: bridle run --resume 3fa2b19c01 "…"',
+    ]
+
+
+def test_a_call_shows_how_it_ended_and_the_end_of_its_output() -> None:
+    output = "\n".join(f"line {n}" for n in range(9))
+    assert screen(BASH, ToolFinished(call_id="c1", outcome="failed", content=(Text(output),))) == [
+        "✗ Bash make  failed  1.0 s",
+        "  … 3 lines",
+        *(f"  line {n}" for n in range(3, 9)),
+    ]
+
+
+def test_a_diff_is_shown_from_a_patch_or_from_both_texts() -> None:
+    patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
+    expected = ["✓ Edit x  1.0 s", "  @@ -1 +1 @@", "  -old", "  +new"]
+    call = ToolStarted(call_id="c", tool="Edit", name="edit", title="Edit `x`")
+    for diff in (Diff("x", patch=patch), Diff("x", old="old\n", new="new\n")):
+        end = ToolFinished(call_id="c", outcome="completed", content=(diff,))
+        assert screen(call, end) == expected
+
+
+def test_added_and_removed_lines_have_their_colours() -> None:
+    diff = Diff("x", patch="@@ -1 +1 @@\n-old\n+new\n")
+    lines = screen(
+        BASH, ToolFinished(call_id="c1", outcome="completed", content=(diff,)), color=True
+    )
+    assert "\x1b[31m-old" in lines[2]
+    assert "\x1b[32m+new" in lines[3]
+
+
+def test_what_a_subagent_does_is_shown_inside_its_call() -> None:
+    task = ToolStarted(call_id="t", tool="Task", name="task", title="Task `look`")
+    inner = ToolStarted(call_id="i", tool="Read", name="read", title="Read `b`", parent="t")
+    assert screen(
+        task,
+        inner,
+        ToolFinished(call_id="i", outcome="completed", parent="t"),
+        MessageChunk(message_id="m", text="found it", parent="t"),
+        ToolFinished(call_id="t", outcome="completed"),
+    ) == ["  ✓ Read b  1.0 s", "  found it", "", "✓ Task look  4.0 s"]
+
+
+def test_the_policy_is_heard_only_when_it_refuses() -> None:
+    request = PermissionRequested(request_id="r", tool="Bash", title="Bash `x`", call_id="c1")
+    allowed = RequestAnswered(request_id="r", answer=Answer("allow"), by="policy", surface="auto")
+    denied = RequestAnswered(
+        request_id="r", answer=Answer("deny", note="not here"), by="policy", surface="none.all"
+    )
+    assert screen(request, allowed) == []
+    assert screen(request, denied) == ["  denied by policy (none.all): not here"]
+
+
+def test_an_answered_question_is_kept() -> None:
+    question = QuestionAsked(
+        request_id="q", questions=(Question("Which?", choices=(Choice("A"), Choice("B"))),)
+    )
+    answer = Answer("allow", answers={"Which?": "B"})
+    answered = RequestAnswered(request_id="q", answer=answer, by="person", surface="terminal")
+    assert screen(question, answered) == ["? Which?  B from terminal"]
+
+
+def test_the_wait_for_a_person_is_not_the_calls_time() -> None:
+    request = PermissionRequested(request_id="r", tool="Bash", title="Bash `x`", call_id="c1")
+    notices = [Notice(level="info", kind="session", text="waiting")] * 3
+    answered = RequestAnswered(request_id="r", answer=Answer("allow"), by="person")
+    end = ToolFinished(call_id="c1", outcome="completed")
+    assert screen(BASH, request, *notices, answered, end)[-1] == "✓ Bash make  1.0 s"
+
+
+def test_a_plan_is_shown_when_it_changes() -> None:
+    steps = (PlanStep("one", "completed"), PlanStep("two", "in_progress"), PlanStep("three"))
+    plan = PlanChanged(steps=steps)
+    assert screen(plan, plan) == ["  ☑ one", "  ◐ two", "  ☐ three", ""]
+
+
+def test_a_failure_says_what_to_do() -> None:
+    failure = Failure(kind="rate_limited", message="too many\nrequests", hint="wait")
+    assert screen(TurnEnded(reason="failed", failure=failure)) == [
+        "error: too many requests",
+        "hint: wait",
+        "✗ failed",
+        'session 3fa2b19c01 · to go on: bridle run --resume 3fa2b19c01 "…"',
+    ]
+
+
+def test_a_prompt_typed_here_is_not_repeated() -> None:
+    assert screen(TurnStarted(origin="prompt", prompt="mine"), prompts=False) == []
+    assert screen(TurnStarted(origin="agent"), prompts=False) == ["● the agent goes on by itself"]
+    assert screen(UserMessage(text="faster", how="steer")) == ["› faster  (steer)", ""]
+
+
+def test_a_withdrawn_message_that_is_not_sealed_is_dropped() -> None:
+    assert screen(
+        MessageChunk(message_id="m", text="wrong"),
+        MessageWithdrawn(message_id="m"),
+        MessageChunk(message_id="n", text="right"),
+    ) == ["right", ""]
+
+
+def test_what_moves_stays_below_and_is_short() -> None:
+    drawing = draw(
+        TurnStarted(origin="prompt", prompt="x"),
+        *(MessageChunk(message_id="m", text=f"line {n}\n") for n in range(50)),
+    )
+    assert printed([drawing.below()])[-2:] == ["line 49", ""]
+    assert len(printed([drawing.below()])) <= 12
+    drawing = draw(TurnStarted(origin="prompt", prompt="x"), BASH)
+    assert printed([drawing.below()]) == ["⠋ Bash make  0.0 s"]
+
+
+def test_no_markup_and_no_links_of_an_agent_count() -> None:
+    lines = screen(
+        MessageChunk(message_id="m", text="[bold]x[/bold] [a](http://b.c) :smile:"),
+        Notice(level="info", kind="session", text="[red]y[/red]"),
+        color=True,
+    )
+    text = "\n".join(lines)
+    assert "[bold]x[/bold]" in text
+    assert "[red]y[/red]" in text
+    assert ":smile:" in text
+    assert "\x1b]8" not in text
+
+
+ALPHABET = [
+    "\x1b", "\x1b[", "\x1b]", "\x9b", "\x90", "\x07", "\x1b\\", "31m", "2J", "0;x", "8;;u", "\r",
+    "\n", "\t", "&#x202e;", "&zwj;", "&#8203;", "&#155;",
+    "a", "`", "*", "#", "```", "\n\n", "[", "]", "(", ")", "|", "-", "> ", "\x00", "\x7f",
+    "\u202e", "\u200b", "\U000e0041", "\ud800", "é", "漢", "<b>", "&amp;", "&#27;", "1. ", "---",
+]  # fmt: skip
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+ALLOWED = re.compile(r"[^\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f]*")
+
+
+def test_no_byte_of_an_agent_reaches_the_terminal_as_control() -> None:
+    dice = random.Random(7)
+    for _ in range(300):
+        bad = ["".join(dice.choices(ALPHABET, k=dice.randint(1, 12))) for _ in range(9)]
+        lines = screen(
+            TurnStarted(origin="prompt", prompt=bad[0]),
+            MessageChunk(message_id="m", text=bad[1]),
+            MessageChunk(message_id="m", text=bad[2]),
+            ThoughtChunk(message_id="t", text=bad[3]),
+            ToolStarted(call_id="c", tool="Bash", name="b", title=bad[4]),
+            ToolFinished(
+                call_id="c", outcome="failed", content=(Text(bad[5]), Diff(bad[6], patch=bad[6]))
+            ),
+            Notice(level="info", kind="session", text=bad[7]),
+            PlanChanged(steps=(PlanStep(bad[8]),)),
+            Unrecognized(raw=bad[0]),
+            TurnEnded(
+                reason="failed", failure=Failure(kind="api_error", message=bad[1], hint=bad[2])
+            ),
+            color=True,
+        )
+        text = SGR.sub("", "\n".join(lines))
+        assert ALLOWED.fullmatch(text), repr(text)

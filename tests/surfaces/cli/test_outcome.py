@@ -1,0 +1,70 @@
+from bridle.core.events import (
+    Entry,
+    Event,
+    FileChange,
+    FilesChanged,
+    MessageChunk,
+    MessageWithdrawn,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UsageReported,
+)
+from bridle.core.failure import Failure
+from bridle.core.result import final_text
+from bridle.core.transcript import fold
+from bridle.surfaces.cli.outcome import Outcome, Outcomes
+
+
+def entries(*events: Event, turn: int = 1) -> list[Entry]:
+    return [
+        Entry(session="s", seq=n, turn=turn, at=f"2026-01-01T00:00:{n:02d}.000Z", event=event)
+        for n, event in enumerate(events, 1)
+    ]
+
+
+def said(text: str, message_id: str = "m1", **more: str) -> MessageChunk:
+    return MessageChunk(message_id=message_id, text=text, **more)
+
+
+START = TurnStarted(origin="prompt", prompt="go")
+CALL = ToolStarted(call_id="c", tool="Read", name="read", title="Read `a`")
+CALL_END = ToolFinished(call_id="c", outcome="completed")
+END = TurnEnded(reason="completed")
+
+
+def test_an_outcome_has_all_that_the_turn_told() -> None:
+    usage = UsageReported(input_tokens=3, output_tokens=4, cost_usd=0.5)
+    files = (FileChange("a", "added", 1, 0),)
+    page = entries(START, said("Hel"), said("lo"), usage, FilesChanged(files=files), END)
+    assert Outcomes().note(page) == [
+        Outcome(1, "completed", "Hello", usage=usage, files=files, seconds=5.0)
+    ]
+
+
+def test_the_answer_is_what_the_fold_calls_the_final_text() -> None:
+    cases = [
+        [said("I look."), CALL, CALL_END, said("It is ", "m2"), said("fine.", "m2")],
+        [said("one", "m1"), said("two", "m2")],
+        [said("cut inside"), CALL],
+        [said("main"), said("sub", "m2", parent="c")],
+        [said("wrong"), MessageWithdrawn(message_id="m1"), said("right", "m2")],
+        [],
+    ]
+    for events in cases:
+        page = entries(START, *events, END)
+        (outcome,) = Outcomes().note(page)
+        assert outcome.text == final_text(fold(page).turns[0])
+
+
+def test_the_exit_code_is_that_of_the_first_turn_that_went_wrong() -> None:
+    outcomes = Outcomes()
+    assert outcomes.exit_code == 1  # no turn ended
+    outcomes.note(entries(START, END, turn=1))
+    assert outcomes.exit_code == 0
+    denied = TurnEnded(reason="failed", failure=Failure(kind="denied", message="no"))
+    outcomes.note(entries(START, denied, turn=2))
+    outcomes.note(entries(START, TurnEnded(reason="cancelled"), turn=3))
+    assert outcomes.exit_code == 4
+    assert [outcome.exit_code for outcome in outcomes.ended] == [0, 4, 130]

@@ -1,0 +1,125 @@
+"""Bad words on the command line: one line of error, one of help, exit 2, no traceback."""
+
+import pytest
+
+from bridle.surfaces.cli.main import main
+from bridle.surfaces.cli.parser import build
+from bridle.surfaces.cli.words import parse, subcommands
+
+WRONG = {
+    "rn": "error: unknown command 'rn'\nhint: did you mean run?",
+    "sessions lst": "error: unknown command 'lst'\nhint: did you mean list?",
+    "requests anser": "error: unknown command 'anser'\nhint: did you mean answer?",
+    "config sow": "error: unknown command 'sow'\nhint: did you mean show?",
+    "xyzzy": (
+        "error: unknown command 'xyzzy'\nhint: known: run, sessions, requests, agents, models, "
+        "doctor, config, trust, demo, completion, schema"
+    ),
+    "run hi --modl x": (
+        "error: bridle run has no option --modl\nhint: did you mean --model or --mode?"
+    ),
+    "run hi --mode pla": "error: unknown value for --mode 'pla'\nhint: did you mean plan?",
+    "run hi --approve yes": (
+        "error: unknown value for --approve 'yes'\nhint: known: ask, edits, auto, readonly, none"
+    ),
+    "run hi --json=sumary": "error: --json has no view 'sumary'\nhint: did you mean summary?",
+    "run hi there": (
+        "error: bridle run: one word too many: 'there'\n"
+        "hint: put quotes around a text of several words"
+    ),
+    "run hi --max-turns 0": (
+        "error: argument --max-turns: must be at least 1, not 0\n"
+        "hint: `bridle run --help` tells how it is used"
+    ),
+    "run hi --max-cost lots": (
+        "error: argument --max-cost: not a number: 'lots'\n"
+        "hint: `bridle run --help` tells how it is used"
+    ),
+    "run hi --timeout inf": (
+        "error: argument --timeout: must be more than 0, not inf\n"
+        "hint: `bridle run --help` tells how it is used"
+    ),
+    "run hi --fork": (
+        "error: --fork copies a session: say which\nhint: bridle run --resume ID --fork"
+    ),
+    "run hi --resume x --worktree": (
+        "error: --worktree is for new sessions\nhint: leave it out with --resume"
+    ),
+    "run hi -f somewhere": (
+        "error: the prompt is given twice\nhint: leave out -f FILE or the argument"
+    ),
+    "run -f /nowhere/at/all": "error: -f /nowhere/at/all: No such file or directory",
+    "run hi --attach /nowhere": "error: --attach /nowhere: No such file or directory",
+    "run hi --add-dir /nowhere": "error: --add-dir /nowhere: no such folder",
+    "run hi -C /nowhere": "error: --cwd /nowhere: no such folder",
+    "run hi --system @/nowhere": "error: --system /nowhere: No such file or directory",
+    "run hi --output-schema /nowhere": "error: --output-schema /nowhere: No such file or directory",
+    "run hi --mcp-config {": "error: --mcp-config: not JSON",
+    "run hi --mcp-config [1]": "error: --mcp-config [1]: No such file or directory",
+    "sessions show": "error: the following arguments are required: ID",
+    "sessions follow x --since -1": "error: argument --since: must not be less than 0: -1",
+    "sessions list -n many": "error: argument -n/--limit: not a number: 'many'",
+    "sessions export x --format pdf": "error: unknown value for --format 'pdf'",
+    "requests answer": "error: the following arguments are required: ID, ANSWER",
+    "requests answer r allow --input [1]": "error: --input: not a JSON object",
+    "requests answer r allow --input {": "error: --input: not JSON",
+    "requests answer r deny --input {}": "error: --input changes what is allowed",
+    "completion tcsh": "error: unknown value 'tcsh'\nhint: known: bash, zsh, fish",
+    "trust /nowhere": "error: /nowhere: no such folder",
+    "agents --jsn": "error: bridle agents has no option --jsn\nhint: did you mean --json?",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_is_wrong_is_said_in_a_line_with_a_hint(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(WRONG[words])
+    assert "Traceback" not in printed.err
+    assert len(printed.err.splitlines()) <= 2
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    whole = capsys.readouterr().out
+    assert main(["sessions"]) == 0
+    part = capsys.readouterr().out
+    for name in subcommands(build()):
+        assert name in whole
+    assert "follow" in part
+    assert "exit codes:" in whole
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["run", "--help"], ["sessions", "follow", "-h"], ["requests", "answer", "--help"]],
+)
+def test_every_command_has_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 0
+    assert capsys.readouterr().out.startswith("usage: bridle")
+
+
+def test_an_option_whose_value_may_be_left_out_does_not_eat_the_prompt() -> None:
+    def of(*words: str) -> tuple[str | None, ...]:
+        options = parse(build(), ["run", *words])
+        return options.prompt, options.json, options.resume, options.worktree
+
+    assert of("--json", "do it") == ("do it", "entries", None, None)
+    assert of("--json=summary", "do") == ("do", "summary", None, None)
+    assert of("--resume", "do it") == ("do it", None, "last", None)
+    assert of("--resume", "3fa2", "do it") == ("do it", None, "3fa2", None)
+    assert of("do it", "--resume") == ("do it", None, "last", None)
+    assert of("--resume=3fa2", "do") == ("do", None, "3fa2", None)
+    assert of("-c", "do") == ("do", None, "last", None)
+    assert of("--worktree", "do it now") == ("do it now", None, None, "")
+    assert of("--worktree", "fix-1", "do it") == ("do it", None, None, "fix-1")
+    assert of("--", "--json") == ("--json", None, None, None)
+
+
+def test_options_for_all_commands_stand_before_or_after_it() -> None:
+    before = parse(build(), ["--color", "never", "--debug", "agents"])
+    after = parse(build(), ["agents", "--color", "never", "--debug"])
+    assert (before.color, before.debug) == (after.color, after.debug) == ("never", True)
