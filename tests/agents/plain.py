@@ -27,7 +27,7 @@ class PlainWire:
     lifetime: ClassVar[Literal["session", "turn"]] = "session"
 
     def __init__(self, spec: SessionSpec) -> None:
-        self._argv: Sequence[str] = spec.options["argv"]
+        self._argv: Sequence[str] = spec.options.get("argv", ["true"])
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
         return Launch([*self._argv, *([f"resume={spec.resume}"] if spec.resume else [])])

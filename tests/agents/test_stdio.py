@@ -330,6 +330,25 @@ sys.exit(4)
         ]
 
 
+async def test_an_end_that_nothing_began_gets_a_beginning(host: PlainHost, project: Path) -> None:
+    program = """
+sys.stdin.readline()
+print('{"end": "completed"}')
+print('{"say": "more"}')
+print('{"end": "failed"}')
+"""
+    async with listening(LONG_LIVED, python(program, project), host) as agent:
+        await agent.turn("go")
+        await agent.over()
+        assert agent.events[1:] == [
+            DONE,
+            MessageChunk(message_id="m", text="more"),
+            TurnStarted(origin="agent"),
+            SAID_SO,
+            AgentExited(code=0),
+        ]
+
+
 async def test_stderr_is_drained_however_much_there_is(host: PlainHost, project: Path) -> None:
     program = """
 sys.stdin.readline()
@@ -379,12 +398,13 @@ print('{"end": "completed"}')
 async def test_a_slow_reader_holds_the_child_back_and_nothing_is_lost(
     host: PlainHost, project: Path
 ) -> None:
-    """The child writes 40 MB as fast as it may, and tells in a file how far it got."""
+    """The child writes 8 MB as fast as it may, and tells in a file how far it got."""
     program = """
 sys.stdin.readline()
 with open("progress", "w") as file:
-    for n in range(40):
-        data = b"".join(b'{"say": "%07d"}\\n' % i for i in range(n * 58000, (n + 1) * 58000))
+    for n in range(8):
+        numbers = range(n * 1000, n * 1000 + 1000)
+        data = b"".join(b'{"say": "%07d%s"}\\n' % (i, b"x" * 1000) for i in numbers)
         view = memoryview(data)
         while view: view = view[os.write(1, view):]
         file.seek(0); file.write(str(n + 1)); file.flush()
@@ -411,10 +431,12 @@ print('{"end": "completed"}')
             for _, events in batch:
                 for event in events:
                     if isinstance(event, TurnEnded):
-                        assert expected == 40 * 58000
+                        assert expected == 8000
                         await conversation.close()
                         return
-                    assert event == MessageChunk(message_id="m", text=f"{expected:07d}")
+                    assert event == MessageChunk(
+                        message_id="m", text=f"{expected:07d}" + "x" * 1000
+                    )
                     expected += 1
             batch = await anext(heard)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -178,20 +178,24 @@ class StdioConversation(_Talk):
         assert process is not None
         yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
         async for batch in self._hear(process):
-            for _, events in batch:
-                for event in events:
-                    match event:
-                        case TurnStarted():
-                            self._opened()
-                        case TurnEnded():
-                            self._closed()
-            yield batch
+            yield [Heard(raw, list(self._turns_in(events))) for raw, events in batch]
         exit = await process.exit()
         last: list[Event] = [self._exited(exit, process)]
         if self._turn_open:
             last.append(reconcile(None, exit, cancelled=self._cancelling))
             self._closed()
         yield [Heard(None, last)]
+
+    def _turns_in(self, events: Sequence[Event]) -> Iterator[Event]:
+        for event in events:
+            match event:
+                case TurnStarted():
+                    self._opened()
+                case TurnEnded():
+                    if not self._turn_open:
+                        yield TurnStarted(origin="agent")  # it woke in a way we did not hear
+                    self._closed()
+            yield event
 
 
 class PerTurnConversation(_Talk):

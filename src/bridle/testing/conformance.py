@@ -1,0 +1,288 @@
+"""Checks that an agent keeps its side of the port. A third party's test is one line:
+
+    check_agent(agent, Path("recordings"))
+
+Of every agent: its words about itself agree, and it refuses by name what it says it cannot do. Of
+an agent with a wire also: what it says it can do reaches its program, and no line makes it raise.
+Of each recording: it decodes to its events, however the bytes are cut into chunks; no key that is
+dropped, renamed or of another type makes it raise; and wherever it breaks off, every turn that
+began ends once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import inspect
+import re
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from bridle.agents.stdio import StdioAgent
+from bridle.core.agent import (
+    CAPABILITIES,
+    Agent,
+    File,
+    Prompt,
+    Reply,
+    SessionSpec,
+    capabilities,
+)
+from bridle.core.errors import Unsupported
+from bridle.core.events import Event, Unrecognized, decode_event, encode
+from bridle.testing.playback import PROMPT, SPEC, PlayingHost, TurnCount, converse, hear, listener
+from bridle.testing.recordings import Recording, changes, load
+
+CHUNKS = (1, 7, 64, 65536)
+TOKEN = "conformance-7321"
+IMAGE = File("token.png", "image/png", TOKEN.encode())
+
+ASKED: Mapping[str, dict[str, Any]] = {  # capability -> a session that asks for it
+    "model": {"model": TOKEN},
+    "modes": {"mode": "plan"},
+    "resume": {"resume": TOKEN},
+    "effort": {"effort": TOKEN},
+    "system": {"system": TOKEN},
+    "folders": {"folders": (Path("/") / TOKEN,)},
+    "mcp": {"servers": {TOKEN: {"command": TOKEN}}},
+    "tools": {"allowed_tools": (TOKEN,)},
+    "schema": {"output_schema": {"title": TOKEN, "type": "object"}},
+    "limits": {"max_turns": 7321},
+}
+
+NONSENSE: Sequence[bytes] = (
+    b"not JSON",
+    b"null",
+    b"7",
+    b'"words"',
+    b"[]",
+    b"{}",
+    b'{"from": "tomorrow"}',
+    b'{"type": "from_tomorrow"}',
+    b'{"type": null}',
+    b'{"type": {"type": "text"}}',
+    b'{"type": "text", "text": "\\ud800"}',
+    b'{"n": 123456789012345678901234567890}',
+    b'{"n": ' + b"9" * 5000 + b"}",
+    b'{"n": NaN}',
+    b'{"n": -Infinity}',
+    b'{"n": 1e999}',
+    b'{"n": "\x00"}',
+    b"\xef\xbb\xbf{}",
+    '{"type": "text"}'.encode("utf-16"),
+    b"\xff\xfe\x00\x80",
+    b'{"n": "\xff"}',
+    b"[" * 100_000,
+    b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+)
+
+
+class NonConforming(AssertionError):
+    """What the agent does not keep, and where."""
+
+
+def check_agent(agent: Agent, recordings: Path | None = None, *, cuts: int = 20) -> None:
+    """Raises `NonConforming` for the first thing that does not hold."""
+    check_info(agent)
+    _run(check_refusals(agent))
+    if not isinstance(agent, StdioAgent):
+        return
+    check_wire(agent)
+    found = load(recordings) if recordings else []
+    if recordings and not found:
+        _fail(f"there is no wire.jsonl under {recordings}")
+    seen: set[tuple[str, ...]] = set()
+    for recording in found:
+        check_decoding(agent, recording)
+        check_changes(agent, recording, seen)
+        _run(check_cuts(agent, recording, cuts))
+
+
+# -- any agent -------------------------------------------------------------------------------------
+
+
+def check_info(agent: Agent) -> None:
+    info = agent.info
+    if not re.fullmatch(r"[a-z][a-z0-9_-]*", info.name):
+        _fail(f"its name {info.name!r} is not lower-case letters, digits, - and _")
+    if not info.title.strip():
+        _fail("it has no title")
+    if unknown := sorted(info.can - set(CAPABILITIES)):
+        _fail(f"it says it can {unknown}, which are no words of CAPABILITIES")
+    without = {"install", "auth", "models", "sessions", "login", "servers"} & info.can
+    if missing := sorted(without - (capabilities(agent) - info.can)):
+        _fail(f"it says it can {missing} but has not the methods for it")
+    if "fork" in info.can and "resume" not in info.can:
+        _fail("it says it can fork but not resume")
+    if info.binary and not info.install:
+        _fail(f"it needs {info.binary!r} but tells no command that installs it")
+    if wrong := [name for name in info.variables if not re.fullmatch(r"[A-Z][A-Z0-9_]*\*?", name)]:
+        _fail(f"these are no names of variables: {wrong}")
+    if not inspect.iscoroutinefunction(getattr(agent, "open", None)):
+        _fail("its `open` is not an async method")
+
+
+async def check_refusals(agent: Agent) -> None:
+    for word, asked in ASKED.items():
+        if word in agent.info.can:
+            continue
+        host = _EmptyHost()
+        try:
+            await agent.open(replace(SPEC, **asked), host)
+        except Unsupported:
+            continue
+        except _Started:
+            pass
+        except Exception as error:
+            _fail(f"without {word!r} it must raise Unsupported for {asked}, not {error!r}")
+        _fail(f"it does not say it can {word!r}, yet takes {asked} instead of Unsupported")
+
+
+class _Started(Exception):
+    """A program was to be run."""
+
+
+class _EmptyHost(PlayingHost):
+    def find(self, binary: str) -> NoReturn:
+        raise _Started
+
+
+# -- an agent with a wire --------------------------------------------------------------------------
+
+
+def check_wire(agent: StdioAgent) -> None:
+    wire = agent.wire(SPEC)
+    if wire.lifetime not in ("session", "turn"):
+        _fail(f"its wire lives for a {wire.lifetime!r}, not for a session or a turn")
+    if wire.lifetime == "turn" and "steer" in agent.info.can:
+        _fail("it says it can steer, but its process has heard all it will hear")
+    if TOKEN not in _sent(agent, SPEC, Prompt(TOKEN)):
+        _fail("the words of a prompt do not reach its program")
+    for word in sorted(agent.info.can & set(ASKED)):
+        spec = replace(SPEC, **ASKED[word])
+        told, plain = _sent(agent, spec, PROMPT), _sent(agent, SPEC, PROMPT)
+        if told == plain or (TOKEN not in told and word not in ("modes", "limits")):
+            _fail(f"it says it can {word!r}, but {ASKED[word]} does not reach its program")
+    if "images" in agent.info.can:
+        data = base64.b64encode(IMAGE.data).decode()
+        if data not in _sent(agent, SPEC, Prompt("look", (IMAGE,))):
+            _fail("it says it can take images, but their bytes do not reach its program")
+    for line in NONSENSE:
+        said = _decode(agent, line)
+        if not said or not all(isinstance(one, Unrecognized) for one in said):
+            _fail(f"{line[:60]!r} must become Unrecognized, not {said}")
+
+
+def _sent(agent: StdioAgent, spec: SessionSpec, prompt: Prompt) -> str:
+    """All that a first turn tells the program."""
+    wire = agent.wire(spec)
+    per_turn = wire.lifetime == "turn"
+    launch = wire.launch(spec, prompt if per_turn else None)
+    messages = [*wire.greet(), *([] if per_turn else wire.prompt(prompt))]
+    stdin = (launch.stdin or b"").decode("utf-8", "replace")
+    return repr([launch.argv, dict(launch.env)]) + stdin + msgspec.json.encode(messages).decode()
+
+
+# -- recordings ------------------------------------------------------------------------------------
+
+
+def check_decoding(agent: StdioAgent, recording: Recording) -> None:
+    said = _decode(agent, *recording.lines)
+    if recording.expected is not None:
+        _compare(recording, said)
+    if len(recording.parts) == 1 and _ends_unbegun(said):
+        _fail(f"{recording.name}: a turn ends that never began")
+    data = b"".join(line + b"\n" for line in recording.lines)
+    whole = hear(agent, data, len(data) or 1)
+    for size in CHUNKS:
+        if hear(agent, data, size) != whole:
+            _fail(f"{recording.name}: chunks of {size} bytes give other events than the whole")
+
+
+def check_changes(agent: StdioAgent, recording: Recording, seen: set[tuple[str, ...]]) -> None:
+    lines = recording.lines
+    for number, line in enumerate(lines):
+        for what, changed in changes(line, seen):
+            try:
+                _decode(agent, *lines[:number], changed, *lines[number + 1 :])
+            except NonConforming as error:
+                _fail(f"{recording.name}: with {what}, {error}")
+
+
+async def check_cuts(agent: StdioAgent, recording: Recording, cuts: int) -> None:
+    size = sum(len(line) + 1 for line in recording.lines)
+    offsets = {round(n * size / max(cuts, 1)) for n in range(cuts + 1)}
+    for offset in sorted(offsets):
+        events, turns = await converse(agent, recording.parts, cut=offset)
+        if turns.open or turns.unbegun:
+            _fail(
+                f"{recording.name}: cut after {offset} of {size} bytes, {turns.begun} turns began,"
+                f" {turns.open} did not end, {turns.unbegun} ended that never began;"
+                f" the last events are {events[-3:]}"
+            )
+
+
+def _compare(recording: Recording, said: Sequence[Event | Reply]) -> None:
+    got = [encode({"reply": one.message} if isinstance(one, Reply) else one) for one in said]
+    expected = recording.expected or ()
+    for number, (one, other) in enumerate(zip(got, expected, strict=False), 1):
+        if msgspec.json.decode(one) != msgspec.json.decode(other):
+            where = f"{recording.name}/events.jsonl:{number}"
+            _fail(f"{where} expects\n  {other.decode()}\nbut the wire says\n  {one.decode()}")
+    if len(got) != len(expected):
+        more = (got + list(expected))[min(len(got), len(expected)) :]
+        _fail(
+            f"{recording.name}: {len(expected)} events are expected and {len(got)} came;"
+            f" the first that is too much or too few is\n  {more[0].decode()}"
+        )
+
+
+def _decode(agent: StdioAgent, *lines: bytes) -> list[Event | Reply]:
+    wire = listener(agent)
+    said: list[Event | Reply] = []
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            now = list(wire.decode(line))
+        except Exception as error:
+            raise NonConforming(f"its wire raised {error!r} for {line[:200]!r}") from error
+        for one in now:
+            _check_storable(one)
+        said += now
+    return said
+
+
+def _check_storable(one: Event | Reply) -> None:
+    """An event of wrong types can be made, but not read again from the log."""
+    try:
+        if isinstance(one, Reply):
+            encode(one.message)
+            return
+        again = decode_event(encode(one))
+    except Exception as error:
+        raise NonConforming(f"{error!r} when {one!r} is encoded") from error
+    if again != one:
+        _fail(f"{one!r} is read again from the log as {again!r}")
+
+
+def _ends_unbegun(said: Iterable[object]) -> bool:
+    turns = TurnCount()
+    turns.begin()
+    turns.hear(said)
+    return turns.unbegun > 0
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """In a thread of its own, so that a test may be async or not."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, work).result()
+
+
+def _fail(message: str) -> NoReturn:
+    raise NonConforming(message)

@@ -1,0 +1,54 @@
+"""Records the mock's scripts anew: `python tests/agents/regenerate_mock.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+
+from listening import listening
+
+from bridle.agents.mock import agent
+from bridle.core.agent import SessionSpec
+from bridle.core.events import Answer, BackgroundChanged, TurnEnded, encode
+from bridle.testing.host import PlainHost
+from bridle.testing.playback import listener
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "mock"
+SCRIPTS = (
+    "demo", "permission", "parallel", "question", "subagent", "background", "fail", "unknown",
+    "crash",
+)  # fmt: skip
+
+
+async def record(script: str, folder: Path) -> list[bytes]:
+    project = folder / "project"
+    project.mkdir()
+    spec = SessionSpec(cwd=project, options={"script": script, "pace": 0})
+    answer = Answer("allow", answers={"Which colour do you like?": "red"})
+    async with (
+        PlainHost.open(folder) as host,
+        listening(agent, spec, host, answer=answer) as mock,
+    ):
+        await mock.turn("show me")
+        if mock.of(BackgroundChanged):
+            await mock.until(lambda: len(mock.of(TurnEnded)) == 2)
+        return [heard.raw for heard in mock.heard if heard.raw]
+
+
+def main() -> None:
+    shutil.rmtree(RECORDINGS, ignore_errors=True)
+    for script in SCRIPTS:
+        with tempfile.TemporaryDirectory() as folder:
+            lines = asyncio.run(record(script, Path(folder)))
+        wire = listener(agent)
+        said = [encode(one) for line in lines for one in wire.decode(line)]
+        target = RECORDINGS / script
+        target.mkdir(parents=True)
+        (target / "wire.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+        (target / "events.jsonl").write_bytes(b"\n".join(said) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

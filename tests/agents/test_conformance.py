@@ -1,0 +1,192 @@
+"""The conformance check: built-in agents pass it, and each way to break the port is named."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plain import LONG_LIVED, PER_TURN, PerTurnWire, PlainWire
+
+from bridle.agents import load
+from bridle.agents.stdio import StdioAgent
+from bridle.core.agent import AgentInfo, Conversation, Host, Reply, SessionSpec
+from bridle.core.events import Event, MessageChunk, TurnEnded, Unrecognized
+from bridle.testing.conformance import NonConforming, check_agent
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+INFO = AgentInfo("plain", "Plain", frozenset({"resume"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("mock", "mock"),
+        ("claude", "claude/2.1.197"),
+        ("claude", "claude/2.1.325"),
+        ("replay", None),
+    ],
+)
+def test_a_built_in_agent_conforms(name: str, folder: str | None) -> None:
+    check_agent(load(name), RECORDINGS / folder if folder else None, cuts=5)
+
+
+@pytest.fixture
+def recordings(tmp_path: Path) -> Path:
+    folder = tmp_path / "recordings" / "one"
+    folder.mkdir(parents=True)
+    (folder / "wire.jsonl").write_text(
+        '{"ready": "n"}\n{"say": "a"}\n{"ask": 1}\n{"say": "b"}\n{"end": "completed"}\n'
+    )
+    (folder / "events.jsonl").write_text(
+        '{"type": "agent_ready", "native_id": "n"}\n'
+        '{"type": "message_chunk", "message_id": "m", "text": "a"}\n'
+        '{"reply": {"answer": 1}}\n'
+        '{"type": "message_chunk", "message_id": "m", "text": "b"}\n'
+        '{"type": "turn_ended", "reason": "completed"}\n'
+    )
+    return folder.parent
+
+
+@pytest.mark.parametrize("agent", [StdioAgent(INFO, PlainWire), StdioAgent(INFO, PerTurnWire)])
+def test_a_small_agent_of_either_lifetime_conforms(agent: StdioAgent, recordings: Path) -> None:
+    check_agent(agent, recordings)
+
+
+async def test_it_can_be_called_from_an_async_test(recordings: Path) -> None:
+    check_agent(StdioAgent(INFO, PlainWire), recordings)
+
+
+@pytest.mark.parametrize(
+    ("info", "complaint"),
+    [
+        (AgentInfo("Bad Name", "Bad"), "its name 'Bad Name' is not lower-case"),
+        (AgentInfo("bad", " "), "it has no title"),
+        (AgentInfo("bad", "Bad", frozenset({"fly"})), r"\['fly'\], which are no words of"),
+        (AgentInfo("bad", "Bad", frozenset({"models"})), r"\['models'\] but has not the methods"),
+        (AgentInfo("bad", "Bad", frozenset({"fork"})), "can fork but not resume"),
+        (AgentInfo("bad", "Bad", binary="bad"), "needs 'bad' but tells no command"),
+        (AgentInfo("bad", "Bad", variables=("a b",)), r"no names of variables: \['a b'\]"),
+        (AgentInfo("bad", "Bad", frozenset({"model"})), "can 'model', but .* does not reach"),
+        (AgentInfo("bad", "Bad", frozenset({"images"})), "images, but their bytes do not reach"),
+    ],
+)
+def test_words_about_itself_that_do_not_agree_are_named(info: AgentInfo, complaint: str) -> None:
+    with pytest.raises(NonConforming, match=complaint):
+        check_agent(StdioAgent(info, PlainWire))
+
+
+def test_a_per_turn_agent_that_says_it_can_steer_is_named() -> None:
+    info = AgentInfo("bad", "Bad", frozenset({"steer"}))
+    with pytest.raises(NonConforming, match="says it can steer"):
+        check_agent(StdioAgent(info, PerTurnWire))
+
+
+class TakesAnything(StdioAgent):
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        return await LONG_LIVED.open(SessionSpec(cwd=spec.cwd), host)
+
+
+def test_taking_what_it_cannot_do_is_named() -> None:
+    with pytest.raises(NonConforming, match="it does not say it can 'model', yet takes"):
+        check_agent(TakesAnything(AgentInfo("bad", "Bad"), PlainWire))
+
+
+class Raises(PlainWire):
+    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+        if line == b"7":
+            raise TypeError("int is not subscriptable")
+        return super().decode(line)
+
+
+class Swallows(PlainWire):
+    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+        return [one for one in super().decode(line) if not isinstance(one, Unrecognized)]
+
+
+class NeedsItsKeys(PlainWire):
+    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+        said = list(super().decode(line))
+        if b"say_v2" in line:
+            raise KeyError("say")
+        return said
+
+
+class WrongTypes(PlainWire):
+    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+        if b'"say": 0' in line:
+            wrong: Any = 0
+            return [MessageChunk(message_id="m", text=wrong)]
+        return super().decode(line)
+
+
+class EndsTwice(PlainWire):
+    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+        said = list(super().decode(line))
+        return said + [one for one in said if isinstance(one, TurnEnded)]
+
+
+class NeverTheSame(PlainWire):
+    count = itertools.count()
+
+    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+        for one in super().decode(line):
+            if isinstance(one, MessageChunk):
+                yield MessageChunk(message_id=str(next(self.count)), text=one.text)
+            else:
+                yield one
+
+
+class Mute(PlainWire):
+    def prompt(self, prompt: object) -> Iterable[dict[str, Any]]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("wire", "complaint"),
+    [
+        (Raises, r"its wire raised TypeError\('int is not subscriptable'\) for b'7'"),
+        (Swallows, "b'not JSON' must become Unrecognized, not \\[\\]"),
+        (NeedsItsKeys, r"one: with say of a None/None renamed, its wire raised KeyError\('say'\)"),
+        (WrongTypes, r"one: with say of a None/None set to 0, MessageChunk.*is read again"),
+        (EndsTwice, r"5 events are expected and 6 came"),
+        (NeverTheSame, r"events.jsonl:2 expects"),
+        (Mute, "the words of a prompt do not reach its program"),
+    ],
+)
+def test_a_wire_that_breaks_its_contract_is_named(
+    recordings: Path, wire: type[PlainWire], complaint: str
+) -> None:
+    with pytest.raises(NonConforming, match=complaint):
+        check_agent(StdioAgent(INFO, wire), recordings)
+
+
+@pytest.mark.parametrize(
+    ("wire", "complaint"),
+    [
+        (EndsTwice, "one: a turn ends that never began"),
+        (NeverTheSame, "chunks of 1 bytes give other events than the whole"),
+    ],
+)
+def test_without_golden_events_the_properties_still_hold_it(
+    recordings: Path, wire: type[PlainWire], complaint: str
+) -> None:
+    (recordings / "one" / "events.jsonl").unlink()
+    with pytest.raises(NonConforming, match=complaint):
+        check_agent(StdioAgent(INFO, wire), recordings)
+
+
+def test_an_empty_folder_of_recordings_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NonConforming, match=r"there is no wire.jsonl under"):
+        check_agent(PER_TURN, tmp_path)
+
+
+def test_a_missing_event_is_shown(recordings: Path) -> None:
+    events = recordings / "one" / "events.jsonl"
+    events.write_text("\n".join(events.read_text().splitlines()[:-1]))
+    with pytest.raises(
+        NonConforming, match=r"4 events are expected and 5 came;[^{]*\{\"type\":\"turn"
+    ):
+        check_agent(StdioAgent(INFO, PlainWire), recordings)
