@@ -17,6 +17,7 @@ check: $(READY) ## lint, types, import rules
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python docs/generate.py --check
 
 test: $(READY) ## the tests that need nothing but this checkout
 	$(BIN)/pytest -n 4 -m "not real and not torture"
@@ -34,6 +35,10 @@ bench: $(READY) ## figures, as ratios within one run
 demo: $(READY) ## a whole turn with the embedded agent, then its replay
 	$(BIN)/bridle demo
 
+docs: $(READY) ## write what the documents say of the code
+	$(BIN)/python docs/generate.py
+	$(BIN)/bridle schema > docs/events.schema.json
+
 fix: $(READY) ## format and mend what ruff can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -41,4 +46,4 @@ fix: $(READY) ## format and mend what ruff can
 help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup check test test-real torture bench demo fix help
+.PHONY: setup check test test-real torture bench demo docs fix help

@@ -1,0 +1,74 @@
+"""Writes what the documents say of the code: the tree and the events in ARCHITECTURE.md.
+
+`python docs/generate.py` writes, `--check` says what has drifted and fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from bridle.core.events import Event
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src/bridle"
+PARTS = re.compile(r"(<!-- (\w+): generated -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def tree() -> str:
+    """Packages and modules with the first line of what they say about themselves."""
+    lines = [f"{'src/bridle/':<26}{_says(PACKAGE / '__init__.py')}"]
+    for path in sorted(PACKAGE.iterdir(), key=lambda path: (path.is_dir(), path.name)):
+        if path.suffix == ".py" and not path.name.startswith("__init__"):
+            lines.append(_line(path, 1))
+        elif (path / "__init__.py").exists():
+            lines.append(_line(path, 1))
+            lines += [_line(inner, 2) for inner in sorted(path.iterdir()) if _is_module(inner)]
+    return "```text\n" + "\n".join(line.rstrip() for line in lines) + "\n```\n"
+
+
+def events() -> str:
+    rows = ["| event | fields |", "| --- | --- |"]
+    for kind in get_args(Event):
+        names = [field.name for field in msgspec.structs.fields(kind) if field.name != "parent"]
+        tag = kind.__struct_config__.tag
+        rows.append(f"| `{tag}` | {', '.join(names)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _is_module(path: Path) -> bool:
+    if path.is_dir():
+        return (path / "__init__.py").exists()
+    return path.suffix == ".py" and path.name != "__init__.py"
+
+
+def _line(path: Path, depth: int) -> str:
+    name = "  " * depth + path.name + ("/" if path.is_dir() else "")
+    return f"{name:<26}{_says(path / '__init__.py' if path.is_dir() else path)}"
+
+
+def _says(path: Path) -> str:
+    words = ast.get_docstring(ast.parse(path.read_text())) or ""
+    return words.split("\n")[0]
+
+
+def main() -> int:
+    document = ROOT / "ARCHITECTURE.md"
+    written = document.read_text()
+    made = {"tree": tree(), "events": events()}
+    fresh = PARTS.sub(lambda part: part[1] + made[part[2]] + part[3], written)
+    if "--check" not in sys.argv:
+        document.write_text(fresh)
+    elif fresh != written:
+        print("ARCHITECTURE.md has drifted from the code: run `make docs`", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
