@@ -1,0 +1,199 @@
+"""While background work has a wake-up to come, no reader finds the session at rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from claude_playback import RECORDINGS, Said, lines, play
+from claude_says import (
+    Line,
+    assistant,
+    calls,
+    hear,
+    init,
+    prompted,
+    result,
+    says,
+    state,
+    system,
+    tool_result,
+    wake_up,
+)
+
+from bridle.core.agent import Prompt
+from bridle.core.events import (
+    BackgroundChanged,
+    BackgroundTask,
+    TurnEnded,
+    TurnStarted,
+    UsageReported,
+)
+
+WAKING = [
+    "2.1.197/background_task",
+    "2.1.325/background_task",
+    "2.1.325/subagent_background",
+    "2.1.325/subagent_background_permission",
+    "2.1.325/subagent_background_state_events",
+    "2.1.325/subagent_background_stop_task",
+    "2.1.325/subagent_background_user",
+    "2.1.325/subagent_default",
+]
+
+
+def resting(heard: list[Said]) -> list[bool]:
+    """After each event: no turn open, nothing in the background."""
+    rest, turn, tasks = [], True, False
+    for event in heard:
+        match event:
+            case TurnStarted():
+                turn = True
+            case TurnEnded():
+                turn = False
+            case BackgroundChanged():
+                tasks = event.tasks != ()
+        rest.append(not turn and not tasks)
+    return rest
+
+
+@pytest.mark.parametrize("name", WAKING)
+def test_a_recorded_session_with_a_wake_up_rests_only_at_its_end(name: str) -> None:
+    recording = Path(RECORDINGS, name)
+    heard = play(lines(recording))
+    assert any(isinstance(event, TurnStarted) for event in heard)
+    assert resting(heard).index(True) == len(heard) - 1
+
+
+def started(task: str, call: str, run: str = "", **more: object) -> Line:
+    return system(
+        "task_started", task_id=task, tool_use_id=call, description=task, run_id=run, **more
+    )
+
+
+def listed(*tasks: tuple[str, str]) -> Line:
+    live = [{"task_id": task, "run_id": run, "description": task} for task, run in tasks]
+    return system("background_tasks_changed", tasks=live)
+
+
+def over(task: str, status: str = "completed") -> list[Line]:
+    return [
+        system("task_updated", task_id=task, patch={"status": status}),
+        system("task_notification", task_id=task, status=status),
+    ]
+
+
+def test_of_two_tasks_that_end_together_the_second_is_listed_until_its_own_wake_up() -> None:
+    """As 2.1.325 writes it: both ends are told before the first wake-up is served."""
+    claude = prompted()
+    heard = hear(
+        claude,
+        state("running"),
+        listed(("a", "run_a"), ("b", "run_b")),
+        result("started"),
+        state("idle"),
+        *over("a"),
+        listed(("b", "run_b")),
+        state("running"),
+        init(),
+        *over("b"),
+        listed(),
+        result("a is done", origin=wake_up("run_a")),
+        init(),
+        result("b is done", origin=wake_up("run_b")),
+        state("idle"),
+    )
+    changes = [e for e in heard if isinstance(e, BackgroundChanged | TurnStarted | TurnEnded)]
+    a, b = BackgroundTask("a", "a"), BackgroundTask("b", "b")
+    assert changes == [
+        BackgroundChanged(tasks=(a, b)),
+        TurnEnded(reason="completed"),
+        TurnStarted(origin="agent"),
+        BackgroundChanged(tasks=(b,)),
+        TurnEnded(reason="completed"),
+        TurnStarted(origin="agent"),
+        BackgroundChanged(tasks=()),
+        TurnEnded(reason="completed"),
+    ]
+
+
+def test_an_end_told_before_the_idle_of_the_turn_waits_for_its_notification() -> None:
+    """As 2.1.197 writes it: a task may end just before the turn does, and wake the agent after."""
+    claude = prompted()
+    call = calls("c1", "Bash", command="sleep 1", run_in_background=True)
+    updated, notified = over("a")
+    heard = hear(
+        claude,
+        state("running"),
+        assistant(call),
+        started("a", "c1"),
+        tool_result("c1", "running in background"),
+        updated,
+        result("started"),
+        state("idle"),
+        state("running"),
+        notified,
+        init(),
+        result("woke", origin=wake_up()),
+        state("idle"),
+    )
+    assert resting(heard).index(True) == len(heard) - 1
+    assert heard[-1] == TurnEnded(reason="completed")
+
+
+def test_a_task_that_was_killed_is_let_go_when_the_agent_is_idle() -> None:
+    claude = prompted()
+    hear(claude, state("running"), listed(("a", "run_a")), result("started"))
+    killed = [*over("a", "killed"), listed()]
+    assert hear(claude, *killed) == []
+    assert hear(claude, state("idle")) == [BackgroundChanged(tasks=())]
+
+
+def test_work_in_the_foreground_is_not_in_the_background() -> None:
+    claude = prompted()
+    heard = hear(
+        claude,
+        assistant(calls("c1", "Bash", command="sleep 8")),
+        started("a", "c1"),
+        *over("a"),
+        tool_result("c1", "done"),
+    )
+    assert [event for event in heard if isinstance(event, BackgroundChanged)] == []
+
+
+def test_a_running_task_survives_the_idle_between_turns() -> None:
+    claude = prompted()
+    hear(claude, state("running"), listed(("a", "run_a")), result("started"))
+    assert hear(claude, state("idle")) == []
+
+
+def test_a_prompt_that_comes_during_a_wake_up_ends_with_its_own_result() -> None:
+    claude = prompted()
+    hear(claude, state("running"), listed(("a", "r")), result("started"), state("idle"), *over("a"))
+    list(claude.prompt(Prompt("meanwhile")))
+    heard = hear(
+        claude,
+        listed(),
+        init(),
+        assistant(says("woke")),
+        result("woke", origin=wake_up("r"), usage={"input_tokens": 3, "output_tokens": 1}),
+        init(),
+        assistant(says("here")),
+        result("here", usage={"input_tokens": 4, "output_tokens": 2}),
+    )
+    assert heard[-2:] == [
+        UsageReported(input_tokens=7, output_tokens=3),
+        TurnEnded(reason="completed"),
+    ]
+    assert sum(isinstance(event, TurnEnded) for event in heard) == 1
+
+
+def test_a_prompt_that_a_wake_up_took_in_ends_when_the_agent_is_idle() -> None:
+    claude = prompted()
+    hear(claude, state("running"), listed(("a", "r")), result("started"), state("idle"), *over("a"))
+    list(claude.prompt(Prompt("meanwhile")))
+    heard = hear(
+        claude, listed(), init(), assistant(says("both")), result("both", origin=wake_up("r"))
+    )
+    assert not any(isinstance(event, TurnEnded) for event in heard)
+    assert hear(claude, state("idle"))[-1] == TurnEnded(reason="completed")

@@ -1,0 +1,116 @@
+"""Why a turn failed is typed, and says what to do next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from claude_says import assistant, hear, message_start, prompted, result, says, text_delta
+
+from bridle.core.events import TurnEnded
+from bridle.core.failure import Failure
+
+
+def failure(*lines: dict[str, Any]) -> Failure | None:
+    ended = hear(prompted(), *lines)[-1]
+    assert isinstance(ended, TurnEnded)
+    assert (ended.reason == "failed") is (ended.failure is not None)
+    return ended.failure
+
+
+@pytest.mark.parametrize(
+    ("word", "status", "kind"),
+    [
+        ("authentication_failed", 401, "not_signed_in"),
+        ("authentication_failed", None, "not_signed_in"),
+        ("billing_error", 402, "billing"),
+        ("model_not_found", 404, "model_not_found"),
+        ("rate_limit", 429, "rate_limited"),
+        ("server_error", 529, "api_error"),
+        ("max_output_tokens", None, "output_limit"),
+        ("unknown", 400, "api_error"),
+        ("brand_new", 401, "not_signed_in"),
+        ("brand_new", None, "api_error"),
+    ],
+)
+def test_an_api_error_is_typed_by_its_word_then_by_its_status(
+    word: str, status: int | None, kind: str
+) -> None:
+    said = assistant(says("it failed"), error=word)
+    found = failure(said, result("it failed", is_error=True, api_error_status=status))
+    assert found is not None
+    assert (found.kind, found.message, found.status) == (kind, "it failed", status)
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        ({"subtype": "error_max_turns", "errors": ["Reached 3"]}, "turn_limit"),
+        ({"subtype": "error_max_budget_usd", "errors": ["Reached $1"]}, "cost_limit"),
+        ({"result": "No.", "stop_reason": "refusal"}, "refused"),
+        ({"result": "Prompt is too long"}, "context_overflow"),
+        ({"subtype": "error_during_execution", "errors": ["boom"]}, "agent_failed"),
+        ({"subtype": "error_of_tomorrow"}, "agent_failed"),
+    ],
+)
+def test_a_result_that_is_an_error_is_typed(more: dict[str, Any], kind: str) -> None:
+    found = failure({**result(), "is_error": True, **more})
+    assert found is not None
+    assert found.kind == kind
+    assert found.message
+
+
+def test_an_error_is_not_said_as_if_the_agent_had_said_it() -> None:
+    said = assistant(says("Not logged in"), error="authentication_failed")
+    heard = hear(prompted(), said, result("Not logged in", is_error=True))
+    assert heard[-1] == TurnEnded(
+        reason="failed",
+        failure=Failure(
+            kind="not_signed_in",
+            message="Not logged in",
+            hint="run `claude auth login` or set ANTHROPIC_API_KEY",
+        ),
+    )
+    assert len(heard) == 2
+
+
+def test_an_error_of_an_earlier_turn_does_not_fail_the_next() -> None:
+    claude = prompted()
+    hear(claude, assistant(says("x"), error="server_error"), result("x", is_error=True))
+    assert hear(claude, {"type": "result", "subtype": "success"})[-1] == TurnEnded(
+        reason="completed"
+    )
+
+
+def test_a_success_that_only_repeats_what_broke_off_is_a_broken_stream() -> None:
+    lines = [
+        message_start("m1"),
+        text_delta("Part of"),
+        assistant(says("Part of"), id="m2"),
+        result("Part of", usage={"output_tokens": 0}),
+    ]
+    found = failure(*lines)
+    assert found is not None
+    assert found.kind == "stream_broken"
+
+
+def test_a_success_that_says_more_than_what_broke_off_is_a_success() -> None:
+    lines = [
+        message_start("m1"),
+        text_delta("Part of"),
+        assistant(says("Part of a whole"), id="m2"),
+        result("Part of a whole", usage={"output_tokens": 0}),
+    ]
+    assert failure(*lines) is None
+
+
+def test_a_connection_lost_in_mid_message_is_a_broken_stream() -> None:
+    lines = [
+        message_start("m1"),
+        text_delta("Part of"),
+        assistant(says("API Error: Connection dropped"), error="unknown"),
+        result("API Error: Connection dropped", is_error=True),
+    ]
+    found = failure(*lines)
+    assert found is not None
+    assert found.kind == "stream_broken"

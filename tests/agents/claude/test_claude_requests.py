@@ -1,0 +1,255 @@
+"""What the CLI asks is asked once, and an answer goes back in its words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from claude_says import (
+    asks,
+    assistant,
+    calls,
+    can_use_tool,
+    hear,
+    hook,
+    prompted,
+    response,
+    system,
+    tool_result,
+    wire,
+)
+
+from bridle.core.agent import Reply
+from bridle.core.events import (
+    Answer,
+    Choice,
+    PermissionRequested,
+    Question,
+    QuestionAsked,
+    RequestAnswered,
+    Text,
+    ToolFinished,
+    Unrecognized,
+)
+
+COMMAND = {"command": "rm x"}
+
+
+def test_the_greeting_asks_to_see_every_call() -> None:
+    (hello,) = wire().greet()
+    assert hello == {
+        "type": "control_request",
+        "request_id": "bridle_1",
+        "request": {
+            "subtype": "initialize",
+            "hooks": {
+                "PreToolUse": [
+                    {
+                        "matcher": None,
+                        "hookCallbackIds": ["bridle_pre_tool_use"],
+                        "timeout": 20 * 24 * 3600,
+                    }
+                ]
+            },
+        },
+    }
+
+
+def test_a_callback_becomes_a_request() -> None:
+    claude = prompted()
+    hear(claude, assistant(calls("c1", "Write", file_path="/proj/a.py", content="x")))
+    input = {"file_path": "/proj/a.py", "content": "x"}
+    assert hear(claude, hook("r1", "c1", "Write", input)) == [
+        PermissionRequested(
+            request_id="r1",
+            tool="Write",
+            title="Write `a.py`",
+            input=input,
+            paths=("/proj/a.py",),
+            call_id="c1",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "output"),
+    [
+        (Answer("allow"), {"permissionDecision": "allow"}),
+        (
+            Answer("allow", input={"command": "ls"}),
+            {"permissionDecision": "allow", "updatedInput": {"command": "ls"}},
+        ),
+        (
+            Answer("deny", note="not here"),
+            {"permissionDecision": "deny", "permissionDecisionReason": "not here"},
+        ),
+        (
+            Answer("deny"),
+            {
+                "permissionDecision": "deny",
+                "permissionDecisionReason": "The user denied this call.",
+            },
+        ),
+    ],
+)
+def test_an_answer_to_a_callback_goes_back_as_a_decision(
+    answer: Answer, output: dict[str, Any]
+) -> None:
+    claude = prompted()
+    hear(claude, hook("r1", "c1", "Bash", COMMAND))
+    decision = {"hookSpecificOutput": {"hookEventName": "PreToolUse", **output}}
+    assert list(claude.answer("r1", answer)) == [response("r1", decision)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        (Answer("allow"), {"behavior": "allow", "updatedInput": COMMAND}),
+        (
+            Answer("allow", input={"command": "ls"}),
+            {"behavior": "allow", "updatedInput": {"command": "ls"}},
+        ),
+        (Answer("deny", note="no"), {"behavior": "deny", "message": "no"}),
+    ],
+)
+def test_an_answer_to_can_use_tool_goes_back_as_a_behavior(
+    answer: Answer, body: dict[str, Any]
+) -> None:
+    claude = prompted()
+    hear(claude, can_use_tool("r1", "c1", "Bash", COMMAND))
+    assert list(claude.answer("r1", answer)) == [response("r1", body)]
+
+
+def test_a_call_allowed_in_the_callback_is_not_asked_about_again() -> None:
+    claude = prompted()
+    hear(claude, hook("r1", "c1", "Bash", COMMAND))
+    list(claude.answer("r1", Answer("allow", input={"command": "ls"})))
+    allow = {"behavior": "allow", "updatedInput": {"command": "ls"}}
+    assert hear(claude, can_use_tool("r2", "c1", "Bash", COMMAND)) == [Reply(response("r2", allow))]
+
+
+def test_an_allowance_ends_with_its_call() -> None:
+    claude = prompted()
+    hear(claude, assistant(calls("c1", "Bash", **COMMAND)), hook("r1", "c1", "Bash", COMMAND))
+    list(claude.answer("r1", Answer("allow")))
+    hear(claude, tool_result("c1"))
+    (asked,) = hear(claude, can_use_tool("r2", "c1", "Bash", COMMAND))
+    assert isinstance(asked, PermissionRequested)
+
+
+def test_a_second_answer_is_not_sent() -> None:
+    claude = prompted()
+    hear(claude, hook("r1", "c1", "Bash", COMMAND))
+    assert len(list(claude.answer("r1", Answer("deny")))) == 1
+    assert list(claude.answer("r1", Answer("allow"))) == []
+
+
+def test_a_withdrawn_request_is_answered_and_takes_no_answer_any_more() -> None:
+    claude = prompted()
+    hear(claude, hook("r1", "c1", "Bash", COMMAND))
+    cancel = {"type": "control_cancel_request", "request_id": "r1"}
+    assert hear(claude, cancel) == [
+        RequestAnswered(request_id="r1", answer=Answer("deny"), by="withdrawn")
+    ]
+    assert list(claude.answer("r1", Answer("allow"))) == []
+    assert hear(claude, cancel) == []
+
+
+def test_a_question_is_asked_with_its_choices_and_answered_by_their_labels() -> None:
+    claude = prompted()
+    option = {"label": "Red", "description": "warm"}
+    question = {"question": "Which?", "header": "Colour", "options": [option], "multiSelect": True}
+    input = {"questions": [question]}
+    assert hear(claude, hook("r1", "c1", "AskUserQuestion", input)) == [Reply(response("r1", {}))]
+    assert hear(claude, can_use_tool("r2", "c1", "AskUserQuestion", input)) == [
+        QuestionAsked(
+            request_id="r2",
+            questions=(
+                Question("Which?", header="Colour", choices=(Choice("Red", "warm"),), many=True),
+            ),
+            call_id="c1",
+        )
+    ]
+    answer = Answer("allow", answers={"Which?": "Red"})
+    allow = {"behavior": "allow", "updatedInput": {**input, "answers": {"Which?": "Red"}}}
+    assert list(claude.answer("r2", answer)) == [response("r2", allow)]
+
+
+def test_a_question_left_unanswered_is_denied() -> None:
+    claude = prompted()
+    hear(claude, can_use_tool("r1", "c1", "AskUserQuestion", {"questions": []}))
+    body = {"behavior": "deny", "message": "away"}
+    assert list(claude.answer("r1", Answer("deny", note="away"))) == [response("r1", body)]
+
+
+def test_the_end_of_plan_mode_is_asked_with_the_plan_that_the_call_holds() -> None:
+    claude = prompted("plan")
+    hear(claude, assistant(calls("c1", "ExitPlanMode", plan="1. Do A")))
+    assert hear(claude, hook("r1", "c1", "ExitPlanMode")) == [Reply(response("r1", {}))]
+    assert hear(claude, can_use_tool("r2", "c1", "ExitPlanMode")) == [
+        PermissionRequested(
+            request_id="r2",
+            tool="ExitPlanMode",
+            title="Present the plan",
+            input={"plan": "1. Do A"},
+            call_id="c1",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "path", "passes"),
+    [
+        ("plan", "/home/u/.claude/plans/a-plan.md", True),
+        ("plan", "/home/u/.claude/plans/a-plan.sh", False),
+        ("plan", "/proj/.claude/plans/a-plan.md", False),
+        ("plan", "/home/u/.claude/plans/../settings.md", False),
+        ("agent", "/home/u/.claude/plans/a-plan.md", False),
+    ],
+)
+def test_only_the_agents_own_plan_file_is_left_to_its_own_rules(
+    mode: Any, path: str, passes: bool
+) -> None:
+    claude = prompted(mode)
+    transcript = "/home/u/.claude/projects/-proj/s1.jsonl"
+    write = hook("r1", "c1", "Write", {"file_path": path}, transcript_path=transcript)
+    (heard,) = hear(claude, write)
+    assert (heard == Reply(response("r1", {}))) is passes
+    assert isinstance(heard, PermissionRequested) is not passes
+
+
+def test_a_subagents_request_names_the_call_it_works_inside() -> None:
+    """Its callback may come before the line with the call."""
+    claude = prompted()
+    hear(
+        claude,
+        assistant(calls("c1", "Agent", description="sub")),
+        system("task_started", task_id="agent_7", tool_use_id="c1"),
+    )
+    (asked,) = hear(claude, hook("r1", "c2", "Bash", COMMAND, agent_id="agent_7"))
+    assert isinstance(asked, PermissionRequested)
+    assert (asked.parent, asked.call_id) == ("c1", "c2")
+
+
+def test_a_callback_that_names_no_tool_is_denied() -> None:
+    reply, why = hear(prompted(), asks("r1", subtype="hook_callback", input={}))
+    assert isinstance(reply, Reply)
+    output = reply.message["response"]["response"]["hookSpecificOutput"]
+    assert output["permissionDecision"] == "deny"
+    assert isinstance(why, Unrecognized)
+
+
+def test_a_request_nobody_knows_is_refused_and_kept() -> None:
+    reply, kept = hear(prompted(), asks("r1", subtype="fly"))
+    error = {"subtype": "error", "request_id": "r1", "error": "'fly' is not supported"}
+    assert reply == Reply({"type": "control_response", "response": error})
+    assert isinstance(kept, Unrecognized)
+
+
+def test_a_call_that_we_denied_ends_denied_whatever_its_result_says() -> None:
+    claude = prompted()
+    hear(claude, assistant(calls("c1", "Bash", **COMMAND)), hook("r1", "c1", "Bash", COMMAND))
+    list(claude.answer("r1", Answer("deny", note="no")))
+    assert hear(claude, tool_result("c1", "no", is_error=True)) == [
+        ToolFinished(call_id="c1", outcome="denied", content=(Text("no"),))
+    ]
