@@ -6,7 +6,8 @@ Of every agent: its words about itself agree, and it refuses by name what it say
 an agent with a wire also: what it says it can do reaches its program, and no line makes it raise.
 Of each recording: it decodes to its events, however the bytes are cut into chunks; no key that is
 dropped, renamed or of another type makes it raise; and wherever it breaks off, every turn that
-began ends once.
+began ends once. And streams of recorded lines that were spoiled at random give the same events
+in any chunks.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any, NoReturn
 
 import msgspec
@@ -37,6 +39,7 @@ from bridle.core.errors import Unsupported
 from bridle.core.events import Event, Unrecognized, decode_event, encode
 from bridle.testing.playback import PROMPT, SPEC, PlayingHost, TurnCount, converse, hear, listener
 from bridle.testing.recordings import Recording, changes, load
+from bridle.testing.streams import NONSENSE, spoiled
 
 CHUNKS = (1, 7, 64, 65536)
 TOKEN = "conformance-7321"
@@ -55,39 +58,18 @@ ASKED: Mapping[str, dict[str, Any]] = {  # capability -> a session that asks for
     "limits": {"max_turns": 7321},
 }
 
-NONSENSE: Sequence[bytes] = (
-    b"not JSON",
-    b"null",
-    b"7",
-    b'"words"',
-    b"[]",
-    b"{}",
-    b'{"from": "tomorrow"}',
-    b'{"type": "from_tomorrow"}',
-    b'{"type": null}',
-    b'{"type": {"type": "text"}}',
-    b'{"type": "text", "text": "\\ud800"}',
-    b'{"n": 123456789012345678901234567890}',
-    b'{"n": ' + b"9" * 5000 + b"}",
-    b'{"n": NaN}',
-    b'{"n": -Infinity}',
-    b'{"n": 1e999}',
-    b'{"n": "\x00"}',
-    b"\xef\xbb\xbf{}",
-    '{"type": "text"}'.encode("utf-16"),
-    b"\xff\xfe\x00\x80",
-    b'{"n": "\xff"}',
-    b"[" * 100_000,
-    b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
-)
-
 
 class NonConforming(AssertionError):
     """What the agent does not keep, and where."""
 
 
-def check_agent(agent: Agent, recordings: Path | None = None, *, cuts: int = 20) -> None:
-    """Raises `NonConforming` for the first thing that does not hold."""
+def check_agent(
+    agent: Agent, recordings: Path | None = None, *, cuts: int = 20, streams: int = 200
+) -> None:
+    """Raises `NonConforming` for the first thing that does not hold.
+
+    Each recording is cut off at so many `cuts`, and so many `streams` are spoiled at random.
+    """
     check_info(agent)
     _run(check_refusals(agent))
     if not isinstance(agent, StdioAgent):
@@ -101,6 +83,7 @@ def check_agent(agent: Agent, recordings: Path | None = None, *, cuts: int = 20)
         check_decoding(agent, recording)
         check_changes(agent, recording, seen)
         _run(check_cuts(agent, recording, cuts))
+    check_streams(agent, [line for recording in found for line in recording.lines], streams)
 
 
 # -- any agent -------------------------------------------------------------------------------------
@@ -225,6 +208,19 @@ async def check_cuts(agent: StdioAgent, recording: Recording, cuts: int) -> None
                 f" {turns.open} did not end, {turns.unbegun} ended that never began;"
                 f" the last events are {events[-3:]}"
             )
+
+
+def check_streams(agent: StdioAgent, lines: Sequence[bytes], count: int, *, seed: int = 0) -> None:
+    """Streams of these lines, spoiled at random, give the same events in any chunks."""
+    random = Random(seed)
+    for number in range(count):
+        data = spoiled(lines, random)
+        first, *others = (hear(agent, data, size) for size in CHUNKS)
+        for size, events in zip(CHUNKS[1:], others, strict=True):
+            if events != first:
+                _fail(f"stream {number} of seed {seed} depends on chunks of {size}: {data!r}")
+        for event in first:
+            _check_storable(event)
 
 
 def _compare(recording: Recording, said: Sequence[Event | Reply]) -> None:

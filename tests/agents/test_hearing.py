@@ -1,0 +1,128 @@
+"""Hearing: no line, however strange, raises or is lost; what it gives can be stored and read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from plain import PlainWire
+
+from bridle.agents.hearing import MAX_DEPTH, Hearing, deeper_than
+from bridle.agents.lines import Overlong, Tail
+from bridle.core.agent import Heard, SessionSpec
+from bridle.core.events import (
+    Event,
+    MessageChunk,
+    ToolStarted,
+    TurnEnded,
+    Unrecognized,
+    decode_event,
+    encode,
+)
+from bridle.testing.playback import SPEC
+from bridle.testing.streams import NONSENSE
+
+DONE = TurnEnded(reason="completed")
+
+
+def heard(*lines: bytes) -> list[Heard]:
+    found, _ = Hearing(PlainWire(SPEC), 1000).understand(lines)
+    return found
+
+
+@pytest.mark.parametrize("line", NONSENSE, ids=lambda line: repr(line[:24]))
+def test_a_strange_line_is_kept_and_the_next_is_heard(line: bytes) -> None:
+    strange, next_ = heard(line, b'{"end": "completed"}')
+    assert next_ == Heard(b'{"end": "completed"}', [DONE])
+    (event,) = strange.events
+    assert isinstance(event, Unrecognized)
+    assert strange.raw == line
+    assert event.raw == line.decode("utf-8", "replace")
+    assert event.why
+    assert decode_event(encode(event)) == event
+
+
+def test_a_wire_that_raises_ends_nothing() -> None:
+    assert heard(b'{"raise": "oh"}', b'{"end": "completed"}') == [
+        Heard(
+            b'{"raise": "oh"}',
+            [Unrecognized(raw='{"raise": "oh"}', why="RuntimeError in the wire: oh")],
+        ),
+        Heard(b'{"end": "completed"}', [DONE]),
+    ]
+
+
+def test_blank_lines_are_nothing() -> None:
+    assert heard(b" ", b"\r", b"\t\r", Tail(b"  ")) == []
+
+
+def test_a_line_may_end_like_on_windows() -> None:
+    assert heard(b'{"say": "a"}\r') == [
+        Heard(b'{"say": "a"}\r', [MessageChunk(message_id="m", text="a")])
+    ]
+
+
+def test_an_overlong_line_of_blanks_is_not_nothing() -> None:
+    assert heard(Overlong(b"    ", 5000, "abc", "1")) == [
+        Heard(
+            b"    ",
+            [
+                Unrecognized(
+                    raw="    ",
+                    why="longer than 1000 bytes",
+                    length=5000,
+                    sha256="abc",
+                    spill="1",
+                )
+            ],
+        )
+    ]
+
+
+@pytest.mark.parametrize("tail", [b'{"say": "a', b'{"say', b'{"say": "a"', b"{", b'{"say": "}'])
+def test_a_cut_line_is_never_taken_for_a_whole_one(tail: bytes) -> None:
+    ((raw, (event,)),) = heard(Tail(tail))
+    assert raw == tail
+    assert isinstance(event, Unrecognized)
+
+
+class Deep(PlainWire):
+    """Gives back as a tool's input whatever it hears."""
+
+    def decode(self, line: bytes) -> list[Event]:  # type: ignore[override]
+        input = json.loads(line)
+        return [ToolStarted(call_id="c", tool="Bash", name="b", title="t", input=input)]
+
+
+@pytest.mark.parametrize("depth", [10, MAX_DEPTH, MAX_DEPTH + 1, 400, 900, 950, 990, 5000])
+def test_what_is_heard_can_be_stored_with_less_stack_left(depth: int) -> None:
+    """A reader of the log may stand 500 calls deeper than the one who decoded the line."""
+    line = b'{"a":' * depth + b"1" + b"}" * depth
+    hearing = Hearing(Deep(SessionSpec(cwd=SPEC.cwd)), 1_000_000)
+    (((_, (event,)),), _) = hearing.understand([line])
+    assert isinstance(event, ToolStarted if depth <= MAX_DEPTH else Unrecognized)
+
+    def deeper(calls: int) -> Event:
+        return deeper(calls - 1) if calls else decode_event(encode(event))
+
+    assert deeper(500) == event
+
+
+@pytest.mark.parametrize(
+    ("raw", "deep"),
+    [
+        (b"[" * 101 + b"]" * 101, True),
+        (b"[" * 100 + b"]" * 100, False),
+        (b'{"a":' * 101, True),
+        (b"[]" * 1000, False),
+        (b'"' + b"[" * 1000 + b'"', False),
+        (b'"\\"' + b"[" * 1000 + b'"', False),
+        (b'"\\\\"' + b"[" * 101, True),
+        (b'{"' + b"{" * 500 + b'": ' + b"[" * 99, False),
+        (b'{"' + b"{" * 500 + b'": ' + b"[" * 100, True),
+        (b"[" * 60 + b"]" * 60 + b"[" * 60 + b"]" * 60, False),
+        (b"[],\n" * 50_000 + b"[" * 101, True),
+    ],
+)
+def test_depth_is_counted_outside_of_strings(raw: bytes, deep: bool) -> None:
+    assert deeper_than(100, raw) is deep
