@@ -143,7 +143,7 @@ def test_the_policy_is_heard_only_when_it_refuses() -> None:
         request_id="r", answer=Answer("deny", note="not here"), by="policy", surface="none.all"
     )
     assert screen(request, allowed) == []
-    assert screen(request, denied) == ["  denied by policy (none.all): not here"]
+    assert screen(request, denied) == ["? Bash x  → denied by policy (none.all): not here"]
 
 
 def test_an_answered_question_is_kept() -> None:
@@ -152,7 +152,7 @@ def test_an_answered_question_is_kept() -> None:
     )
     answer = Answer("allow", answers={"Which?": "B"})
     answered = RequestAnswered(request_id="q", answer=answer, by="person", surface="terminal")
-    assert screen(question, answered) == ["? Which?  B from terminal"]
+    assert screen(question, answered) == ["? Which?  → B from terminal"]
 
 
 def test_the_wait_for_a_person_is_not_the_calls_time() -> None:

@@ -214,9 +214,7 @@ class Drawing:
             self._calls[asked.call_id] = (self._calls[asked.call_id][0], entry.at, self._clock())
         if asked is None or (event.by == "policy" and event.answer.option == "allow"):
             return
-        line = Text(f"  {phrases.answered(event)}", style="dim")
-        if isinstance(asked, QuestionAsked):
-            line = Text(f"? {phrases.asked(asked)}", style="cyan").append(line)
+        line = pieces.asked(asked).append(f"  → {phrases.answered(event)}", style="bold")
         self.finished.append(line)
 
     def _start_turn(self, event: TurnStarted) -> None:

@@ -167,6 +167,7 @@ def _agents(commands: Any) -> None:
     models.add_argument("agent", nargs="?", metavar="AGENT", help="default: all that are installed")
     _json(models)
     doctor = _command(commands, "doctor", "doctor:doctor", "check this machine, and how to mend it")
+    doctor.add_argument("--full", action="store_true", help="read all of the store, however large")
     _json(doctor)
 
 

@@ -8,7 +8,15 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from bridle.core.events import Content, Diff, Notice, PlanStep, ToolStarted
+from bridle.core.events import (
+    Content,
+    Diff,
+    Notice,
+    PermissionRequested,
+    PlanStep,
+    QuestionAsked,
+    ToolStarted,
+)
 from bridle.core.events import Text as ToolText
 from bridle.core.terminal import clean
 from bridle.surfaces.cli import phrases
@@ -135,6 +143,12 @@ def plan(steps: Sequence[PlanStep]) -> RenderableType:
         lines.append(f"  {_STEP_MARKS[step.status]} {phrases.one_line(step.text)}\n", style=style)
     lines.right_crop(1)
     return Padding(lines, (0, 0, 1, 0))
+
+
+def asked(request: PermissionRequested | QuestionAsked) -> Text:
+    line = Text("? ", style="yellow").append_text(title(phrases.asked(request)))
+    reason = getattr(request, "reason", "")
+    return line.append(f"  {phrases.one_line(reason)}" if reason else "", style="dim")
 
 
 def notice(said: Notice) -> Text:

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from rich.console import Console, RenderableType
 
 from bridle.core.events import Entry
+from bridle.surfaces.cli import pieces
 from bridle.surfaces.cli.drawing import Drawing
 from bridle.surfaces.cli.outcome import Outcomes
+from bridle.surfaces.cli.output import write
 
 PIPE_WIDTH = 100
 
@@ -18,6 +20,7 @@ PIPE_WIDTH = 100
 class ScrollView:
     def __init__(self, *, color: bool, prompts: bool) -> None:
         self._drawing = Drawing(prompts=prompts)
+        self._asked: set[str] = set()
         self._console = Console(
             highlight=False,
             markup=False,
@@ -34,7 +37,7 @@ class ScrollView:
     async def show(self, page: Sequence[Entry]) -> None:
         for entry in page:
             self._drawing.add(entry)
-        await self._print(self._drawing.take())
+        await self._print([*self._drawing.take(), *self._questions()])
 
     async def tell(self, text: str) -> None:
         await self._print([text])
@@ -43,6 +46,18 @@ class ScrollView:
         self._drawing.end()
         await self._print(self._drawing.take())
 
-    async def _print(self, pieces: Sequence[RenderableType]) -> None:
-        if pieces:
-            await asyncio.to_thread(self._console.print, *pieces, sep="\n")
+    def _questions(self) -> list[RenderableType]:
+        """What still waits for an answer, once."""
+        new = {id: one for id, one in self._drawing.requests.items() if id not in self._asked}
+        self._asked |= new.keys()
+        return [pieces.asked(request) for request in new.values()]
+
+    async def _print(self, shown: Sequence[RenderableType]) -> None:
+        await asyncio.to_thread(self._print_now, shown)
+
+    def _print_now(self, shown: Sequence[RenderableType]) -> None:
+        with self._console.capture() as capture:
+            for piece in shown:
+                self._console.print(piece)
+        # Rich fills its lines with blanks, which nobody wants in a file.
+        write(sys.stdout, "".join(f"{line.rstrip(' ')}\n" for line in capture.get().splitlines()))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bridle.store.session_row import SessionRow
     from bridle.surfaces.cli.view import View
 
-HEAD = ("SESSION", "WHEN", "AGENT", "STATUS", "TURNS", "COST", "WHAT")
+HEAD = ("SESSION", "WHEN", "AGENT", "STATE", "TURNS", "COST", "WHAT")
 Work = Callable[["Harness", Namespace], Coroutine[Any, Any, int]]
 
 
@@ -201,7 +201,15 @@ def _flat(text: str) -> str:
     return phrases.one_line(f"|{text}|")[1:-1]
 
 
+def _state(row: SessionRow) -> str:
+    if row.open_turn is not None:
+        return "running"
+    if row.owner_pid is not None:
+        return "open"
+    return "done" if row.turns else "new"
+
+
 def cells(row: SessionRow) -> tuple[str, ...]:
     cost = phrases.money(row.cost_usd) if row.cost_usd is not None else ""
     when = phrases.ago(row.updated_at)
-    return (row.id, when, row.agent, row.status, str(row.turns), cost, _what(row))
+    return (row.id, when, row.agent, _state(row), str(row.turns), cost, _what(row))

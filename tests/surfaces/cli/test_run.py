@@ -1,0 +1,257 @@
+"""`bridle run` as a program in a pipe, with the embedded agent on the far side."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from bridle.core.events import Entry, decode_entry
+from bridle.core.summary import summarize
+
+from .conftest import Bench, wait_for_line
+
+SAY = [{"say": "Hello there."}]
+ASKS = [
+    {"say": "I write."},
+    {"write": "a.txt", "text": "x\n", "else": [{"say": "Denied: {answer}"}]},
+    {"say": "Done."},
+]
+
+
+def entries(text: str) -> list[Entry]:
+    return [decode_entry(line) for line in text.splitlines()]
+
+
+def types(text: str) -> list[str]:
+    return [json.loads(line)["event"]["type"] for line in text.splitlines()]
+
+
+def test_the_answer_alone_is_on_standard_output(bench: Bench) -> None:
+    script = [{"think": "hm"}, {"say": "I look."}, {"run": "true"}, {"say": "It is **fine**."}]
+    done = bench.mock(script, "--approve", "auto")
+    assert (done.returncode, done.stdout) == (0, "It is **fine**.\n")
+    assert "✓ Bash `true`" in done.stderr
+    assert "✓ completed" in done.stderr
+    assert "bridle run --resume" in done.stderr
+
+
+def test_json_is_one_entry_a_line_without_gaps_and_nothing_else(bench: Bench) -> None:
+    done = bench.mock(SAY, "--json")
+    assert done.returncode == 0
+    seen = entries(done.stdout)
+    assert [entry.seq for entry in seen] == list(range(1, len(seen) + 1))
+    kinds = types(done.stdout)
+    assert kinds[0] == "agent_started"
+    assert "turn_started" in kinds
+    assert kinds.count("turn_ended") == 1
+    stored = bench.run("sessions", "show", "last", "--json").stdout
+    assert stored.startswith(done.stdout)
+
+
+def test_the_summary_is_that_of_the_entries(bench: Bench) -> None:
+    done = bench.mock(SAY, "--json=summary")
+    items = [json.loads(line) for line in done.stdout.splitlines()]
+    whole = bench.run("sessions", "show", "last", "--json").stdout
+    expected = [json.loads(json.dumps(_plain(item))) for item in summarize(entries(whole))]
+    assert items == expected
+    assert [item["type"] for item in items] == ["text", "result"]
+    assert items[-1]["status"] == "completed"
+
+
+def _plain(item: Any) -> Any:
+    import msgspec
+
+    return msgspec.to_builtins(item)
+
+
+def test_the_prompt_comes_from_an_argument_a_file_or_standard_input(bench: Bench) -> None:
+    echo = json.dumps([{"say": "You said: {prompt}"}])
+    (bench.project / "script.json").write_text(f"[{echo}]")
+    (bench.project / "prompt.txt").write_text("from a file")
+    run = ("run", "-a", "mock")
+    config = {"BRIDLE_MODEL": "mock-quick"}
+    options = bench.project / "bridle.toml"
+    options.write_text("")
+    (bench.home.parent / "bridle").mkdir(exist_ok=True)
+    (bench.home.parent / "bridle" / "config.toml").write_text(
+        f'[agents.mock]\nscript = "{bench.project / "script.json"}"\n'
+    )
+    said = "You said: "
+    assert bench.run(*run, "words", **config).stdout == f"{said}words\n"
+    assert bench.run(*run, "-f", "prompt.txt").stdout == f"{said}from a file\n"
+    assert bench.run(*run, input="from a pipe").stdout == f"{said}from a pipe\n"
+    assert bench.run(*run, "-", input="a pipe").stdout == f"{said}a pipe\n"
+    assert bench.run(*run, "words", input="and data").stdout == f"{said}words\n\nand data\n"
+
+
+def test_no_prompt_is_an_error(bench: Bench) -> None:
+    done = bench.run("run", "-a", "mock")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'error: the prompt is empty\nhint: bridle run "what to do"\n'
+    binary = bench.run("run", "-a", "mock", input=b"\xff\xfe")
+    assert binary.returncode == 2
+    assert binary.stderr.startswith("error: standard input is not UTF-8 text\n")
+
+
+def test_files_go_with_the_prompt(bench: Bench) -> None:
+    (bench.project / "a.png").write_bytes(b"\x89PNG")
+    (bench.project / "b").write_text("text")
+    done = bench.mock([{"say": "{files}"}], "--attach", "a.png", "--attach", "b", "--json")
+    started = next(e.event for e in entries(done.stdout) if hasattr(e.event, "attachments"))
+    assert [(file.name, file.mime, file.size) for file in started.attachments] == [
+        ("a.png", "image/png", 4),
+        ("b", "text/plain", 4),
+    ]
+    assert "a.png (4 bytes" in bench.run("sessions", "show", "last").stdout
+
+
+def test_exit_codes_say_how_it_ended(bench: Bench) -> None:
+    def code(*steps: dict[str, Any], words: tuple[str, ...] = ()) -> int:
+        return int(bench.mock(list(steps), *words).returncode)
+
+    assert code({"fail": "api_error"}) == 1
+    assert code({"fail": "not_signed_in"}) == 3
+    assert code({"fail": "denied"}) == 4
+    assert code({"fail": "cost_limit"}) == 5
+    assert code({"crash": 7}) == 1
+    assert code({"hang": True}, words=("--timeout", "0.5")) == 124
+    assert bench.run("run", "-a", "nobody", "x").returncode == 2
+    assert bench.run("run", "-a", "mock", "--output-schema", "/dev/null", "x").returncode == 2
+
+
+def test_an_agent_that_is_not_there_is_exit_3_with_the_way_to_install_it(bench: Bench) -> None:
+    done = bench.run("run", "-a", "claude", "x", PATH="/usr/bin:/bin")
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: claude is not installed")
+    assert "hint: npm install" in done.stderr
+
+
+def test_a_failure_is_told_with_its_hint(bench: Bench) -> None:
+    done = bench.mock([{"fail": "rate_limited", "message": "slow down", "hint": "wait a bit"}])
+    assert "error: slow down\nhint: wait a bit\n✗ failed" in done.stderr
+
+
+def test_a_session_is_resumed_and_forked_in_a_new_process(bench: Bench) -> None:
+    bench.run("run", "-a", "mock", "script:recall")
+    (first,) = json.loads(bench.run("sessions", "list", "--json").stdout)
+    again = bench.run("run", "--resume", first["id"][:6], "second words")
+    assert again.returncode == 0, again.stderr
+    assert first["id"] in again.stderr
+    forked = bench.run("run", "-c", "--fork", "third words")
+    assert forked.returncode == 0, forked.stderr
+    rows = json.loads(bench.run("sessions", "list", "--json").stdout)
+    assert [(row["turns"], row["forked_from"]) for row in rows] == [(3, first["id"]), (2, None)]
+
+
+def test_resuming_what_is_not_there_says_so(bench: Bench) -> None:
+    assert bench.run("run", "--resume", "abc", "go on").stderr == (
+        "error: no session matches 'abc'\nhint: `bridle sessions list` shows them all\n"
+    )
+    done = bench.run("run", "-c", "go on")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2,
+        "error: there is no earlier session in this folder",
+    )
+
+
+def test_presets_decide_without_a_person(bench: Bench) -> None:
+    assert bench.mock(ASKS, "--approve", "edits").stdout == "Done.\n"
+    assert (bench.project / "a.txt").read_text() == "x\n"
+    (bench.project / "a.txt").unlink()
+    refused = bench.mock(ASKS, "--approve", "readonly")
+    assert "⊘ Write `a.txt`" in refused.stderr
+    assert not (bench.project / "a.txt").exists()
+
+
+def test_a_request_that_nobody_can_answer_here_says_where_to_answer_it(bench: Bench) -> None:
+    process = bench.start("run", "-a", "mock", "--approve", "ask", json.dumps(ASKS))
+    assert process.stderr
+    while not (line := process.stderr.readline().decode()).startswith("  bridle requests answer"):
+        assert line
+    command = line.split()
+    listed = bench.run("requests", "list")
+    assert command[3] in listed.stdout
+    assert "Write `a.txt`" in listed.stdout
+    assert bench.run(*command[1:]).returncode == 0
+    output, _ = process.communicate(timeout=20)
+    assert (process.returncode, output.decode()) == (0, "Done.\n")
+    late = bench.run(*command[1:])
+    assert late.returncode == 1
+    assert late.stderr.startswith(f"error: request {command[3]!r} is not open")
+
+
+def test_one_interrupt_cancels_the_turn_and_still_sums_it_up(bench: Bench) -> None:
+    script = json.dumps([{"say": "Before."}, {"hang": True}])
+    process = bench.start("run", "-a", "mock", "--json", script)
+    wait_for_line(process, "Before.")
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b'"reason":"cancelled"' in output
+    assert b"Traceback" not in errors
+
+
+def test_two_interrupts_leave_at_once_and_nothing_is_left_running(bench: Bench) -> None:
+    script = json.dumps([{"deaf": True}, {"say": "Before."}, {"hang": True}])
+    process = bench.start("run", "-a", "mock", "--json", script)
+    wait_for_line(process, "Before.")
+    process.send_signal(signal.SIGINT)
+    assert process.stderr
+    assert b"cancelling" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    assert process.wait(timeout=10) == 130
+    assert time.monotonic() - began < 2
+    shown = bench.run("sessions", "show", "last")
+    assert "in the middle of the turn" in shown.stdout
+
+
+def test_a_reader_that_leaves_is_no_error(bench: Bench) -> None:
+    script = json.dumps([{"repeat": 2000, "steps": [{"say": "many words here"}]}])
+    words = " ".join(f"'{word}'" for word in bench.command("run", "-a", "mock", "--json", script))
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {words} | head -n 3 >/dev/null"],
+        cwd=bench.project,
+        env=bench.environment,
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 141
+    assert done.stderr == b""
+
+
+def test_a_worktree_of_its_own(bench: Bench) -> None:
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.com"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *words], cwd=bench.project, env=bench.environment, check=True)
+    done = bench.mock(ASKS, "--approve", "edits", "--worktree", "try-1")
+    assert done.returncode == 0, done.stderr
+    assert "on branch bridle/try-1" in done.stderr
+    assert "worktree remove" in done.stderr
+    assert not (bench.project / "a.txt").exists()
+    outside = bench.run("run", "-a", "mock", "x", "--worktree", "-C", str(bench.home))
+    assert outside.returncode == 2
+    assert "is not in a git repository" in outside.stderr
+
+
+def test_agent_text_reaches_standard_output_without_controls(bench: Bench) -> None:
+    script = [{"say": "a\x1b[31mred\x1b]0;title\x07\u202eb"}, {"notice": "n\x1b[2Jx"}]
+    done = bench.mock(script)
+    assert done.stdout == "aredb\n"
+    assert "\x1b" not in done.stderr
+
+
+def test_variables_are_given_by_name_or_value(bench: Bench) -> None:
+    script = [{"run": "echo $SECRET_PLACE-$COLOUR", "ask": False}]
+    done = bench.mock(script, "--env", "SECRET_PLACE", "--env", "COLOUR=red", SECRET_PLACE="here")
+    assert done.returncode == 0
+    assert "here-red" in bench.run("sessions", "show", "last").stdout
+
+
+def test_debug_writes_a_log_file(bench: Bench) -> None:
+    done = bench.mock(SAY, "--debug")
+    line = done.stderr.splitlines()[0]
+    assert line.startswith("log: ")
+    assert Path(line.removeprefix("log: ")).stat().st_mode & 0o777 == 0o600
