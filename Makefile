@@ -27,7 +27,7 @@ test-real: $(READY) ## drive the real agent CLIs (from npm) against a scripted m
 	$(BIN)/pytest -n 4 -m real tests/real
 
 torture: $(READY) ## long fault injection: kills, fuzz, power cuts, secrets
-	$(BIN)/pytest -n 2 -m torture tests/torture tests --timeout 3600
+	$(BIN)/pytest -n 2 -m torture --timeout 3600 -rP tests
 
 bench: $(READY) ## figures, as ratios within one run
 	$(BIN)/python -m bench

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from conftest import Desk
+from desk import Desk
 
 from bridle.core.errors import RequestNotOpen, SessionBusy, SessionError
 from bridle.core.events import (

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import Desk
+from desk import Desk
 
 from bridle.core.errors import RequestNotOpen, SessionBusy
 from bridle.core.events import (

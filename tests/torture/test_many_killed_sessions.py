@@ -1,0 +1,31 @@
+"""500 kills of running sessions: harness, warden and agent, at random moments."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from bridle.supervision.tree import probe
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "sessions"))
+from harness_kills import run_kills
+
+KILLS = int(os.environ.get("BRIDLE_KILLS", "500"))
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+async def test_after_500_kills_no_process_is_left_and_no_printed_entry_is_lost(
+    tmp_path: Path,
+) -> None:
+    levels = [level for level, why in (await probe()).items() if why is None and level != "group"]
+    rounds = await run_kills(
+        KILLS, seed=int.from_bytes(os.urandom(4)), folder=tmp_path, levels=levels
+    )
+    bad = [r for r in rounds if r.left or r.lost or not r.printed or set(r.ends.values()) - {1}]
+    entries = sum(r.printed for r in rounds)
+    print(f"{len(rounds)} kills at {', '.join(levels)}; {entries} entries printed")
+    assert bad == []
