@@ -49,6 +49,7 @@ def test_an_api_error_is_typed_by_its_word_then_by_its_status(
         ({"subtype": "error_max_budget_usd", "errors": ["Reached $1"]}, "cost_limit"),
         ({"result": "No.", "stop_reason": "refusal"}, "refused"),
         ({"result": "Prompt is too long"}, "context_overflow"),
+        ({"result": "Request too large", "api_error_status": 413}, "context_overflow"),
         ({"subtype": "error_during_execution", "errors": ["boom"]}, "agent_failed"),
         ({"subtype": "error_of_tomorrow"}, "agent_failed"),
     ],
@@ -108,9 +109,21 @@ def test_a_connection_lost_in_mid_message_is_a_broken_stream() -> None:
     lines = [
         message_start("m1"),
         text_delta("Part of"),
-        assistant(says("API Error: Connection dropped"), error="unknown"),
+        assistant(says("API Error: Connection dropped"), error="server_error"),
         result("API Error: Connection dropped", is_error=True),
     ]
     found = failure(*lines)
     assert found is not None
     assert found.kind == "stream_broken"
+
+
+def test_an_overload_in_mid_message_is_no_broken_stream() -> None:
+    lines = [
+        message_start("m1"),
+        text_delta("Part of"),
+        assistant(says("API Error: Repeated 529 Overloaded errors"), error="server_error"),
+        result("API Error: Repeated 529 Overloaded errors", is_error=True),
+    ]
+    found = failure(*lines)
+    assert found is not None
+    assert found.kind == "api_error"

@@ -245,6 +245,16 @@ def test_a_change_counts_when_the_agent_confirms_it() -> None:
     ]
 
 
+def test_an_agent_that_takes_no_callback_is_told_of() -> None:
+    claude = wire()
+    (hello,) = claude.greet()
+    taken, refused = ({"hooks_applied": applied} for applied in (True, False))
+    assert hear(claude, response(hello["request_id"], taken)) == []
+    (notice,) = hear(claude, response(hello["request_id"], refused))
+    assert isinstance(notice, Notice)
+    assert notice.level == "error"
+
+
 def test_leaving_plan_mode_is_told_and_ask_mode_is_left_alone() -> None:
     planning = prompted("plan")
     told = system("status", status=None, permissionMode="default")

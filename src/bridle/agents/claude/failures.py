@@ -30,6 +30,7 @@ _BY_STATUS: dict[int, FailureKind] = {
     402: "billing",
     403: "not_signed_in",
     404: "model_not_found",
+    413: "context_overflow",
     429: "rate_limited",
 }
 _BY_SUBTYPE: dict[str, FailureKind] = {
@@ -69,7 +70,7 @@ def failure(
     message = message or (error.message if error else "") or "the agent gave no reason"
     status = number(result, "api_error_status")
     kind = _kind(result, error, status, message)
-    if cut and kind == "api_error" and status is None:
+    if cut and kind == "api_error" and "connect" in message.lower():
         kind = "stream_broken"
     refused = kind == "api_error" and 400 <= (status or 0) < 500  # the same again will fail too
     hint = "" if refused else _HINTS.get(kind, "")

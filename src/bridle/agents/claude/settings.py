@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from bridle.agents.claude.launch import permission_mode
-from bridle.agents.claude.lines import Table, strings, text
+from bridle.agents.claude.lines import Table, strings, table, text
 from bridle.core.agent import Mode
 from bridle.core.events import AgentReady, Event, Notice, SettingsChanged
+
+_UNSEEN = "the agent took no callback: only the calls it asks about by itself can be decided here"
 
 
 class Settings:
@@ -43,6 +45,8 @@ class Settings:
         if text(response, "subtype") == "error":
             why = text(response, "error") or "the agent refused a request"
             yield Notice(level="error", kind="settings", text=why)
+        elif table(response, "response").get("hooks_applied") is False:
+            yield Notice(level="error", kind="settings", text=_UNSEEN)
         elif change:
             yield change
 
