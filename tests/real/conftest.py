@@ -6,41 +6,14 @@ import os
 import re
 import subprocess
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from claude_desk import ClaudeDesk, processes_with, until_true
 from clis import Cli, CliError, pinned
+from real_claude import RealClaude
 
 from bridle.testing.model_double import ModelDouble
-
-
-@dataclass(frozen=True)
-class RealClaude:
-    """Claude Code at one version, and the home and project it may touch."""
-
-    version: str
-    program: Path
-    home: Path
-    project: Path
-
-    def environment(self, base_url: str, **more: str) -> dict[str, str]:
-        """All the variables it gets: none of this machine's, and no way out but loopback."""
-        nowhere = "http://127.0.0.1:9"
-        return {
-            "PATH": os.defpath,
-            "HOME": str(self.home),
-            "TMPDIR": str(self.home),
-            "LANG": "C.UTF-8",
-            "ANTHROPIC_API_KEY": "sk-fake",
-            "ANTHROPIC_BASE_URL": base_url,
-            "CLAUDE_CODE_MAX_RETRIES": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "DISABLE_TELEMETRY": "1",
-            "HTTP_PROXY": nowhere,
-            "HTTPS_PROXY": nowhere,
-            "NO_PROXY": "127.0.0.1",
-        } | more
 
 
 @pytest.fixture
@@ -72,6 +45,26 @@ def claude(request: pytest.FixtureRequest, tmp_path: Path, project: Path) -> Rea
     home = tmp_path / "home"
     home.mkdir()
     return RealClaude(cli.version, program, home, project)
+
+
+@pytest.fixture
+async def desk(
+    claude: RealClaude, double: ModelDouble, tmp_path: Path
+) -> AsyncIterator[ClaudeDesk]:
+    """Sessions with it; at the end their logs must be sound and no process may be left."""
+    desk = ClaudeDesk(claude, double, tmp_path)
+    yield desk
+    await desk.close()
+    await no_process_left(claude)
+
+
+async def no_process_left(claude: RealClaude) -> None:
+    home = f"HOME={claude.home}"
+    try:
+        await until_true(lambda: not processes_with(home), within=2)
+    except AssertionError:
+        left = processes_with(home)
+        assert left == [], "processes outlived their session"
 
 
 def _asked_for_real_tests(config: pytest.Config) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from conftest import RealClaude
+from real_claude import RealClaude
 
 from bridle.testing.anthropic_api import blocks, system_text, tool_results, user_text
 from bridle.testing.model_double import ModelDouble

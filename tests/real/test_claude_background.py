@@ -1,0 +1,205 @@
+"""Subagents and background work of the real Claude Code, and how they wake it."""
+
+from __future__ import annotations
+
+import pytest
+from claude_desk import (
+    ClaudeDesk,
+    ends,
+    finished,
+    of,
+    run,
+    said,
+    shown,
+    started,
+    turns_of,
+    until,
+)
+
+from bridle.core.events import (
+    Answer,
+    BackgroundChanged,
+    Entry,
+    PermissionRequested,
+    RequestAnswered,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from bridle.testing.anthropic_api import tool_results
+from bridle.testing.model_script import Call, Hold, Say, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+
+
+def subagent(*, background: bool) -> Call:
+    task = {
+        "description": "look around",
+        "prompt": "@@child@@ look around",
+        "subagent_type": "general-purpose",
+        "run_in_background": background,
+    }
+    return Call("Agent", task, id="toolu_agent")
+
+
+def pwd(call_id: str = "toolu_pwd") -> Call:
+    return Call("Bash", {"command": "pwd", "description": "where"}, id=call_id)
+
+
+def background(log: list[Entry]) -> list[list[tuple[str, str | None]]]:
+    """What ran in the background, each time it changed: titles and calls."""
+    return [[(t.title, t.call_id) for t in event.tasks] for event in of(log, BackgroundChanged)]
+
+
+async def test_what_a_subagent_does_is_told_inside_its_call(desk: ClaudeDesk) -> None:
+    desk.double.scenarios |= {
+        "parent": [reply(subagent(background=False)), reply(Say("It looked."))],
+        "child": [reply(pwd()), reply(Say("Seen all of it."))],
+    }
+    session = await desk.start()
+
+    log = await run(session, "@@parent@@ delegate")
+
+    assert started(log, "toolu_agent").tool == "Task"
+    assert started(log, "toolu_agent").parent is None
+    assert started(log, "toolu_pwd").parent == "toolu_agent"
+    assert finished(log, "toolu_pwd").parent == "toolu_agent"
+    assert shown(finished(log, "toolu_pwd")) == str(desk.project)
+    [asked] = [e for e in of(log, PermissionRequested) if e.call_id == "toolu_pwd"]
+    assert asked.parent == "toolu_agent"
+    assert shown(finished(log, "toolu_agent")) == "Seen all of it."
+    assert "Seen all of it." in tool_results(desk.double.turns[-1].body)["toolu_agent"]
+    assert said(log) == session.result().text == "It looked."
+    assert ends(log) == [TurnEnded(reason="completed")]
+
+
+async def test_a_background_subagent_wakes_the_agent_and_nobody_takes_it_for_idle_before(
+    desk: ClaudeDesk,
+) -> None:
+    desk.double.scenarios |= {
+        "parent": [
+            reply(subagent(background=True)),
+            reply(Say("It is under way.")),
+            reply(Say("It is done.")),
+        ],
+        "child": [reply(Hold("main turn is over"), pwd()), reply(Say("Seen all of it."))],
+    }
+    session = await desk.start()
+
+    await session.prompt("@@parent@@ delegate")
+    await until(session, TurnEnded)
+    desk.double.release("main turn is over")
+    log = [entry async for entry in session.until_idle()]
+
+    starts = [(e.turn, e.event.origin) for e in log if isinstance(e.event, TurnStarted)]
+    assert starts == [(1, "prompt"), (2, "agent")]
+    assert (said(log, 1), said(log, 2)) == ("It is under way.", "It is done.")
+    assert ends(log) == [TurnEnded(reason="completed")] * 2
+    # the subagent worked between the turns, on what the first had begun
+    assert started(log, "toolu_pwd").parent == "toolu_agent"
+    assert turns_of(log, ToolStarted, ToolFinished) == [1, 1, 1, 1]
+    listed = background(log)
+    assert [("look around", "toolu_agent")] in listed
+    assert listed.index([]) == len(listed) - 1
+    woken = await desk.double.seen("parent", 2)
+    assert "Seen all of it." in str(woken.body["messages"][-1])
+
+
+async def test_a_request_of_a_background_subagent_is_answered_between_the_turns(
+    desk: ClaudeDesk,
+) -> None:
+    target = desk.project / "made.txt"
+    write = Call("Write", {"file_path": str(target), "content": "by the child\n"}, id="toolu_w")
+    desk.double.scenarios |= {
+        "parent": [
+            reply(subagent(background=True)),
+            reply(Say("It is under way.")),
+            reply(Say("It is done.")),
+        ],
+        "child": [reply(Hold("main turn is over"), write), reply(Say("Written."))],
+    }
+    session = await desk.start(approve="ask")
+
+    await session.prompt("@@parent@@ delegate")
+    await until(session, TurnEnded)
+    desk.double.release("main turn is over")
+    asked = await until(session, PermissionRequested, lambda e: e.tool == "Write")
+    assert not target.exists()
+    session.answer(asked.request_id, Answer("allow"), surface="test")
+    log = [entry async for entry in session.until_idle()]
+
+    assert asked.parent == "toolu_agent"
+    assert target.read_text() == "by the child\n"
+    answers = {e.request_id: e.by for e in of(log, RequestAnswered)}
+    assert answers[asked.request_id] == "person"
+    assert finished(log, "toolu_w").outcome == "completed"
+    assert said(log, 2) == "It is done."
+
+
+async def test_a_prompt_while_a_subagent_works_is_a_turn_of_its_own(desk: ClaudeDesk) -> None:
+    desk.double.scenarios |= {
+        "parent": [
+            reply(subagent(background=True)),
+            reply(Say("It is under way.")),
+            reply(Say("Still at it.")),
+            reply(Say("It is done.")),
+        ],
+        "child": [reply(Hold("asked"), Say("Seen all of it."))],
+    }
+    session = await desk.start()
+
+    await session.prompt("@@parent@@ delegate")
+    await until(session, TurnEnded)
+    before = session.last_seq
+    await session.prompt("how is it going?")
+    await until(session, TurnEnded, since=before)
+    desk.double.release("asked")
+    log = [entry async for entry in session.until_idle()]
+
+    starts = [(e.turn, e.event.origin) for e in log if isinstance(e.event, TurnStarted)]
+    assert starts == [(1, "prompt"), (2, "prompt"), (3, "agent")]
+    assert [said(log, turn) for turn in (1, 2, 3)] == [
+        "It is under way.",
+        "Still at it.",
+        "It is done.",
+    ]
+
+
+async def test_a_command_in_the_background_wakes_the_agent(desk: ClaudeDesk) -> None:
+    gate = desk.project / "gate"
+    wait = f"while [ ! -e {gate} ]; do sleep 0.05; done; echo the gate is open"
+    call = {"command": wait, "description": "wait at the gate", "run_in_background": True}
+    desk.double.scenarios["shell"] = [
+        reply(Call("Bash", call, id="toolu_bg")),
+        reply(Say("It waits.")),
+        reply(Say("It is through.")),
+    ]
+    session = await desk.start()
+
+    await session.prompt("@@shell@@")
+    await until(session, TurnEnded)
+    gate.touch()
+    log = [entry async for entry in session.until_idle()]
+
+    starts = [(e.turn, e.event.origin) for e in log if isinstance(e.event, TurnStarted)]
+    assert starts == [(1, "prompt"), (2, "agent")]
+    assert (said(log, 1), said(log, 2)) == ("It waits.", "It is through.")
+    assert finished(log, "toolu_bg").outcome == "completed"
+    listed = background(log)
+    assert [("wait at the gate", "toolu_bg")] in listed
+    assert listed.index([]) == len(listed) - 1
+
+
+async def test_closing_a_session_ends_its_background_work(desk: ClaudeDesk) -> None:
+    call = {"command": "while :; do sleep 1; done", "run_in_background": True, "description": "on"}
+    desk.double.scenarios["shell"] = [reply(Call("Bash", call)), reply(Say("It runs."))]
+    session = await desk.start()
+
+    await session.prompt("@@shell@@")
+    await until(session, TurnEnded)
+    await session.close()  # that no process is left is checked after every test
+
+    log = desk.log(session)
+    assert of(log, BackgroundChanged)[-1].tasks == ()
+    assert said(log) == "It runs."

@@ -1,0 +1,112 @@
+"""What the real Claude Code says, thinks and counts, as the entries of a session."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from claude_desk import KEY, ClaudeDesk, ends, of, run, said
+
+from bridle.core.events import (
+    AgentReady,
+    AgentStarted,
+    MessageChunk,
+    ThoughtChunk,
+    TurnEnded,
+    TurnStarted,
+    UsageReported,
+)
+from bridle.testing.anthropic_api import user_text
+from bridle.testing.model_script import Say, Think, Usage, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+
+
+async def test_text_arrives_in_pieces_that_join_to_the_whole(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["hello"] = [reply(Say("Hello from the script.", chunks=5))]
+    session = await desk.start()
+
+    log = await run(session, "@@hello@@ greet me")
+
+    assert [chunk.text for chunk in of(log, MessageChunk)] == [
+        "Hello", " from", " the ", "scrip", "t.",
+    ]  # fmt: skip
+    assert session.result().text == "Hello from the script."
+    assert ends(log) == [TurnEnded(reason="completed")]
+    assert "greet me" in user_text(desk.double.turns[0].body)
+
+
+async def test_a_session_begins_with_its_process_and_its_prompt(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["hello"] = [reply(Say("Hello."))]
+    session = await desk.start()
+
+    log = await run(session, "@@hello@@")
+
+    assert [(e.agent, e.supervision) for e in of(log, AgentStarted)] == [
+        ("claude", of(log, AgentStarted)[0].supervision)
+    ]
+    assert of(log, TurnStarted) == [TurnStarted(origin="prompt", prompt="@@hello@@")]
+    [ready] = of(log, AgentReady)
+    assert ready.model is not None
+    assert desk.sessions.catalog.get(session.id).native_id == ready.native_id
+
+
+async def test_thinking_is_told_apart_from_text(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["think"] = [reply(Think("First, consider."), Say("Considered."))]
+    session = await desk.start()
+
+    log = await run(session, "@@think@@")
+
+    assert "".join(chunk.text for chunk in of(log, ThoughtChunk)) == "First, consider."
+    assert len(of(log, ThoughtChunk)) == 2
+    assert said(log) == session.result().text == "Considered."
+
+
+async def test_each_turn_tells_what_it_used_alone(desk: ClaudeDesk) -> None:
+    first = Usage(input=1000, output=100, cache_read=50, cache_write=7)
+    second = Usage(input=200, output=10, cache_read=5, cache_write=0)
+    desk.double.scenarios["count"] = [
+        reply(Say("One."), usage=first),
+        reply(Say("Two."), usage=second),
+    ]
+    session = await desk.start()
+
+    log = await run(session, "@@count@@") + await run(session, "and again")
+
+    one, two = of(log, UsageReported)
+    assert (one.input_tokens, one.output_tokens, one.cached_tokens) == (1007, 100, 50)
+    assert (two.input_tokens, two.output_tokens, two.cached_tokens) == (200, 10, 5)
+    assert (one.context_used, two.context_used) == (1057, 205)
+    assert one.context_limit == two.context_limit and one.context_limit
+    assert one.cost_usd and two.cost_usd
+    # the second turn is at least four times smaller in every count
+    assert 0 < two.cost_usd * 4 < one.cost_usd
+
+
+async def test_each_entry_of_the_agent_keeps_the_line_it_came_from(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["hello"] = [reply(Think("Mm."), Say("Hello.", chunks=2))]
+    session = await desk.start()
+
+    log = await run(session, "@@hello@@")
+
+    raws = {type(entry.event).__name__: desk.raw(entry) for entry in log}
+    told = {kind: json.loads(raw)["type"] for kind, raw in raws.items() if raw}
+    assert told == {
+        "AgentReady": "system",
+        "ThoughtChunk": "stream_event",
+        "MessageChunk": "stream_event",
+        "UsageReported": "result",
+    }
+
+
+async def test_the_key_is_in_no_entry_no_line_and_no_file(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["leak"] = [reply(Say(f"The key is {KEY}, I think.", chunks=7))]
+    session = await desk.start()
+
+    log = await run(session, "@@leak@@")
+    raws = b"".join(desk.raw(entry) for entry in log)
+    await session.close()
+
+    assert said(log) == "The key is [secret:ANTHROPIC_API_KEY], I think."
+    kept = [path.read_bytes() for path in desk.paths.state.rglob("*") if path.is_file()]
+    assert KEY.encode() not in b"".join([raws, *kept])

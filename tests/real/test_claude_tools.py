@@ -1,0 +1,168 @@
+"""The tools of the real Claude Code: calls, results, diffs, and what changed on disk."""
+
+from __future__ import annotations
+
+import pytest
+from claude_desk import ClaudeDesk, finished, of, run, shown, started
+
+from bridle.core.events import (
+    Diff,
+    FileChange,
+    FilesChanged,
+    PlanChanged,
+    PlanStep,
+    ToolFinished,
+    ToolStarted,
+)
+from bridle.testing.anthropic_api import tool_results
+from bridle.testing.model_script import Call, Say, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+
+
+def bash(command: str, call_id: str) -> Call:
+    return Call("Bash", {"command": command, "description": "run it"}, id=call_id)
+
+
+async def test_a_file_is_read_edited_and_another_written(desk: ClaudeDesk) -> None:
+    old, new = desk.project / "old.txt", desk.project / "new.txt"
+    old.write_text("one\ntwo\nthree\n")
+    edit = {"file_path": str(old), "old_string": "two", "new_string": "zwei"}
+    desk.double.scenarios["files"] = [
+        reply(Call("Read", {"file_path": str(old)}, id="toolu_r")),
+        reply(Call("Edit", edit, id="toolu_e")),
+        reply(Call("Write", {"file_path": str(new), "content": "fresh\n"}, id="toolu_w")),
+        reply(Say("All three.")),
+    ]
+    session = await desk.start()
+
+    log = await run(session, "@@files@@")
+
+    assert started(log, "toolu_r") == ToolStarted(
+        call_id="toolu_r",
+        tool="Read",
+        name="Read",
+        title="Read `old.txt`",
+        input={"file_path": str(old)},
+        paths=(str(old),),
+    )
+    assert [line.strip().split("\t")[-1] for line in shown(finished(log, "toolu_r")).splitlines()][
+        :3
+    ] == ["one", "two", "three"]
+    assert finished(log, "toolu_e") == ToolFinished(
+        call_id="toolu_e",
+        outcome="completed",
+        content=(Diff(str(old), patch="@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n"),),
+    )
+    assert finished(log, "toolu_w") == ToolFinished(
+        call_id="toolu_w", outcome="completed", content=(Diff(str(new), new="fresh\n"),)
+    )
+    assert (old.read_text(), new.read_text()) == ("one\nzwei\nthree\n", "fresh\n")
+    assert of(log, FilesChanged) == [
+        FilesChanged(
+            files=(
+                FileChange("new.txt", "added", added=1, removed=0),
+                FileChange("old.txt", "modified", added=1, removed=1),
+            )
+        )
+    ]
+    assert session.result().text == "All three."
+
+
+async def test_a_command_runs_and_its_output_is_the_result(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["shell"] = [
+        reply(bash("echo out; echo err >&2; pwd", "toolu_b")),
+        reply(Say("Ran.")),
+    ]
+    session = await desk.start()
+
+    log = await run(session, "@@shell@@")
+
+    assert started(log, "toolu_b").title == "Bash `echo out; echo err >&2; pwd`"
+    assert sorted(shown(finished(log, "toolu_b")).split()) == sorted(
+        ["out", "err", str(desk.project)]
+    )
+    assert tool_results(desk.double.turns[1].body)["toolu_b"].split()[0] == "out"
+
+
+async def test_a_failed_command_and_a_failed_read_are_failed_and_the_turn_goes_on(
+    desk: ClaudeDesk,
+) -> None:
+    desk.double.scenarios["fail"] = [
+        reply(bash("echo no luck; exit 3", "toolu_b")),
+        reply(Call("Read", {"file_path": str(desk.project / "nowhere")}, id="toolu_r")),
+        reply(Say("Both failed.")),
+    ]
+    session = await desk.start()
+
+    log = await run(session, "@@fail@@")
+
+    assert [(e.call_id, e.outcome) for e in of(log, ToolFinished)] == [
+        ("toolu_b", "failed"),
+        ("toolu_r", "failed"),
+    ]
+    assert "no luck" in shown(finished(log, "toolu_b"))
+    assert (session.result().status, session.result().text) == ("completed", "Both failed.")
+
+
+async def test_parallel_calls_each_get_their_own_result(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["parallel"] = [
+        reply(Say("Both."), bash("echo one", "toolu_1"), bash("echo two", "toolu_2")),
+        reply(Say("Done.")),
+    ]
+    session = await desk.start()
+
+    log = await run(session, "@@parallel@@")
+
+    assert [event.call_id for event in of(log, ToolStarted)] == ["toolu_1", "toolu_2"]
+    assert shown(finished(log, "toolu_1")).strip() == "one"
+    assert shown(finished(log, "toolu_2")).strip() == "two"
+    assert tool_results(desk.double.turns[1].body) == {"toolu_1": "one", "toolu_2": "two"}
+
+
+async def test_a_tool_that_does_not_exist_is_a_failed_call(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["odd"] = [
+        reply(Call("Levitate", {"up": 1}, id="toolu_x")),
+        reply(Say("Ok.")),
+    ]
+    session = await desk.start()
+
+    log = await run(session, "@@odd@@")
+
+    assert finished(log, "toolu_x").outcome == "failed"
+    assert session.result().text == "Ok."
+
+
+async def test_the_plan_is_told_whole_at_each_change(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["todo"] = [
+        reply(Call("TaskCreate", {"subject": "Dig", "description": "a hole"})),
+        reply(Call("TaskCreate", {"subject": "Fill", "description": "the hole"})),
+        reply(Call("TaskUpdate", {"taskId": "1", "status": "completed"})),
+        reply(Say("Planned.")),
+    ]
+    session = await desk.start()
+
+    log = await run(session, "@@todo@@")
+
+    told = [event.steps for event in of(log, PlanChanged)]
+    if desk.claude.version == "2.1.325":  # it says that these tools are disabled for the session
+        assert (told, [e.outcome for e in of(log, ToolFinished)]) == ([], ["failed"] * 3)
+    else:
+        assert told == [
+            (PlanStep("Dig"),),
+            (PlanStep("Dig"), PlanStep("Fill")),
+            (PlanStep("Dig", "completed"), PlanStep("Fill")),
+        ]
+
+
+async def test_denied_tools_are_not_offered(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["tools"] = [
+        reply(Say("Few.")),
+    ]
+    session = await desk.start(denied_tools=("Bash", "Write"))
+
+    await run(session, "@@tools@@")
+
+    offered = {tool["name"] for tool in desk.double.turns[0].body["tools"]}
+    assert "Read" in offered
+    assert offered.isdisjoint({"Bash", "Write"})
