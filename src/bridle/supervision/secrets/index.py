@@ -17,8 +17,8 @@ from bridle.supervision.secrets.forms import Form, unescape, unescape_start
 _WIDTH = 8
 _MOST_STEPS = 4
 _LONG = 2 * _WIDTH - 1  # a shorter core may hold no whole aligned number
-# `5%` before a secret seems to escape its first letters, and `%2` at its end the letter after it.
-# So much of a core may be lost at its ends when a text is unescaped; the middle is not.
+# `5%` or a backslash before a secret seems to escape its first letters, and `%2` at its end the
+# letter after it. So much of a core may be lost when a text is unescaped; the middle is not.
 _LOST_BEFORE, _LOST_AFTER = 4, 3
 _SAFE = _LONG + 2 * max(_LOST_BEFORE, _LOST_AFTER)  # the middle of a longer one is long enough
 _HEAD = 3
@@ -48,21 +48,23 @@ class Index:
         """The forms whose pattern is worth a try; every form that the text holds is among them."""
         if not self._cores:
             return []
-        lossy = b"%" in text
-        if lossy or b"\\" in text or b"\n" in text:
-            text = unescape(text)
+        raw = text
+        if b"%" in raw or b"\\" in raw or b"\n" in raw:
+            text = unescape(raw)
         found: list[Form] = []
         if self._numbers:
             numbers = memoryview(text)[: len(text) // _WIDTH * _WIDTH].cast("Q")[:: self._step]
             if not self._numbers.isdisjoint(numbers):
                 hits = self._numbers.intersection(numbers)
-                found += {id(form): form for hit in hits for form in self._blocks[hit]}.values()
-        if lossy:
+                found += [form for hit in hits for form in self._blocks[hit]]
+        if b"%" in raw:
             middle = slice(_LOST_BEFORE, -_LOST_AFTER)
             found += [form for form in self._unsafe if form.core[middle] in text]
+        elif b"\\" in raw:
+            found += [form for form in self._unsafe if form.core in text or form.core in raw]
         elif self._short:
             found += [form for form in self._short if form.core in text]
-        return found
+        return list(dict.fromkeys(found))
 
     def beginning(self, text: bytes, start: int) -> int:
         """Where a form may begin that the end of the text cuts; the text's length if nowhere."""

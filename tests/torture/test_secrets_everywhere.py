@@ -1,0 +1,83 @@
+"""Canaries in every writing, cut at every point: a reader with patience finds none of them.
+
+`PLACES` names what is looked through. A place takes a canary's text in two pieces and gives back
+all that it kept of it.
+"""
+
+from __future__ import annotations
+
+import random
+import string
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bridle.supervision.secrets import Redactor, Secrets, TextRedactor
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "supervision"))
+from written import WAYS, decoded  # noqa: E402
+
+Place = Callable[[Secrets, str, str], str]
+
+
+def _text_stream(secrets: Secrets, first: str, second: str) -> str:
+    redactor = TextRedactor(secrets)
+    return redactor.feed(first) + redactor.feed(second) + redactor.flush()
+
+
+def _byte_stream(secrets: Secrets, first: str, second: str) -> str:
+    redactor = Redactor(secrets)
+    pieces = (first.encode(), second.encode())
+    return (b"".join(map(redactor.feed, pieces)) + redactor.flush()).decode()
+
+
+PLACES: dict[str, Place] = {"text stream": _text_stream, "byte stream": _byte_stream}
+_ALPHABETS = [
+    string.ascii_letters + string.digits,
+    string.ascii_letters + string.digits + "-_",
+    string.ascii_letters + string.digits + "+/=",
+    string.digits + "abcdef",
+    string.ascii_letters + string.digits + "!#$&'()*,.:;<>?@[]^{|}~\"/\\ ",
+]
+
+
+def _canary(chance: random.Random) -> str:
+    length = chance.choice([8, 12, 16, 20, 24, 32, 40, 51, 64, 108])
+    alphabet = chance.choice(_ALPHABETS)
+    return "k" + "".join(chance.choice(alphabet) for _ in range(length - 2)) + "7"
+
+
+def _check(canaries: list[str], ways: list[str], places: list[str]) -> int:
+    secrets = Secrets({f"CANARY_{number}": value for number, value in enumerate(canaries)})
+    looked = 0
+    for value in canaries:
+        for way in ways:
+            text = f"env | {WAYS[way](value)}; end"
+            whole = secrets.redact_text(text)
+            assert not any(value in seen for seen in decoded(whole)), (way, value)
+            assert "[secret:CANARY_" in whole, (way, value)
+            for place in places:
+                for cut in range(len(text) + 1):
+                    kept = PLACES[place](secrets, text[:cut], text[cut:])
+                    assert kept == whole, (place, way, cut, value)
+                    looked += 1
+    return looked
+
+
+def test_fifty_canaries_cut_anywhere_are_not_found() -> None:
+    chance = random.Random(50)
+    ways = ["plain", "json", "url", "base64, second"]
+    canaries = [_canary(chance)[:24] for _ in range(50)]
+    assert _check(canaries, ways, ["text stream"]) > 5_000
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("batch", range(10))
+@pytest.mark.parametrize("place", PLACES)
+def test_a_thousand_canaries_cut_anywhere_are_not_found(place: str, batch: int) -> None:
+    chance = random.Random(1000 + batch)
+    canaries = [_canary(chance) for _ in range(100)]
+    assert _check(canaries, list(WAYS), [place]) > 100_000
