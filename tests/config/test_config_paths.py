@@ -1,0 +1,72 @@
+"""Everything has its place, for the user alone."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from bridle.config.paths import LONGEST_SOCKET, Paths, find_paths, private_folder
+from bridle.core.errors import ConfigError
+
+
+def test_the_xdg_folders_are_used(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir(mode=0o700)
+    given = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
+    assert find_paths(given | {"XDG_CACHE_HOME": str(tmp_path / "c")}) == Paths(
+        config=tmp_path / ".config/bridle",
+        state=tmp_path / ".local/state/bridle",
+        cache=tmp_path / "c/bridle",
+        sockets=tmp_path / "run/bridle",
+    )
+
+
+def test_bridle_home_takes_all_into_one_folder(tmp_path: Path) -> None:
+    given = {"BRIDLE_HOME": str(tmp_path / "b"), "XDG_STATE_HOME": "/elsewhere", "HOME": "/nobody"}
+    paths = find_paths(given)
+    for path in (paths.config_file, paths.store, paths.cache, paths.sockets, paths.trust):
+        assert path.is_relative_to(tmp_path / "b")
+
+
+@pytest.mark.parametrize("runtime", ["relative", "/nonexistent", "shared"])
+def test_a_runtime_folder_that_others_can_enter_is_not_used(tmp_path: Path, runtime: str) -> None:
+    (tmp_path / "shared").mkdir(mode=0o755)
+    folder = str(tmp_path / "shared") if runtime == "shared" else runtime
+    paths = find_paths({"HOME": str(tmp_path), "XDG_RUNTIME_DIR": folder})
+    assert paths.sockets == paths.state / "sockets"
+
+
+def test_a_relative_xdg_folder_does_not_count(tmp_path: Path) -> None:
+    paths = find_paths({"HOME": str(tmp_path), "XDG_STATE_HOME": "here"})
+    assert paths.state == tmp_path / ".local/state/bridle"
+
+
+def test_folders_are_for_the_user_alone(tmp_path: Path) -> None:
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir(mode=0o777)
+    for folder in (private_folder(tmp_path / "new/deep"), private_folder(open_to_all)):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_link_or_a_file_in_place_of_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "file").touch()
+    for name in ("link", "file"):
+        with pytest.raises(ConfigError, match="not a folder of yours"):
+            private_folder(tmp_path / name)
+
+
+@pytest.mark.parametrize("depth", [0, 12])
+def test_a_socket_can_be_bound_however_long_the_folders_are(tmp_path: Path, depth: int) -> None:
+    home = tmp_path.joinpath(*["a-rather-long-name"] * depth)
+    paths = find_paths({"BRIDLE_HOME": str(home)})
+    path = paths.socket("0197a1b2c3d4")
+    assert len(os.fsencode(path)) <= LONGEST_SOCKET
+    assert path == find_paths({"BRIDLE_HOME": str(home)}).socket("0197a1b2c3d4")
+    assert path != paths.socket("another")
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    with socket.socket(socket.AF_UNIX) as listening:
+        try:
+            listening.bind(str(path))
+        finally:
+            path.unlink()
