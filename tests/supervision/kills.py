@@ -22,6 +22,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from bridle.core.errors import SupervisionUnavailable
+from bridle.supervision.tree import Warden, sweep
+
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 WITHIN = 2.0
 
@@ -43,6 +46,7 @@ STYLES = {
     "double fork": "(setsid sh -c 'sleep @token & sleep @token' &); echo ready; sleep @token",
     "cleared env": "env -i setsid -f sleep @token <&- >&- 2>&-; echo ready; sleep @token",
     "hydra": "setsid -f @python -I -S -c '@hydra' @token <&- >&- 2>&-; echo ready; sleep @token",
+    "cleared env, same pipes": "env -i setsid -f sleep @token; echo ready; sleep @token",
     "agent gone first": "env -i setsid -f sleep @token; setsid sleep @token & echo ready; exit 0",
 }
 VICTIMS = ("harness", "warden", "agent", "keeper", "harness and warden")
@@ -96,10 +100,13 @@ def run_kills(
     cases = [Case(*each) for each in itertools.product(levels, styles or STYLES, VICTIMS)]
     chance.shuffle(cases)
     with scratch(stage) as records:
-        return [
+        done = [
             _kill_once(case, stage, records, chance)
             for case in itertools.islice(itertools.cycle(cases), count)
         ]
+        sweep(records)  # no process is left, but a killed warden leaves its records
+        assert list(records.iterdir()) == []
+    return done
 
 
 @contextmanager
@@ -117,6 +124,11 @@ def scratch(stage: Stage) -> Iterator[Path]:
 def program(style: str, token: str, python: str = sys.executable) -> list[str]:
     text = STYLES[style].replace("@python", python).replace("@hydra", _HYDRA)
     return ["sh", "-c", text.replace("@token", token)]
+
+
+def job(marker: str, argv: list[str]) -> str:
+    """What the harness script reads."""
+    return json.dumps({"marker": marker, "argv": argv}) + "\n"
 
 
 def new_token(chance: random.Random) -> str:
@@ -155,8 +167,8 @@ def _kill_once(case: Case, stage: Stage, records: Path, chance: random.Random) -
     harness = stage.popen(case.level, records)
     assert harness.stdin and harness.stdout
     try:
-        job = {"marker": token.replace(".", "-"), "argv": program(case.style, token, stage.python)}
-        harness.stdin.write(json.dumps(job) + "\n")
+        argv = program(case.style, token, stage.python)
+        harness.stdin.write(job(token.replace(".", "-"), argv))
         harness.stdin.flush()
         pids = {"harness": harness.pid}
         victims = case.victim.split(" and ")
@@ -197,14 +209,11 @@ def _wait(harness: subprocess.Popen[str]) -> None:
 
 
 async def _harness(level: str, records: str) -> None:
-    from bridle.core.errors import SupervisionUnavailable
-    from bridle.supervision.tree import Warden
-
-    job = json.loads(sys.stdin.readline())
-    warden = await Warden.start(level=level, records=Path(records), marker=job["marker"])
+    told = json.loads(sys.stdin.readline())
+    warden = await Warden.start(level=level, records=Path(records), marker=told["marker"])
     print("warden", warden.pid, flush=True)
     try:
-        child = await warden.spawn(job["argv"], cwd="/", env={"PATH": os.environ["PATH"]})
+        child = await warden.spawn(told["argv"], cwd="/", env={"PATH": os.environ["PATH"]})
         keeper = _parent(child.pid)
         print("agent", child.pid, flush=True)
         print("keeper", keeper, flush=True)

@@ -49,6 +49,16 @@ class Cgroup:
     def enter(self) -> None:
         self._write("cgroup.procs", b"0")
 
+    def members(self) -> set[int]:
+        """All of them, those in groups inside this one too."""
+        try:
+            found = set(map(int, read(f"{self.folder}/cgroup.procs").split()))
+        except FileNotFoundError:
+            return set()
+        for inner in self._inner():
+            found |= inner.members()
+        return found
+
     def kill(self, within: float) -> bool:
         """SIGKILL to every member, however it was started; True once there is none."""
         try:
@@ -60,12 +70,15 @@ class Cgroup:
     def remove(self) -> None:
         """The folder and those its members made inside; the kernel refuses while any lives."""
         try:
-            for entry in os.scandir(self.folder):
-                if entry.is_dir(follow_symlinks=False):
-                    Cgroup(entry.path).remove()
+            for inner in self._inner():
+                inner.remove()
             os.rmdir(self.folder)
         except FileNotFoundError:
             pass
+
+    def _inner(self) -> list[Cgroup]:
+        with os.scandir(self.folder) as entries:
+            return [Cgroup(entry.path) for entry in entries if entry.is_dir()]
 
     def _wait_until_empty(self, within: float) -> bool:
         deadline = time.monotonic() + within

@@ -156,12 +156,14 @@ def end_children(spare: AbstractSet[int], reap: Callable[[], object], within: fl
 
 
 def end(look: Callable[[], set[int]], within: float) -> set[int]:
-    """For anyone else: stop, then kill, all that `look` finds until it finds nothing.
+    """For anyone else: stop, then kill, all that `look` finds until it finds nothing, twice.
 
-    Stopped first, so that no process sees another die and starts a new one.
+    Stopped first, so that no process sees another die and starts a new one. Twice, because a
+    process in the middle of exec shows no environment to be known by.
     """
     deadline = time.monotonic() + within
-    while True:
+    quiet = 0
+    while quiet < 2:
         stopped: set[int] = set()
         for _ in range(_STOP_ROUNDS):
             fresh = look() - stopped
@@ -172,9 +174,11 @@ def end(look: Callable[[], set[int]], within: float) -> set[int]:
             stopped |= fresh
         for pid in stopped:
             send(pid, signal.SIGKILL)
-        if not stopped or time.monotonic() > deadline:
+        if stopped and time.monotonic() > deadline:
             return stopped
-        time.sleep(0.0005)
+        quiet = 0 if stopped else quiet + 1
+        time.sleep(0.001)
+    return set()
 
 
 def _run(*argv: str) -> str:

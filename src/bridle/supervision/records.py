@@ -25,15 +25,15 @@ class Lease:
         self.number = number
 
     @classmethod
-    def take(cls, folder: str, *, wait: bool = False) -> Lease | None:
+    def take(cls, folder: str) -> Lease | None:
         """None when another holds it, or the folder went away."""
         try:
             number = os.open(f"{folder}/lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
             return None
         try:
-            fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            # whoever held it may have removed the folder while we waited
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # whoever held it may just have removed the folder
             if os.path.samestat(os.fstat(number), os.stat(f"{folder}/lease")):
                 return cls(folder, number)
         except (BlockingIOError, FileNotFoundError):

@@ -29,9 +29,9 @@ def sweep(records: Path) -> list[Swept]:
     return [swept for swept in found if swept]
 
 
-def sweep_one(folder: Path, *, wait: bool = False) -> Swept | None:
-    """None while somebody else looks after it; `wait` until nobody does."""
-    lease = Lease.take(str(folder), wait=wait)
+def sweep_one(folder: Path) -> Swept | None:
+    """None while somebody else looks after it."""
+    lease = Lease.take(str(folder))
     if lease is None:
         return None
     killed: set[int] = set()
@@ -53,14 +53,18 @@ class Evidence:
     """By what a process is known to be of one recorded program's tree.
 
     A pid alone proves nothing, it may be someone else's by now. Proof is: a recorded pid with its
-    start time; the marker in the environment; one of the program's pipes, which nobody else has;
-    or the session of the program, if it has lost its leader and its environment was cleared.
+    start time; its control group; the marker in the environment; one of the program's pipes, which
+    nobody else has; or its session, if that has no leader and the environment was cleared.
     """
 
     def __init__(self, marker: str, record: dict[str, list[list[str]]]) -> None:
         self._marker = marker
         self._recorded = {int(pid): start for pid, start in record.get("process", [])}
-        self._pipes = {f"pipe:[{inode}]" for inodes in record.get("pipes", []) for inode in inodes}
+        self._pipes = {
+            (number > 0, f"pipe:[{inode}]")
+            for inodes in record.get("pipes", [])
+            for number, inode in enumerate(inodes)
+        }
         self._groups = [Cgroup(" ".join(words)) for words in record.get("cgroup", [])]
 
     def end(self, killed: set[int]) -> set[int]:
@@ -68,8 +72,8 @@ class Evidence:
 
         def look() -> set[int]:
             table = {pid: row for pid, row in processes.snapshot().items() if not row.dead}
-            ours = {os.getpid()} | processes.descendants([os.getpid()], table)
-            found = self._find(table) - ours
+            table.pop(os.getpid(), None)  # run by such a program, we would count as its child
+            found = self._find(table)
             killed.update(found)
             return found
 
@@ -85,6 +89,7 @@ class Evidence:
     def _find(self, table: dict[int, Process]) -> set[int]:
         proved = {pid for pid, row in table.items() if self._recorded.get(pid) == row.start}
         proved |= processes.carriers(self._marker, table)
+        proved |= {pid for group in self._groups for pid in group.members()}
         proved |= {pid for pid, row in table.items() if self._is_stray(row, table)}
         return proved | processes.descendants(proved, table)
 
@@ -97,14 +102,17 @@ class Evidence:
         return leaderless and row.session > 1 and not processes.environment(row.pid)
 
 
-def _standard_files(pid: int) -> set[str]:
-    """What it reads as input and writes as output and error; the harness holds the other ends."""
+def _standard_files(pid: int) -> set[tuple[bool, str]]:
+    """What it reads as input (False) and writes as output and error (True).
+
+    Which way matters: whoever reads what the program wrote holds the same pipe, and is not of it.
+    """
     files = set()
     for number, way in ((0, 0o400), (1, 0o200), (2, 0o200)):
         file = Path(f"/proc/{pid}/fd/{number}")
         try:
             if file.lstat().st_mode & way:
-                files.add(str(file.readlink()))
+                files.add((number > 0, str(file.readlink())))
         except OSError:
             continue
     return files

@@ -264,20 +264,27 @@ class Warden:
         self._process.wait()  # its socket closed as it exited: no wait to speak of
         assert self._process.stderr is not None
         os.set_blocking(self._process.stderr.fileno(), False)
-        self._last_words = (self._process.stderr.read() or b"").decode(errors="replace").strip()
+        said = (self._process.stderr.read() or b"").decode(errors="replace").splitlines()
+        self._last_words = said[-1] if said else ""  # of a traceback, what went wrong
         self._process.stderr.close()
-        if not self._hello.done():
+        greeted = self._hello.done()
+        if not greeted:
             self._hello.set_exception(self._lost())
         for child in self._children.values():
             if not child._started.done():
                 child._started.set_exception(self._lost())
-        if self._folder.exists():
+        if greeted and self._folder.exists():
             self._mourning = self._loop.create_task(self._mourn())
         self._ended.set_result(None)
 
     async def _mourn(self) -> None:
         """After a killed warden the keepers end their trees; then nothing of them may be left."""
-        swept = await asyncio.to_thread(sweep_one, self._folder, wait=True)
+        swept: Swept | None = None
+        deadline = self._loop.time() + _GONE_WITHIN
+        while swept is None and self._folder.exists() and self._loop.time() < deadline:
+            swept = await asyncio.to_thread(sweep_one, self._folder)
+            if swept is None:  # a keeper is still at it
+                await asyncio.sleep(0.01)
         for child in self._children.values():
             if not child._exit.done():
                 child._exit.set_result(Exit(None, signal.SIGKILL))
@@ -286,7 +293,7 @@ class Warden:
 
     def _lost(self) -> SupervisionUnavailable:
         return SupervisionUnavailable(
-            f"the warden has ended (exit {self._process.returncode}) {self._last_words}".rstrip(),
+            f"the warden has ended (exit {self._process.returncode}) {self._last_words}".strip(),
             hint="start the session again; `bridle doctor` shows what supervision works here",
         )
 

@@ -1,0 +1,111 @@
+"""Nothing outlives its harness, its warden or its program, however it tries to escape."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import kills
+import pytest
+
+from bridle.supervision.tree import Level, Warden, sweep
+
+# What a killed process group cannot reach must be found by the marker, so at the lowest level these
+# escape: that is why it is the lowest.
+BEYOND_GROUP = {"cleared env", "cleared env, same pipes", "hydra", "agent gone first"}
+
+
+@pytest.fixture
+def token() -> str:
+    return kills.new_token(random.Random())
+
+
+@pytest.fixture(params=kills.STYLES)
+def style(request: pytest.FixtureRequest, level: Level) -> str:
+    name: str = request.param
+    if level == Level.GROUP and name in BEYOND_GROUP:
+        pytest.skip("not promised at this level")
+    return name
+
+
+@pytest.mark.parametrize("name", sorted(set(kills.STYLES) - {"hydra"}))
+def test_without_supervision_every_style_escapes(name: str, token: str) -> None:
+    """So that the tests below can fail."""
+    program = subprocess.Popen(
+        kills.program(name, token), stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert program.stdout
+    assert program.stdout.readline() == b"ready\n"
+    os.kill(program.pid, signal.SIGKILL)
+    program.wait()
+    program.stdout.close()
+    left = kills.holders(token)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left
+    assert kills.wait_until_gone(token) == []
+
+
+async def test_a_killed_program_takes_its_whole_tree_along(
+    warden: Warden, style: str, token: str
+) -> None:
+    argv = kills.program(style, token)
+    child = await warden.spawn(argv, cwd="/", env={"PATH": os.environ["PATH"]}, stdin=False)
+    os.set_blocking(child.stdout, True)
+    assert await asyncio.to_thread(os.read, child.stdout, 100) == b"ready\n"
+    began = time.monotonic()
+    await child.kill()
+    seconds = time.monotonic() - began
+    assert kills.wait_until_gone(token, spare={warden.pid}, within=0) == []
+    assert seconds < kills.WITHIN
+
+
+def test_kills_at_random_moments_leave_nothing(level: Level) -> None:
+    if level == Level.GROUP:
+        styles = tuple(sorted(set(kills.STYLES) - BEYOND_GROUP))
+    else:
+        styles = tuple(kills.STYLES)
+    done = kills.run_kills(2 * len(styles), [level], seed=time.time_ns(), styles=styles)
+    assert [kill for kill in done if kill.left or kill.seconds > kills.WITHIN] == []
+
+
+@pytest.mark.parametrize("wanted", ["auto", "namespace", "subreaper"])
+def test_kills_as_an_ordinary_user_leave_nothing(ordinary_user: kills.Stage, wanted: str) -> None:
+    done = kills.run_kills(6, [wanted], seed=time.time_ns(), stage=ordinary_user)
+    assert [kill for kill in done if kill.left or kill.seconds > kills.WITHIN] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["setsid", "double fork", "cleared env, same pipes", "cleared env"]
+)
+def test_what_outlived_harness_warden_and_keeper_is_swept_at_the_next_start(
+    level: Level, name: str, token: str, tmp_path: Path
+) -> None:
+    if level == Level.NAMESPACE:
+        pytest.skip("the kernel leaves nothing to sweep")
+    if level != Level.CGROUP and name == "cleared env":
+        pytest.skip("it closed its files, cleared its environment and left its session: no proof")
+    harness = kills.HERE.popen(level, tmp_path)
+    assert harness.stdin and harness.stdout
+    marker = token.replace(".", "-")
+    harness.stdin.write(kills.job(marker, kills.program(name, token)))
+    harness.stdin.flush()
+    pids = dict(line.split() for line in iter(harness.stdout.readline, "ready 0\n"))
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: any one would end the tree
+        for pid in (int(pids["keeper"]), int(pids["warden"]), harness.pid):
+            os.kill(pid, number)
+    harness.wait()
+    harness.stdin.close()
+    harness.stdout.close()
+    assert kills.wait_until_gone(marker) == []  # the keeper and the warden: the lease is free
+    assert kills.holders(token)
+    swept = sweep(tmp_path)
+    assert kills.wait_until_gone(token, within=0) == []
+    assert [(one.marker, one.left) for one in swept] == [(marker, ())]
+    assert swept[0].killed
+    assert list(tmp_path.iterdir()) == []

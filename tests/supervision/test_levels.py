@@ -1,0 +1,212 @@
+"""Which level is taken where: tried out, never quietly lowered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import kills
+import pytest
+
+from bridle.core.agent import Exit
+from bridle.core.errors import SupervisionUnavailable
+from bridle.supervision.cgroup import Cgroup, NoCgroup, own_folder
+from bridle.supervision.tree import Level, Warden, launch
+
+ROOT = os.geteuid() == 0
+
+# Says, as JSON, which level a warden took and why, or how it was refused.
+ASK = """
+import asyncio, json, sys
+from pathlib import Path
+from bridle.core.errors import SupervisionUnavailable
+from bridle.supervision.tree import Warden, probe
+
+async def main(level, records):
+    try:
+        warden = await Warden.start(level=level, records=Path(records), marker="asked")
+        child = await warden.spawn(["sh", "-c", "exit 3"], cwd="/", env={"PATH": "/usr/bin:/bin"})
+        end = await child.wait()
+        print(json.dumps([warden.level, list(warden.notes), end.code]))
+        await warden.close()
+    except SupervisionUnavailable as error:
+        print(json.dumps(["refused", error.message, error.hint]))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def ask(stage: kills.Stage, level: str, *around: str) -> list[object]:
+    """What a harness on that stage is told, started by the words of `around`."""
+    with kills.scratch(stage) as records:
+        ran = subprocess.run(
+            [*around, stage.python, "-c", ASK, level, str(records)],
+            env={"PYTHONPATH": str(stage.source), "PATH": os.environ["PATH"]},
+            user=stage.user,
+            group=stage.user,
+            extra_groups=None if stage.user is None else [],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd="/",
+            timeout=20,
+        )
+        assert list(records.iterdir()) == []
+    said: list[object] = json.loads(ran.stdout)
+    return said
+
+
+async def test_auto_takes_the_highest_that_works(
+    refusals: dict[Level, str | None], tmp_path: Path, marker: str
+) -> None:
+    warden = await Warden.start(records=tmp_path, marker=marker)
+    expected = next(level for level, reason in refusals.items() if reason is None)
+    refused = list(refusals)[: list(refusals).index(expected)]
+    assert warden.level is expected
+    assert [note.partition(":")[0] for note in warden.notes] == refused
+    await warden.close()
+
+
+@pytest.mark.skipif(not ROOT, reason="needs root")
+def test_root_gets_a_namespace(refusals: dict[Level, str | None]) -> None:
+    if reason := refusals[Level.NAMESPACE]:
+        pytest.skip(reason)
+    assert ask(kills.HERE, "auto") == ["namespace", [], 3]
+
+
+def test_an_ordinary_user_gets_no_namespace_in_which_ssh_would_refuse(
+    ordinary_user: kills.Stage,
+) -> None:
+    level, notes, code = ask(ordinary_user, "auto")
+    assert (level, code) == ("subreaper", 3) or (level, code) == ("cgroup", 3)
+    assert isinstance(notes, list)
+    assert notes[0].startswith("namespace: ")
+
+
+def test_an_ordinary_user_may_insist_on_a_namespace(ordinary_user: kills.Stage) -> None:
+    if subprocess.run(["unshare", "-U", "true"], check=False).returncode:
+        pytest.skip("no user namespaces here")
+    level, notes, code = ask(ordinary_user, "namespace")
+    assert (level, code) == ("namespace", 3)
+    assert "ssh and sudo would refuse" in str(notes)
+
+
+def test_a_level_that_is_not_to_be_had_is_refused_and_auto_takes_the_next(
+    ordinary_user: kills.Stage,
+) -> None:
+    without = (
+        *("unshare", "--user", "--map-root-user", "sh", "-c"),
+        'echo 0 > /proc/sys/user/max_pid_namespaces; exec "$@"',
+        "sh",
+    )
+    if subprocess.run([*without, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no user namespace to close the door in")
+    refused, message, hint = ask(ordinary_user, "namespace", *without)
+    assert refused == "refused"
+    assert str(message).startswith("supervision level namespace is not to be had here: unshare")
+    assert 'choose supervision = "auto"' in str(hint)
+    level, notes, code = ask(ordinary_user, "auto", *without)
+    assert (level != "namespace", code) == (True, 3)
+    assert isinstance(notes, list)
+    assert notes[0].startswith("namespace: unshare")
+
+
+@pytest.fixture
+def delegated(ordinary_user: kills.Stage) -> Iterator[Cgroup]:
+    """A control group that the ordinary user may divide, as systemd gives to a user's scope."""
+    try:
+        group = Cgroup.create(f"bridle-test-{os.getpid()}")
+    except (NoCgroup, OSError) as error:
+        pytest.skip(f"no control group to give away: {error}")
+    assert ordinary_user.user is not None
+    for name in ("", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"):
+        os.chown(f"{group.folder}/{name}", ordinary_user.user, ordinary_user.user)
+    yield group
+    group.kill(5)
+    group.remove()
+
+
+@pytest.mark.skipif(not ROOT, reason="needs root to delegate")
+def test_an_ordinary_user_in_a_delegated_group_gets_cgroup(
+    ordinary_user: kills.Stage, delegated: Cgroup
+) -> None:
+    inside = (
+        "sh",
+        "-c",
+        f'exec 3> {delegated.folder}/cgroup.procs; echo 0 >&3; exec 3>&-; exec "$@"',
+    )
+    # a shell of root's moves itself in, then becomes the user
+    become = ("setpriv", f"--reuid={ordinary_user.user}", f"--regid={ordinary_user.user}")
+    with kills.scratch(ordinary_user) as records:
+        ran = subprocess.run(
+            [
+                *inside,
+                "sh",
+                *become,
+                "--clear-groups",
+                ordinary_user.python,
+                "-c",
+                ASK,
+                "auto",
+                records,
+            ],
+            env={"PYTHONPATH": str(ordinary_user.source), "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd="/",
+        )
+    level, notes, code = json.loads(ran.stdout)
+    assert (level, code, len(notes)) == ("cgroup", 3, 1)
+    assert [path for path in Path(delegated.folder).iterdir() if path.is_dir()] == []
+
+
+def test_a_word_that_is_no_level_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'strict' is not a supervision level: auto, namespace"):
+        launch(level="strict", records=tmp_path, marker="m")
+    with pytest.raises(ValueError, match="is not a marker"):
+        launch(records=tmp_path, marker="../m")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_folder_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SupervisionUnavailable, match=r"the warden has ended.*Not a directory"):
+        await Warden.start(records=tmp_path / "file", marker="m")
+
+
+async def test_a_marker_in_use_is_refused(tmp_path: Path) -> None:
+    first = await Warden.start(records=tmp_path, marker="same")
+    with pytest.raises(SupervisionUnavailable, match="another warden holds this marker's lease"):
+        await Warden.start(records=tmp_path, marker="same")
+    await first.close()
+
+
+BWRAP = ["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--unshare-user"]
+
+
+async def test_a_sandbox_of_the_programs_own_works_as_it_did_outside(warden: Warden) -> None:
+    if not shutil.which("bwrap"):
+        pytest.skip("bubblewrap is not installed")
+    command = [*BWRAP, "sh", "-c", "exit 9"]
+    outside = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=False)
+    if outside.returncode != 9:
+        pytest.skip(f"bubblewrap does not work here: {outside.stderr!r}")
+    child = await warden.spawn(command, cwd="/", env={"PATH": os.environ["PATH"]}, stdin=False)
+    async with asyncio.timeout(10):
+        assert await child.wait() == Exit(9, None)
+
+
+def test_the_own_group_is_a_folder_with_members() -> None:
+    try:
+        folder = own_folder()
+    except NoCgroup as error:
+        pytest.skip(str(error))
+    with suppress(PermissionError):
+        assert os.getpid() in Cgroup(folder).members()
