@@ -15,10 +15,10 @@ import apsw
 
 from bridle.core.errors import BridleError, StorageFull, StoreDamaged, StoreError
 from bridle.store import migrations
-from bridle.store.health import LogCheck, damaged_anywhere, damaged_list
+from bridle.store.health import LogCheck, damaged_anywhere, damaged_list, damaged_schema
 from bridle.store.mark import Mark, damaged
 from bridle.store.reserve import Reserve
-from bridle.store.wal import PAGE
+from bridle.store.wal import PAGE, log_of
 from bridle.store.writer import Storage, Writer, explain, is_full
 
 T = TypeVar("T")
@@ -55,9 +55,12 @@ class Database:
         path = path.absolute()
         if read_only:
             return cls._open_to_read(path)
+        removed = not path.exists() and not log_of(path).exists()
         _make_private(path)
         lock, alone = _hold(path)
         try:
+            if removed:
+                os.ftruncate(lock, 0)
             if why := Mark(path).why or _emptied(path, lock):
                 raise damaged(path, why)
             reserve = Reserve(path.with_name(f"{path.name}.reserve"))
@@ -201,8 +204,8 @@ def _hold(path: Path) -> tuple[int, bool]:
 
 
 def _emptied(path: Path, lock: int) -> str:
-    """A file of no bytes is a new store, unless there was one before."""
-    before = path.stat().st_size == 0 and os.pread(lock, len(HELD_DATA), 0) == HELD_DATA
+    """SQLite takes a file of almost no bytes for a new one; it is not, if it held data before."""
+    before = path.stat().st_size < PAGE and os.pread(lock, len(HELD_DATA), 0) == HELD_DATA
     return "it is empty, and was not" if before else ""
 
 
@@ -244,7 +247,9 @@ def _prepare(connection: apsw.Connection, path: Path, log_check: LogCheck | None
     if log_check and (why := log_check.damage(connection)):
         raise damaged(path, why)
     migrations.migrate(connection, str(path))
-    if log_check and (why := damaged_list(connection)):
+    if connection.readonly("main"):
+        raise damaged(path, "its header says that nobody may write it")
+    if log_check and (why := damaged_schema(connection) or damaged_list(connection)):
         raise damaged(path, why)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 

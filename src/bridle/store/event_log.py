@@ -12,7 +12,7 @@ import msgspec
 from bridle.core.errors import SessionNotFound, StoreError
 from bridle.core.events import Entry, decode_event
 from bridle.store.database import Database
-from bridle.store.packing import Heard, find_line, pack_event, pack_lines, unpack_event
+from bridle.store.packing import Heard, pack_event, pack_lines, unpack_event, unpack_lines
 from bridle.store.projection import Projection
 
 Row = tuple[int, int, str, bytes]  # seq, turn, at, event
@@ -81,32 +81,27 @@ class EventLog:
             "(SELECT number FROM sessions WHERE id = ?1) ORDER BY seq DESC LIMIT 1",
             (session, seq),
         )
-        return find_line(rows[0][0], seq) if rows else None
+        for (block,) in rows:
+            try:
+                lines = unpack_lines(block)
+            except ValueError as error:
+                raise self._database.damaged(f"raw lines of session {session}: {error}") from error
+            return next((line for first, last, line in lines if first <= seq <= last), None)
+        return None
 
     def _rows(self, session: str, seq: int, limit: int) -> list[Row]:
-        rows = self._database.query(
-            "SELECT seq, turn, at, event FROM entries WHERE seq > ?2 AND session = "
-            "(SELECT number FROM sessions WHERE id = ?1) ORDER BY seq LIMIT ?3",
+        """The session's row says in the same statement how many there must be."""
+        found = self._database.query(
+            "SELECT seq, turn, at, event, known FROM "
+            "(SELECT number, sessions.entries AS known FROM sessions WHERE id = ?1) "
+            "LEFT JOIN entries ON session = number AND seq > ?2 ORDER BY seq LIMIT ?3",
             (session, seq, limit),
         )
-        if [row[0] for row in rows] != list(range(seq + 1, seq + 1 + len(rows))):
+        rows = [cast(Row, row[:4]) for row in found if row[0] is not None]
+        there = max(0, min(limit, found[0][4] - seq)) if found else 0
+        if [row[0] for row in rows] != list(range(seq + 1, seq + 1 + there)):
             raise self._database.damaged(f"entries of session {session} after {seq} are missing")
-        if not rows:
-            self._check_end(session)
-        return cast(list[Row], rows)
-
-    def _check_end(self, session: str) -> None:
-        """That nothing follows is true only if the session's row says so too."""
-        rows = self._database.query(  # one statement: both come from the same moment
-            "SELECT entries, (SELECT max(seq) FROM entries WHERE session = number) "
-            "FROM sessions WHERE id = ?",
-            (session,),
-        )
-        for known, last in rows:
-            if known != (last or 0):
-                raise self._database.damaged(
-                    f"session {session} has {known} entries, of which the last is not there"
-                )
+        return rows
 
 
 class _Batch:

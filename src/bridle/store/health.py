@@ -6,6 +6,7 @@ from pathlib import Path
 
 import apsw
 
+from bridle.store import migrations
 from bridle.store.wal import Log, committed_frames
 
 
@@ -35,6 +36,16 @@ class LogCheck:
         if any(frame.commits for frame in unread[:-1]):
             return f"{len(unread)} pages of its write-ahead log stand behind a broken one"
         return ""
+
+
+def damaged_schema(connection: apsw.Connection) -> str:
+    """Whether the tables are those that the migrations make."""
+    fresh = apsw.Connection(":memory:")
+    migrations.migrate(fresh, "a fresh store")
+    schema = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
+    same = set(connection.execute(schema)) == set(fresh.execute(schema))
+    fresh.close()
+    return "" if same else "its tables are not as they were made"
 
 
 def damaged_list(connection: apsw.Connection) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from bridle.core import events
-from bridle.core.errors import StoreDamaged
 from bridle.core.events import Entry, Event, Unrecognized
 
 Heard = tuple[bytes | None, Sequence[Entry]]  # a line of the agent, and the entries it caused
@@ -17,6 +16,7 @@ Heard = tuple[bytes | None, Sequence[Entry]]  # a line of the agent, and the ent
 PACK_ABOVE = 512  # bytes of an event; below it zlib gains nothing
 BLOCK = 256 * 1024  # bytes of raw lines kept, and unpacked, together
 
+_any_json = msgspec.json.Decoder(msgspec.Raw)
 _lines_decoder = msgspec.msgpack.Decoder(list[tuple[int, int, bytes]])
 
 
@@ -49,13 +49,16 @@ def pack_event(event: Event) -> bytes:
 
 
 def unpack_event(packed: bytes) -> bytes:
-    """The event's JSON; it begins with a brace, and zlib never does."""
-    if packed[:1] == b"{":
-        return packed
+    """The event's JSON: always valid, whatever became of the stored bytes."""
     try:
-        return zlib.decompress(packed)
-    except (zlib.error, TypeError) as error:
+        # JSON begins with a brace, and zlib never does
+        encoded = packed if packed[:1] == b"{" else zlib.decompress(packed)
+        _any_json.decode(encoded)
+        if not encoded.isascii():
+            encoded.decode()
+    except (zlib.error, TypeError, ValueError, msgspec.MsgspecError) as error:
         return events.encode(Unrecognized(raw=repr(packed), why=f"damaged in the store: {error}"))
+    return encoded
 
 
 def event_type(packed: bytes) -> str:
@@ -87,16 +90,12 @@ def pack_lines(heard: Sequence[Heard], first: int = 0) -> list[tuple[int, bytes]
     return blocks
 
 
-def find_line(block: bytes, seq: int) -> bytes | None:
-    """The line in a block that caused the entry `seq`."""
+def unpack_lines(block: bytes) -> list[tuple[int, int, bytes]]:
+    """Lines with the numbers of their first and last entries; `ValueError` when damaged."""
     try:
-        lines = _lines_decoder.decode(zlib.decompress(block))
+        return _lines_decoder.decode(zlib.decompress(block))
     except (zlib.error, TypeError, msgspec.MsgspecError) as error:
-        raise StoreDamaged(
-            f"raw lines are damaged in the store: {error}",
-            hint="the entries themselves are kept apart from them",
-        ) from error
-    return next((line for first, last, line in lines if first <= seq <= last), None)
+        raise ValueError(str(error)) from error
 
 
 def _pack_block(lines: list[tuple[int, int, bytes]]) -> tuple[int, bytes]:

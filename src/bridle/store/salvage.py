@@ -19,7 +19,7 @@ from bridle.core.events import AgentStarted, Entry, Notice, decode_event
 from bridle.store import migrations
 from bridle.store.event_log import Row, insert_rows
 from bridle.store.mark import Mark
-from bridle.store.packing import pack_event, unpack_event
+from bridle.store.packing import pack_event, unpack_event, unpack_lines
 from bridle.store.pages import Value, rows
 from bridle.store.projection import Projection
 from bridle.store.session_row import SessionRow, insert
@@ -42,6 +42,7 @@ class Report(msgspec.Struct, frozen=True):
     sessions: int
     entries: int
     lost_entries: int
+    lost_blocks: int  # of raw lines; the entries they caused are kept apart
     unnamed_sessions: tuple[str, ...]  # their row was lost: these are names made for them
 
     def __str__(self) -> str:
@@ -50,6 +51,8 @@ class Report(msgspec.Struct, frozen=True):
             f"The store was damaged ({self.why}). Saved: {self.sessions} sessions with "
             f"{self.entries} entries, {lost}. The damaged files are kept in {self.aside}."
         )
+        if self.lost_blocks:
+            text += f" Agents' own lines were lost in {self.lost_blocks} places."
         if self.unnamed_sessions:
             text += f" Sessions that lost their name: {', '.join(self.unnamed_sessions)}."
         return text
@@ -127,6 +130,7 @@ def _save(damaged: Path, fresh: Path, why: str, aside: Path) -> Report:
         _copy_rows(connection, damaged)
         unnamed = _name_sessions(connection)
         lost = sum(_mend_session(connection, *row) for row in _sessions(connection))
+        lost_blocks = _drop_broken_blocks(connection)
         connection.execute(
             "DELETE FROM attachment_uses WHERE session NOT IN (SELECT number FROM sessions)"
         )
@@ -137,7 +141,7 @@ def _save(damaged: Path, fresh: Path, why: str, aside: Path) -> Report:
         )
     finally:
         connection.close()
-    return Report(why, aside, sessions, entries - lost, lost, tuple(unnamed))
+    return Report(why, aside, sessions, entries - lost, lost, lost_blocks, tuple(unnamed))
 
 
 def _copy_rows(connection: apsw.Connection, damaged: Path) -> None:
@@ -231,6 +235,17 @@ def _fill_gaps(connection: apsw.Connection, number: int, known: int) -> int:
         missing += [(lost, turn, at, event) for lost in range(last + 1, known + 1)]
     insert_rows(connection, number, missing)
     return len(missing)
+
+
+def _drop_broken_blocks(connection: apsw.Connection) -> int:
+    broken = []
+    for number, block in connection.execute("SELECT id, lines FROM raws"):
+        try:
+            unpack_lines(cast(bytes, block))
+        except ValueError:
+            broken.append((number,))
+    connection.executemany("DELETE FROM raws WHERE id = ?", broken)
+    return len(broken)
 
 
 def _rows(connection: apsw.Connection, number: int) -> list[Row]:
