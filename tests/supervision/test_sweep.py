@@ -52,66 +52,76 @@ def test_a_folder_that_is_not_there_has_nothing_to_sweep(tmp_path: Path) -> None
     assert sweep(tmp_path / "none") == []
 
 
-def test_a_recorded_process_is_killed_by_pid_and_start_time(tmp_path: Path, start: Start) -> None:
+def test_a_recorded_process_is_killed_by_pid_and_start_time(
+    tmp_path: Path, marker: str, start: Start
+) -> None:
     process = start()
-    record(tmp_path, "gone").add_process(processes.find(process.pid))
-    assert sweep(tmp_path) == [Swept("gone", (process.pid,), ())]
+    record(tmp_path, marker).add_process(processes.find(process.pid))
+    assert sweep(tmp_path) == [Swept(marker, (process.pid,), ())]
     assert process.wait(5) == -9
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_pid_that_is_somebody_elses_by_now_is_left_alone(tmp_path: Path, start: Start) -> None:
+def test_a_pid_that_is_somebody_elses_by_now_is_left_alone(
+    tmp_path: Path, marker: str, start: Start
+) -> None:
     process = start()
-    record(tmp_path, "gone").add("process", process.pid, "12345")
-    assert sweep(tmp_path) == [Swept("gone", (), ())]
+    record(tmp_path, marker).add("process", process.pid, "12345")
+    assert sweep(tmp_path) == [Swept(marker, (), ())]
     assert not ended(process)
 
 
-def test_processes_of_an_earlier_boot_are_nobodys(tmp_path: Path, start: Start) -> None:
+def test_processes_of_an_earlier_boot_are_nobodys(
+    tmp_path: Path, marker: str, start: Start
+) -> None:
     process = start()
-    earlier = record(tmp_path, "gone", boot="00000000-0000-0000-0000-000000000000")
+    earlier = record(tmp_path, marker, boot="00000000-0000-0000-0000-000000000000")
     earlier.add_process(processes.find(process.pid))
-    assert sweep(tmp_path) == [Swept("gone", (), ())]
+    assert sweep(tmp_path) == [Swept(marker, (), ())]
     assert (ended(process), list(tmp_path.iterdir())) == (False, [])
 
 
-def test_strays_are_known_by_their_marker_and_no_others(tmp_path: Path, start: Start) -> None:
+def test_strays_are_known_by_their_marker_and_no_others(
+    tmp_path: Path, marker: str, start: Start
+) -> None:
     path = {"PATH": os.environ["PATH"]}
-    ours = start(env=path | {MARKER: "gone.1"})
-    similar = start(env=path | {MARKER: "gone-too.1"})
-    record(tmp_path, "gone")
-    assert sweep(tmp_path) == [Swept("gone", (ours.pid,), ())]
+    ours = start(env=path | {MARKER: f"{marker}.1"})
+    similar = start(env=path | {MARKER: f"{marker}-too.1"})
+    record(tmp_path, marker)
+    assert sweep(tmp_path) == [Swept(marker, (ours.pid,), ())]
     assert ours.wait(5) == -9
     assert not ended(similar)
 
 
-def test_strays_are_known_by_the_pipes_they_write_to(tmp_path: Path, start: Start) -> None:
+def test_strays_are_known_by_the_pipes_they_write_to(
+    tmp_path: Path, marker: str, start: Start
+) -> None:
     reading, writing = os.pipe()
     stray = start(stdout=writing, env={})
     reader = start(stdin=reading, env={})  # holds the other end: a pager of the user's, say
-    made = record(tmp_path, "gone")
+    made = record(tmp_path, marker)
     made.add("pipes", 1, os.fstat(writing).st_ino, 1)
     os.close(reading)
     os.close(writing)
     killed = sweep(tmp_path)
     assert stray.wait(5) == -9
-    assert killed == [Swept("gone", (stray.pid,), ())]
+    assert killed == [Swept(marker, (stray.pid,), ())]
     assert not ended(reader)
 
 
-async def test_what_a_living_warden_keeps_is_not_touched(tmp_path: Path) -> None:
-    warden = await Warden.start(records=tmp_path, marker="alive")
+async def test_what_a_living_warden_keeps_is_not_touched(tmp_path: Path, marker: str) -> None:
+    warden = await Warden.start(records=tmp_path, marker=marker)
     child = await warden.spawn(["sleep", "60"], cwd="/", env={"PATH": os.environ["PATH"]})
     assert sweep(tmp_path) == []
     assert Path(f"/proc/{child.pid}").exists()
-    assert (tmp_path / "alive" / "1").exists()
+    assert (tmp_path / marker / "1").exists()
     await warden.close()
 
 
 def test_a_sweep_spares_itself_and_its_children_inside_a_stray(
-    tmp_path: Path, start: Start
+    tmp_path: Path, marker: str, start: Start
 ) -> None:
-    record(tmp_path, "gone")
+    record(tmp_path, marker)
     sweeper = (
         "import subprocess, sys; from pathlib import Path; from bridle.supervision.sweep import *\n"
         "child = subprocess.Popen(['sleep', '60'], env={})\n"
@@ -120,24 +130,24 @@ def test_a_sweep_spares_itself_and_its_children_inside_a_stray(
     )
     ran = subprocess.run(
         [sys.executable, "-c", sweeper, tmp_path],
-        env={MARKER: "gone.1", "PATH": os.environ["PATH"], "PYTHONPATH": str(kills.SOURCE)},
+        env={MARKER: f"{marker}.1", "PATH": os.environ["PATH"], "PYTHONPATH": str(kills.SOURCE)},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert ran.stdout == "[Swept(marker='gone', killed=(), left=())] None\n"
+    assert ran.stdout == f"[{Swept(marker, (), ())}] None\n"
 
 
-def test_an_unfinished_record_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    made = record(tmp_path, "gone")
+def test_an_unfinished_record_is_read_as_far_as_it_goes(tmp_path: Path, marker: str) -> None:
+    made = record(tmp_path, marker)
     os.write(made.number, b"process 1")
-    assert sweep(tmp_path) == [Swept("gone", (), ())]
+    assert sweep(tmp_path) == [Swept(marker, (), ())]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_sweeps_at_once_share_the_work(tmp_path: Path) -> None:
-    record(tmp_path, "gone")
-    held = Lease.take(str(tmp_path / "gone"))
+def test_two_sweeps_at_once_share_the_work(tmp_path: Path, marker: str) -> None:
+    record(tmp_path, marker)
+    held = Lease.take(str(tmp_path / marker))
     assert held is not None
     assert sweep(tmp_path) == []
     held.remove()
