@@ -17,6 +17,16 @@ BROKEN_PIPE = 141  # as a program that SIGPIPE ended
 
 
 def main(words: list[str]) -> int:
+    try:
+        code = _guarded(words)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _forget_output()
+        return BROKEN_PIPE
+
+
+def _guarded(words: list[str]) -> int:
     debug = "--debug" in words
     try:
         options = parse(build(), words)
@@ -31,17 +41,14 @@ def main(words: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _forget_output()
-        return BROKEN_PIPE
+        raise
     except SystemExit as leaving:  # argparse, after its help
         return int(leaving.code or 0)
     except Exception as error:
         if debug:
             _traceback()
-        complain(
-            f"{type(error).__name__}: {error}",
-            "" if debug else "this is a bug: `--debug` shows where",
-        )
+        hint = "" if debug else "this is a bug: `--debug` shows where"
+        complain(f"{type(error).__name__}: {error}", hint)
         return 1
 
 
@@ -75,9 +82,7 @@ def _run(options: Namespace) -> int:
     command: Callable[[Namespace], int] = getattr(
         import_module(f"bridle.surfaces.cli.{module}"), name
     )
-    code = command(options)
-    sys.stdout.flush()
-    return code
+    return command(options)
 
 
 def _traceback() -> None:

@@ -1,0 +1,335 @@
+"""The commands around sessions, agents and config, as programs."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import Bench
+
+
+@pytest.fixture
+def told(bench: Bench) -> Bench:
+    """Two sessions, the second of them about a zebra."""
+    bench.mock([{"say": "A horse."}], "--title", "horses")
+    bench.mock([{"say": "A **zebra** \x1b[31mruns\x1b[0m."}], "--title", "stripes \x1b]0;x\x07")
+    return bench
+
+
+def ids(bench: Bench) -> list[str]:
+    return [row["id"] for row in json.loads(bench.run("sessions", "list", "--json").stdout)]
+
+
+def test_sessions_are_listed_newest_first(told: Bench) -> None:
+    second, first = ids(told)
+    listed = told.run("sessions", "list").stdout.splitlines()
+    assert re.fullmatch(r"SESSION +WHEN +AGENT +STATE +TURNS +COST +WHAT", listed[0])
+    assert re.fullmatch(rf"{second} +just now +mock +done +1 +\$0\.0000 +stripes", listed[1])
+    assert re.fullmatch(rf"{first} +just now +mock +done +1 +\$0\.0000 +horses", listed[2])
+    assert len(told.run("sessions", "list", "-n", "1").stdout.splitlines()) == 2
+    assert told.run("sessions", "list", "-a", "claude").stdout.startswith("no sessions yet")
+
+
+def test_sessions_of_this_folder_are_told_from_others(told: Bench) -> None:
+    told.mock([{"say": "x"}], "-C", str(told.home))
+    assert len(ids(told)) == 3
+    here = json.loads(told.run("sessions", "list", "--here", "--json").stdout)
+    assert {row["cwd"] for row in here} == {str(told.project)}
+    assert len(here) == 2
+
+
+def test_a_stored_session_is_shown_as_it_looked(told: Bench) -> None:
+    shown = told.run("sessions", "show", "last").stdout
+    assert "A zebra runs." in shown
+    assert "✓ completed" in shown
+    assert "\x1b" not in shown
+    assert not any(line.endswith(" ") for line in shown.splitlines())
+    assert "\x1b[1m" in told.run("sessions", "show", "last", "--color", "always").stdout
+
+
+def test_search_finds_what_was_said(told: Bench) -> None:
+    found = told.run("sessions", "search", "zeb")
+    assert found.returncode == 0
+    assert found.stdout.splitlines()[0].startswith(f"{ids(told)[0]}  turn 1  ")
+    assert "\x1b" not in found.stdout
+    hits = json.loads(told.run("sessions", "search", "zebra", "--json").stdout)
+    assert {hit["session"] for hit in hits} == {ids(told)[0]}
+    nothing = told.run("sessions", "search", "unicorn")
+    assert (nothing.returncode, nothing.stdout) == (1, "nothing found\n")
+
+
+def test_a_session_is_exported_as_markdown_jsonl_and_html(told: Bench) -> None:
+    session = ids(told)[0]
+    assert "A **zebra**" in told.run("sessions", "export", session).stdout
+    lines = told.run("sessions", "export", session, "--format", "jsonl").stdout
+    assert lines == told.run("sessions", "show", session, "--json").stdout
+    path = told.project / "page.html"
+    assert told.run("sessions", "export", session, "--format", "html", "-o", str(path)).stdout == ""
+    assert path.read_text().lstrip().lower().startswith("<!doctype html>")
+    bad = told.run("sessions", "export", session, "-o", "/nowhere/x")
+    assert (bad.returncode, bad.stderr) == (
+        2,
+        "error: cannot write /nowhere/x: No such file or directory\n",
+    )
+
+
+def test_an_exported_session_is_replayed_from_its_file(told: Bench) -> None:
+    path = told.project / "recording.jsonl"
+    told.run("sessions", "export", ids(told)[1], "--format", "jsonl", "-o", str(path))
+    again = told.run("run", "-a", f"replay:{path}", "once more")
+    assert (again.returncode, again.stdout) == (0, "A horse.\n")
+
+
+def test_sessions_are_forked_renamed_and_deleted(told: Bench) -> None:
+    session = ids(told)[0]
+    copy = told.run("sessions", "fork", session[:5]).stdout.strip()
+    assert copy in ids(told)
+    assert told.run("sessions", "rename", copy, "a new \x1b[1mname").returncode == 0
+    assert "a new name" in told.run("sessions", "list").stdout
+    kept = told.run("sessions", "delete", copy)
+    assert (kept.returncode, kept.stderr) == (
+        2,
+        "error: nothing was deleted\nhint: --yes deletes without asking\n",
+    )
+    assert told.run("sessions", "delete", copy, "--yes").returncode == 0
+    assert copy not in ids(told)
+    asked = told.terminal("sessions", "delete", session)
+    asked.wait_for("for good? [y/N]")
+    asked.press("y\r")
+    assert asked.end() == 0
+    assert session not in ids(told)
+
+
+@pytest.mark.parametrize("command", ["show", "follow", "cancel", "export", "fork", "delete"])
+def test_a_session_that_is_not_there_is_said_so(bench: Bench, command: str) -> None:
+    done = bench.run("sessions", command, "abc")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        "error: no session matches 'abc'\nhint: `bridle sessions list` shows them all\n",
+    )
+
+
+def test_bad_titles_prompts_and_requests_are_refused(told: Bench) -> None:
+    assert (
+        told.run("sessions", "rename", "last", " \x1b ").stderr == "error: a title needs a letter\n"
+    )
+    assert told.run("sessions", "prompt", "last", " ").stderr == "error: the prompt is empty\n"
+    unknown = told.run("requests", "answer", "r9", "allow")
+    assert unknown.returncode == 1
+    assert unknown.stderr.startswith("error: request 'r9' is not open")
+    assert told.run("requests", "list").stdout == "nothing waits for an answer\n"
+
+
+def test_a_question_is_answered_from_elsewhere(bench: Bench) -> None:
+    questions = [{"text": "Which?", "choices": [{"label": "A"}, {"label": "B"}]}, {"text": "Name?"}]
+    script = json.dumps([{"question": questions}, {"say": "You said {answer}."}])
+    owner = bench.start("run", "-a", "mock", script)
+    assert owner.stderr
+    while not (line := owner.stderr.readline().decode()).startswith("  bridle requests answer"):
+        assert line
+    request = line.split()[3]
+    few = bench.run("requests", "answer", request, "allow", "--choose", "A")
+    assert few.returncode == 2
+    assert few.stderr.startswith("error: 1 answers for 2 questions: Which?; Name?")
+    assert bench.run("requests", "answer", request, "B", "--choose", "Ann").returncode == 0
+    output, _ = owner.communicate(timeout=20)
+    assert output == b"You said B, Ann.\n"
+
+
+def test_changed_input_is_allowed_from_elsewhere(bench: Bench) -> None:
+    script = json.dumps([{"write": "a.txt", "text": "one\n"}, {"say": "Done."}])
+    owner = bench.start("run", "-a", "mock", "--approve", "ask", script)
+    assert owner.stderr
+    while not (line := owner.stderr.readline().decode()).startswith("  bridle requests answer"):
+        assert line
+    request = line.split()[3]
+    wrong = bench.run("requests", "answer", request, "maybe")
+    assert wrong.returncode == 2
+    assert "has no option 'maybe'" in wrong.stderr
+    changed = bench.run("requests", "answer", request, "allow", "--input", '{"text": "two\\n"}')
+    assert changed.returncode == 0, changed.stderr
+    owner.communicate(timeout=20)
+    assert (bench.project / "a.txt").read_text() == "two\n"
+
+
+def test_agents_and_models_are_listed(bench: Bench) -> None:
+    clean_path = {"PATH": "/usr/bin:/bin"}
+    about = {
+        one["name"]: one for one in json.loads(bench.run("agents", "--json", **clean_path).stdout)
+    }
+    assert about["claude"]["installed"]["path"] is None
+    assert "streaming" in about["mock"]["can"]
+    text = bench.run("agents", **clean_path).stdout
+    assert re.search(r"claude +Claude Code +not installed", text)
+    assert "to install claude: npm install" in text
+    models = json.loads(bench.run("models", "mock", "--json").stdout)
+    assert [model["id"] for model in models["mock"]] == ["mock-quick", "mock-deep"]
+    assert "mock-deep" in bench.run("models", **clean_path).stdout
+    assert bench.run("models", "replay").returncode == 2
+
+
+def test_doctor_names_variables_and_never_their_values(bench: Bench) -> None:
+    secret = "sk-not-for-anyones-eyes"
+    done = bench.run("doctor", ANTHROPIC_API_KEY=secret, PATH="/usr/bin:/bin")
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"claude gets: .*ANTHROPIC_API_KEY", done.stdout)
+    assert secret not in done.stdout + done.stderr
+    assert "mock gets: BRIDLE_MOCK_STATE" in done.stdout
+    assert "ANTHROPIC" not in re.search(r"mock gets: (.*)", done.stdout)[1]  # type: ignore[index]
+    findings = json.loads(bench.run("doctor", "--json").stdout)
+    assert {one["about"] for one in findings} == {
+        "program", "agents", "environment", "supervision", "store", "config",
+    }  # fmt: skip
+
+
+def test_doctor_goes_on_where_something_is_broken(bench: Bench) -> None:
+    bench.mock([{"say": "x"}])
+    home = Path(bench.environment["BRIDLE_HOME"])
+    (home / "config.toml").write_text('approve = "perhaps"\n')
+    (home / "state" / "store.db").write_bytes(b"no database" * 1000)
+    done = bench.run("doctor")
+    assert done.returncode == 1
+    assert "✗" in done.stdout
+    assert "approve must be one of" in done.stdout
+    assert "Supervision" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_config_tells_values_and_where_they_came_from(bench: Bench) -> None:
+    file = Path(bench.environment["BRIDLE_HOME"]) / "config.toml"
+    assert bench.run("config", "set", "approve", "edits").stdout == f"{file}\n"
+    assert bench.run("config", "get", "approve").stdout == "edits\n"
+    assert bench.run("config", "get", "approve", BRIDLE_APPROVE="none").stdout == "none\n"
+    rows = {row["key"]: row for row in json.loads(bench.run("config", "show", "--json").stdout)}
+    assert rows["approve"]["source"] == {"layer": "user", "where": str(file), "line": 1}
+    assert rows["agent"]["source"]["layer"] == "default"
+    assert re.search(rf"approve +edits +{file}:1", bench.run("config", "show").stdout)
+    assert bench.run("config", "path").stdout == f"{file}  (user)\n"
+    for words, message in {
+        (
+            "get",
+            "aprove",
+        ): "error: config: no setting is called aprove\nhint: did you mean approve?",
+        ("set", "approve", "x"): "error: config set: approve must be one of",
+    }.items():
+        done = bench.run("config", *words)
+        assert done.returncode == 2
+        assert done.stderr.startswith(message)
+
+
+def test_a_projects_settings_count_after_they_are_trusted(bench: Bench) -> None:
+    (bench.project / ".bridle").mkdir()
+    file = bench.project / ".bridle" / "config.toml"
+    file.write_text('approve = "auto"\n')
+    (file.parent / "notes.md").write_text("clear\x1b[2J")
+    before = bench.run("config", "get", "approve")
+    assert before.stdout == "ask\n"
+    assert before.stderr.startswith("warning: approve of this project does not count: ")
+    refused = bench.run("trust")
+    assert refused.returncode == 2
+    assert refused.stdout == '── config.toml\napprove = "auto"\n── notes.md\nclear\n'
+    assert refused.stderr == "error: nothing was trusted\nhint: --yes trusts without asking\n"
+    asked = bench.terminal("trust")
+    asked.wait_for("as it is now? [y/N]")
+    asked.press("y\r")
+    assert asked.end() == 0
+    assert bench.run("config", "get", "approve").stdout == "auto\n"
+    assert bench.run("trust").stdout.endswith("is trusted already\n")
+    file.write_text('approve = "auto"  # changed\n')
+    assert bench.run("config", "get", "approve").stdout == "ask\n"
+    assert bench.run("trust", "--yes").returncode == 0
+    assert bench.run("config", "get", "approve").stdout == "auto\n"
+    assert bench.run("trust", "--revoke").returncode == 0
+    assert bench.run("config", "get", "approve").stdout == "ask\n"
+    assert bench.run("trust", "--revoke").returncode == 2
+    assert bench.run("trust", str(bench.home)).returncode == 2
+
+
+def test_the_demo_shows_a_whole_turn_and_its_replay(bench: Bench) -> None:
+    done = bench.run("demo")
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "? Bash python3 greet.py  to see that it works",
+        "→ allowed from the demo",
+        '+print("Good morning,", name)',
+        "2. It is stored",
+        "3. It can be played back",
+    ):
+        assert words in done.stdout
+    assert done.stdout.count("✓ completed") == 2
+    assert [row for row in ids(bench) if row in done.stdout] == ids(bench)
+
+
+def test_the_demo_on_a_terminal_can_be_answered(bench: Bench) -> None:
+    terminal = bench.terminal("demo")
+    terminal.wait_for("[y] allow")
+    terminal.press("n")
+    assert terminal.end() == 0
+    assert "→ denied from terminal" in terminal.text
+
+
+HEAVY = ("rich", "asyncio", "apsw", "msgspec", "tomlkit", "bridle.app", "bridle.core.events")
+
+
+@pytest.mark.parametrize("words", ["--version", "--help", "run --help", "sessions --help"])
+def test_starting_up_loads_nothing_heavy(bench: Bench, words: str) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "bridle", *words.split()]
+    done = subprocess.run(
+        command, env=bench.environment, capture_output=True, text=True, timeout=20
+    )
+    assert done.returncode == 0
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert [name for name in HEAVY if name in loaded] == []
+    if words == "--version":
+        assert done.stdout.startswith("bridle 0.")
+        assert "argparse" not in loaded
+
+
+def test_rich_is_not_loaded_for_a_pipe(bench: Bench) -> None:
+    script = json.dumps([{"say": "hi"}])
+    for view in ([], ["--json"], ["--json=summary"]):
+        command = [
+            sys.executable, "-X", "importtime", "-m", "bridle", "run", "-a", "mock", *view, script
+        ]  # fmt: skip
+        done = subprocess.run(
+            command,
+            env=bench.environment,
+            cwd=bench.project,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=30,
+        )
+        assert done.returncode == 0, done.stderr
+        loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+        assert "bridle.sessions.service" in loaded
+        assert "rich" not in loaded
+
+
+def test_an_error_inside_the_program_is_a_line_and_debug_shows_where(bench: Bench) -> None:
+    blocked = bench.home / "blocked"
+    blocked.write_text("")
+    environment = {"BRIDLE_HOME": str(blocked / "inside")}
+    done = bench.run("sessions", "list", **environment)
+    assert done.returncode != 0
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_closed_standard_output_is_no_traceback(bench: Bench) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        bench.command("sessions", "--help"),
+        env=bench.environment,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        timeout=20,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")

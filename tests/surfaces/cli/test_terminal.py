@@ -1,0 +1,196 @@
+"""The live screen on a pseudo-terminal: streaming, dialogs, Ctrl-C, and the terminal given back."""
+
+import json
+import re
+import sys
+from typing import Any
+
+from .conftest import Bench, Terminal
+
+WRITE: dict[str, Any] = {
+    "write": "a.txt",
+    "text": "one\n",
+    "reason": "to try",
+    "else": [{"say": "Refused: {answer}"}],
+}
+ASKS = [{"say": "I write."}, WRITE, {"say": "Done."}]
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def run(bench: Bench, steps: list[dict[str, Any]], *words: str, **environment: str) -> Terminal:
+    return bench.terminal("run", "-a", "mock", *words, json.dumps(steps), **environment)
+
+
+def test_a_turn_is_shown_with_its_answer_and_summary(bench: Bench) -> None:
+    terminal = run(bench, [{"say": "It is **fine**."}])
+    assert terminal.end() == 0
+    assert "It is fine." in terminal.text
+    assert re.search(r"✓ completed · [\d.]+ s · \d+ in, 3 out · \$0\.0000", terminal.text)
+    assert "to go on: bridle run --resume" in terminal.text
+
+
+def test_y_allows(bench: Bench) -> None:
+    terminal = run(bench, ASKS)
+    terminal.wait_for("[y] allow")
+    assert "to try" in terminal.text
+    assert "+one" in terminal.text
+    terminal.press("y")
+    assert terminal.end() == 0
+    assert "→ allowed from terminal" in terminal.text
+    assert (bench.project / "a.txt").read_text() == "one\n"
+
+
+def test_n_denies(bench: Bench) -> None:
+    terminal = run(bench, ASKS)
+    terminal.wait_for("[n] deny")
+    terminal.press("n")
+    assert terminal.end() == 0
+    assert "⊘ Write a.txt" in terminal.text
+    assert not (bench.project / "a.txt").exists()
+
+
+def test_a_refusal_with_its_reason_reaches_the_agent(bench: Bench) -> None:
+    terminal = run(bench, ASKS)
+    terminal.wait_for("[r] deny, and why")
+    terminal.press("r")
+    terminal.wait_for("why not:")
+    terminal.press("use b.txt\r")
+    assert terminal.end() == 0
+    assert "Refused: use b.txt" in terminal.text
+
+
+def test_the_input_is_edited_in_the_users_editor(bench: Bench) -> None:
+    editor = bench.home / "editor.py"
+    editor.write_text(
+        "import sys, pathlib\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        "print('the editor has the terminal')\n"
+        "path.write_text(path.read_text().replace('one', 'two'))\n"
+    )
+    terminal = run(bench, ASKS, EDITOR=f"{sys.executable} {editor}")
+    terminal.wait_for("[e] edit")
+    terminal.press("e")
+    assert terminal.end() == 0
+    assert "the editor has the terminal" in terminal.text
+    assert (bench.project / "a.txt").read_text() == "two\n"
+
+
+def test_an_always_option_is_offered_when_the_agent_has_one(bench: Bench) -> None:
+    options = [
+        {"id": "once", "label": "Yes", "kind": "allow"},
+        {"id": "ever", "label": "Yes, always", "kind": "always"},
+        {"id": "no", "label": "No", "kind": "deny"},
+    ]
+    terminal = run(bench, [WRITE | {"options": options}, {"say": "Answer: {answer}"}])
+    terminal.wait_for("[a] always")
+    terminal.press("a")
+    assert terminal.end() == 0
+    assert "Answer: ever" in terminal.text
+
+
+def test_questions_are_answered_by_number_and_by_words(bench: Bench) -> None:
+    questions = [
+        {"text": "Which colour?", "choices": [{"label": "Red"}, {"label": "Blue"}]},
+        {"text": "Which name?"},
+    ]
+    terminal = run(bench, [{"question": questions}, {"say": "You chose {answer}."}])
+    terminal.wait_for("[2] Blue")
+    terminal.press("2")
+    terminal.wait_for("Which name?")
+    terminal.press("Ann\r")
+    assert terminal.end() == 0
+    assert "You chose Blue, Ann." in terminal.text
+
+
+def test_what_was_typed_before_the_question_is_no_answer(bench: Bench) -> None:
+    terminal = run(bench, [{"say": "Wait."}, {"sleep": 1}, WRITE])
+    terminal.wait_for("Wait.")
+    terminal.press("yyy")
+    terminal.wait_for("[y] allow")
+    terminal.press("n")
+    assert terminal.end() == 0
+    assert not (bench.project / "a.txt").exists()
+
+
+def test_typed_keys_are_not_echoed_and_the_terminal_is_given_back(bench: Bench) -> None:
+    terminal = run(bench, [{"say": "Wait."}, {"sleep": 1}, {"say": "End."}])
+    terminal.wait_for("Wait.")
+    terminal.press("zzzz")
+    assert terminal.end() == 0
+    assert "zzzz" not in terminal.text
+    assert terminal.modes[:6] == terminal.before[:6]
+    assert b"\x1b[?25h" in terminal.raw[terminal.raw.rfind(b"\x1b[?25l") :]
+
+
+def test_ctrl_c_cancels_and_still_sums_up(bench: Bench) -> None:
+    terminal = run(bench, [{"say": "Before."}, {"hang": True}])
+    terminal.wait_for("Before.")
+    terminal.interrupt()
+    assert terminal.end() == 130
+    assert "cancelling; Ctrl-C again leaves at once" in terminal.text
+    assert "⊘ cancelled" in terminal.text
+    assert terminal.modes[:6] == terminal.before[:6]
+
+
+def test_ctrl_c_in_a_dialog_cancels(bench: Bench) -> None:
+    terminal = run(bench, ASKS)
+    terminal.wait_for("[y] allow")
+    terminal.interrupt()
+    assert terminal.end() == 130
+    assert not (bench.project / "a.txt").exists()
+
+
+def test_ctrl_c_twice_leaves_at_once_and_gives_the_terminal_back(bench: Bench) -> None:
+    terminal = run(bench, [{"deaf": True}, {"say": "Before."}, {"hang": True}])
+    terminal.wait_for("Before.")
+    terminal.interrupt()
+    terminal.wait_for("cancelling")
+    terminal.interrupt()
+    assert terminal.end() == 130
+    assert terminal.modes[:6] == terminal.before[:6]
+
+
+def test_no_control_of_an_agent_reaches_the_terminal(bench: Bench) -> None:
+    evil = "\x1b]0;owned\x07\x1b]52;c;eA==\x07\x1b[?1049h\x9b2J\x1bPq\x1b\\\u202e"
+    steps = [
+        {"think": f"a{evil}"},
+        {"say": f"b{evil}&#x202e;"},
+        {"run": f"echo '{evil}'", "ask": False},
+        {"notice": f"c{evil}"},
+        {"plan": [f"d{evil}"]},
+        {"fail": "api_error", "message": f"e{evil}", "hint": f"f{evil}"},
+    ]
+    terminal = run(bench, steps)
+    assert terminal.end() == 1
+    for bad in ("owned\x07", "\x1b]", "\x1bP", "?1049h", "\x9b", "\u202e", "\x07"):
+        assert bad not in terminal.raw.decode(), bad
+
+
+def test_no_color_and_the_option_take_the_colours_away(bench: Bench) -> None:
+    steps = [{"say": "**bold**"}, {"fail": "api_error"}]
+    colours = re.compile(rb"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|9[0-7])m")
+    assert colours.search(_raw(run(bench, steps)))
+    assert not colours.search(_raw(run(bench, steps, NO_COLOR="1")))
+    assert not colours.search(_raw(run(bench, steps, "--color", "never")))
+    assert colours.search(_raw(run(bench, steps, "--color", "always", NO_COLOR="1")))
+
+
+def _raw(terminal: Terminal) -> bytes:
+    terminal.end()
+    return terminal.raw
+
+
+def test_a_dumb_terminal_gets_plain_text(bench: Bench) -> None:
+    terminal = run(bench, [{"say": "It is **fine**."}], TERM="dumb")
+    assert terminal.end() == 0
+    assert "It is **fine**." in terminal.text
+    assert b"\x1b" not in terminal.raw
+
+
+def test_a_fast_stream_is_shown_whole(bench: Bench) -> None:
+    steps = [{"say": "\n".join(f"row {n}  " for n in range(3000))}, {"say": "The end."}]
+    terminal = run(bench, steps)
+    assert terminal.end() == 0
+    rows = re.findall(r"row (\d+)", terminal.text)
+    assert [int(row) for row in dict.fromkeys(rows)] == list(range(3000))
+    assert "The end." in terminal.text
