@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import struct
@@ -19,6 +20,7 @@ class PipeReader:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        _widen(fd)
         self._loop = asyncio.get_running_loop()
         self._chunks: deque[bytes] = deque()
         self._size = 0
@@ -124,3 +126,9 @@ class PipeWriter:
     def _wake(self) -> None:
         if self._ready and not self._ready.done():
             self._ready.set_result(None)
+
+
+def _widen(fd: int) -> None:
+    """A pipe takes a chunk at once, so that reader and child need not take turns so often."""
+    with contextlib.suppress(OSError, AttributeError):  # not everywhere, and not without end
+        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, CHUNK)

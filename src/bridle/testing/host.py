@@ -12,7 +12,7 @@ from pathlib import Path
 from bridle.core.agent import Child, Spill
 from bridle.supervision.tree import Warden
 
-LINE_CAP = 32 * 1024 * 1024
+LINE_CAP = 16 * 1024 * 1024
 SPILL_CAP = 64 * 1024 * 1024
 
 
