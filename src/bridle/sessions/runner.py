@@ -124,15 +124,16 @@ class Runner:
             await self._conversation.cancel()
 
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
-        self._spec = replace(
-            self._spec, model=model or self._spec.model, mode=mode or self._spec.mode
-        )
-        if self._conversation:
-            await self._conversation.configure(model=model, mode=mode)
-        if model:
-            self._say(SettingsChanged(model=model))
+        """The mode is ours to keep, so it counts at once; the agent tells when it took a model."""
         if mode:
             self._set_mode(mode)
+        if model:
+            self._spec = replace(self._spec, model=model)
+        if self._opening:
+            conversation = await self._open()  # it may have begun with what was set before
+            await conversation.configure(model=model, mode=mode)
+        elif model:
+            self._say(SettingsChanged(model=model))
 
     async def idle(self) -> None:
         """Until no turn is open, none is queued, and nothing works in the background."""
@@ -285,6 +286,8 @@ class Runner:
             kind = type(event)
             if kind in _ACTED_ON:
                 await self._act(event, raw)
+            elif kind is SettingsChanged and event == SettingsChanged(mode=self._context.mode):
+                continue  # it confirms what we have told already
             else:
                 if kind in _NOTED:
                     self._note(event)
@@ -326,13 +329,15 @@ class Runner:
                 if request_id in self._requests:
                     self._requests.settle(request_id, answer)
                     self._stop_clock(request_id)
-            case SettingsChanged(mode="plan" | "ask" as mode):
-                self._context = replace(self._context, mode=mode)  # an agent may only tighten it
+            case SettingsChanged(mode="plan" | "ask" | "agent" as mode):
+                if mode in ("plan", "ask", self._spec.mode):  # tighter, or what a person set
+                    self._context = replace(self._context, mode=mode)
             case AgentReady(native_id=native_id):
                 self._native_id = native_id
                 self._spec = replace(self._spec, fork=False)
 
     def _set_mode(self, mode: Mode) -> None:
+        self._spec = replace(self._spec, mode=mode)
         self._context = replace(self._context, mode=mode)
         self._say(SettingsChanged(mode=mode))
 

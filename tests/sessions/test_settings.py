@@ -1,0 +1,57 @@
+"""Model and mode of a session, set while it lives."""
+
+from __future__ import annotations
+
+import json
+
+from desk import Desk
+
+from bridle.core.events import SettingsChanged, ToolFinished
+from bridle.sessions.session import Session
+
+
+def told(desk: Desk, session: Session) -> list[SettingsChanged]:
+    log = desk.sessions.log.since(session.id)
+    return [entry.event for entry in log if isinstance(entry.event, SettingsChanged)]
+
+
+async def test_what_is_set_while_the_agent_starts_reaches_it_and_is_told_once(desk: Desk) -> None:
+    session = await desk.start()
+    await session.configure(model="mock-large")
+    result = await session.ask(json.dumps([{"say": "I am {model}."}]))
+    assert result.text == "I am mock-large."
+    assert told(desk, session) == [SettingsChanged(model="mock-large")]
+
+
+async def test_a_mode_set_and_taken_back_at_once_is_back(desk: Desk) -> None:
+    session = await desk.start("permission")
+    await session.configure(mode="plan")
+    await session.configure(mode="agent")
+    await session.ask("go")
+    assert (desk.project / "note.txt").exists()
+    assert told(desk, session)[-1] == SettingsChanged(mode="agent")
+
+
+async def test_an_agent_cannot_leave_the_mode_that_a_person_set(desk: Desk) -> None:
+    session = await desk.start()
+    await session.configure(mode="plan")
+    steps = [{"send": {"type": "settings", "mode": "agent"}}, {"write": "a.txt", "text": "x"}]
+    await session.ask(json.dumps(steps))
+    log = desk.sessions.log.since(session.id)
+    outcomes = [e.event.outcome for e in log if isinstance(e.event, ToolFinished)]
+    assert outcomes == ["denied"]
+    assert not (desk.project / "a.txt").exists()
+
+
+async def test_an_agent_that_enters_a_mode_by_itself_may_leave_it_again(desk: Desk) -> None:
+    session = await desk.start()
+    steps = [
+        {"send": {"type": "settings", "mode": "plan"}},
+        {"write": "a.txt", "text": "x"},
+        {"send": {"type": "settings", "mode": "agent"}},
+        {"write": "b.txt", "text": "x"},
+    ]
+    await session.ask(json.dumps(steps))
+    assert not (desk.project / "a.txt").exists()
+    assert (desk.project / "b.txt").exists()
+    assert told(desk, session) == [SettingsChanged(mode="plan"), SettingsChanged(mode="agent")]
