@@ -29,7 +29,7 @@ from bridle.sessions.runner import Limits
 from bridle.sessions.service import Sessions, Terms
 from bridle.sessions.session import AttachedSession, Session, read_all
 from bridle.store.database import Database
-from bridle.supervision.environment import asked_for, child_environment
+from bridle.supervision.environment import asked_for, child_environment, secrets_of
 
 
 @asynccontextmanager
@@ -111,8 +111,10 @@ class Harness:
     async def errands(self, agent: Agent) -> AsyncIterator[Errands]:
         """Runs the agent's own commands, for what it tells besides prompting."""
         child = child_environment(os.environ, agent.info.variables, self.config.env.passed)
+        binary = self.config.agents.get(agent.info.name, {}).get("binary")
         async with Errands(
             child.variables,
+            binaries={agent.info.binary: binary} if agent.info.binary and binary else {},
             cwd=Path.home(),
             records=self.paths.spawns,
             marker=f"errands-{secrets.token_hex(4)}",
@@ -196,7 +198,7 @@ class Harness:
             approve=approve or self.config.approve,
             supervision=self.config.supervision,
             environment=child.variables,
-            secrets=child.secrets,
+            secrets=secrets_of({**os.environ, **child.variables}),
             limits=Limits(turn=timeout or limits.total, idle=limits.idle, request=limits.request),
             output_cap=limits.tool_output,
             spill_cap=limits.spill,

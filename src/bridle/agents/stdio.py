@@ -22,7 +22,7 @@ from bridle.core.agent import (
     SessionSpec,
     Wire,
 )
-from bridle.core.errors import AgentNotInstalled, Unsupported
+from bridle.core.errors import AgentNotInstalled, SessionBusy, Unsupported
 from bridle.core.events import (
     AgentExited,
     AgentReady,
@@ -160,6 +160,8 @@ class StdioConversation(_Talk):
     async def steer(self, prompt: Prompt) -> None:
         if "steer" not in self._info.can:
             raise Unsupported(self._info.name, "steering", hint="queue the prompt instead")
+        if not self._turn_open:
+            raise SessionBusy("the turn is just over", hint="send the words as a prompt")
         await self._send(self._wire.prompt(prompt))
 
     async def close(self) -> None:

@@ -251,7 +251,12 @@ class Run(Protocol):
 
     def find(self, binary: str) -> str | None: ...
     async def __call__(
-        self, argv: Sequence[str], *, env: Mapping[str, str] = {}, limit: float = 20
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] = {},
+        input: bytes = b"",
+        limit: float = 20,
     ) -> Ran: ...
 
 

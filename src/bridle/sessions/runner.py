@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, assert_never
+from typing import Any, Literal
 
 from bridle.core.agent import Agent, Conversation, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import BridleError, SessionBusy
@@ -104,16 +104,23 @@ class Runner:
                 "a turn is under way in this session",
                 hint="wait for it, cancel it, or queue the prompt",
             )
-        elif when_busy == "queue":
+        elif when_busy == "steer" and await self._steer(prompt):
+            self._say(UserMessage(text=prompt.text, how="steer"))
+        elif self._turns:
             self._queue.append(prompt)
             self._idle.clear()
             self._say(UserMessage(text=prompt.text, how="queued"))
-        elif when_busy == "steer":
-            conversation = await self._open()
-            await conversation.steer(prompt)
-            self._say(UserMessage(text=prompt.text, how="steer"))
         else:
-            assert_never(when_busy)
+            await self._begin(prompt)
+
+    async def _steer(self, prompt: Prompt) -> bool:
+        """False when the turn ended in this very moment."""
+        conversation = await self._open()
+        try:
+            await conversation.steer(prompt)
+        except SessionBusy:
+            return False
+        return True
 
     def answer(self, request_id: str, answer: Answer, *, surface: str) -> None:
         self._settle(request_id, answer, "person", surface)
@@ -356,7 +363,8 @@ class Runner:
         if by != "withdrawn" and self._conversation:
             self._later(self._conversation.answer(request_id, answer))
         if _ends_planning(request, answer):
-            self._set_mode("agent")
+            self._context = replace(self._context, mode="agent")
+            self._say(SettingsChanged(mode="agent"))
         self._await_words()
 
     def _withdraw_requests(self) -> None:

@@ -58,17 +58,22 @@ class PathRun:
         return shutil.which(binary, path=str(self._folder))
 
     async def __call__(
-        self, argv: Sequence[str], *, env: Mapping[str, str] = {}, limit: float = 20
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] = {},
+        input: bytes = b"",
+        limit: float = 20,
     ) -> Ran:
         child = await asyncio.create_subprocess_exec(
             *argv,
             env={"PATH": "/usr/bin:/bin", **env},
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
         async with asyncio.timeout(limit):
-            stdout, stderr = await child.communicate()
+            stdout, stderr = await child.communicate(input)
         return Ran(Exit(child.returncode, None), stdout, stderr)
 
 

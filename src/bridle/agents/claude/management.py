@@ -80,8 +80,7 @@ class ClaudeCode(StdioAgent):
         argv = [_binary(run), *launch(SessionSpec(cwd=Path.cwd())).argv[1:]]
         hello = {"subtype": "initialize", "hooks": None}
         message = {"type": "control_request", "request_id": "models", "request": hello}
-        script = 'message=$1; shift; printf "%s\\n" "$message" | "$@"'
-        ran = await run(["/bin/sh", "-c", script, "sh", json.dumps(message), *argv])
+        ran = await run(argv, input=json.dumps(message).encode() + b"\n")
         return models(_checked(ran, "models"))
 
     async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
