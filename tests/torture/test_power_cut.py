@@ -1,0 +1,117 @@
+"""Power cuts under a writing store: nothing that was acknowledged may be missing afterwards."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from bridle.store.database import Database
+from bridle.store.event_log import EventLog
+
+STORE_TESTS = Path(__file__).parents[1] / "store"
+EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH = 0x8004587D, 2
+CUTS = int(os.environ.get("BRIDLE_CUTS", "50"))
+SESSION = "session"
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="cutting a volume's power needs root"
+)
+
+
+class Volume:
+    """An ext4 file system in a file, whose power can be cut."""
+
+    def __init__(self, folder: Path) -> None:
+        self.image = folder / "disk.img"
+        self.mounted = folder / "mounted"
+        self.mounted.mkdir()
+        with self.image.open("wb") as image:
+            image.truncate(96 * 1024 * 1024)
+        self._run("mkfs.ext4", "-q", str(self.image))
+
+    def mount(self) -> None:
+        self._run("mount", "-o", "loop", str(self.image), str(self.mounted))
+
+    def unmount(self) -> None:
+        self._run("umount", str(self.mounted))
+
+    def cut(self) -> None:
+        """What the kernel holds in memory and was not synced is gone from here on."""
+        descriptor = os.open(self.mounted, os.O_RDONLY)
+        try:
+            fcntl.ioctl(descriptor, EXT4_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
+        finally:
+            os.close(descriptor)
+
+    def _run(self, *command: str) -> None:
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise OSError(f"{command[0]}: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Iterator[Volume]:
+    try:
+        volume = Volume(tmp_path)
+        volume.mount()
+    except OSError as error:
+        pytest.skip(f"no loop mounts here: {error}")
+    yield volume
+    with suppress(OSError):
+        volume.unmount()
+
+
+def one_cut(volume: Volume, path: Path, seconds: float) -> tuple[int, int]:
+    """The last entry acknowledged before the cut, and the last one there after it."""
+    writer = subprocess.Popen(
+        [sys.executable, STORE_TESTS / "store_child.py", "stream", path, SESSION],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert writer.stdout
+    try:
+        acknowledged = int(writer.stdout.readline())
+        time.sleep(seconds)
+        volume.cut()
+    finally:
+        writer.kill()
+        lines = writer.stdout.read().split(b"\n")[:-1]
+        writer.wait(10)
+        writer.stdout.close()
+    volume.unmount()
+    volume.mount()
+    database = Database.open(path)
+    held = EventLog(database).last_seq(SESSION)
+    seen = EventLog(database).since(SESSION, max(0, held - 2000), limit=2000)
+    assert [entry.seq for entry in seen] == list(range(max(0, held - 2000) + 1, held + 1))
+    assert database.check() == ""
+    database.close()
+    return max([acknowledged, *map(int, lines)]), held
+
+
+def cut_often(volume: Volume, cuts: int) -> None:
+    path = volume.mounted / "state" / "bridle.db"
+    dice = random.Random(cuts)
+    results = [one_cut(volume, path, dice.uniform(0, 0.3)) for _ in range(cuts)]
+    assert [(acknowledged, held) for acknowledged, held in results if held < acknowledged] == []
+    assert results[-1][0] > results[0][0]  # it did write on after each cut
+
+
+def test_two_power_cuts_lose_nothing_acknowledged(volume: Volume) -> None:
+    cut_often(volume, 2)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(900)
+def test_many_power_cuts_lose_nothing_acknowledged(volume: Volume) -> None:
+    cut_often(volume, CUTS)
