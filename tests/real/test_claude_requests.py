@@ -1,0 +1,253 @@
+"""Permission, questions and plan mode with the real Claude Code: nothing happens before a yes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from claude_desk import ClaudeDesk, ends, finished, of, run, said, shown, until
+
+from bridle.core.errors import RequestNotOpen
+from bridle.core.events import (
+    Answer,
+    Choice,
+    PermissionRequested,
+    Question,
+    QuestionAsked,
+    RequestAnswered,
+    SettingsChanged,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+)
+from bridle.sessions.runner import Limits
+from bridle.testing.anthropic_api import tool_results
+from bridle.testing.model_script import Call, Say, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+
+
+def write(path: Path, content: str = "by script\n", call_id: str = "toolu_w") -> Call:
+    return Call("Write", {"file_path": str(path), "content": content}, id=call_id)
+
+
+async def test_every_call_is_judged_also_those_the_cli_would_let_pass(desk: ClaudeDesk) -> None:
+    file = desk.project / "a.txt"
+    file.write_text("a\n")
+    desk.double.scenarios["reads"] = [
+        reply(Call("Read", {"file_path": str(file)}, id="toolu_r")),
+        reply(Call("Bash", {"command": "echo hi", "description": "hi"}, id="toolu_b")),
+        reply(Say("Done.")),
+    ]
+    session = await desk.start(approve="none")
+
+    log = await run(session, "@@reads@@")
+
+    asked = [(e.tool, e.call_id) for e in of(log, PermissionRequested)]
+    assert asked == [("Read", "toolu_r"), ("Bash", "toolu_b")]
+    assert [(e.by, e.surface, e.answer.option) for e in of(log, RequestAnswered)] == [
+        ("policy", "none.all", "deny")
+    ] * 2
+    assert [e.outcome for e in of(log, ToolFinished)] == ["denied", "denied"]
+    assert ends(log) == [TurnEnded(reason="completed")]
+
+
+async def test_a_person_allows_a_write_and_then_it_happens(desk: ClaudeDesk) -> None:
+    target = desk.project / "made.txt"
+    desk.double.scenarios["write"] = [reply(write(target)), reply(Say("Written."))]
+    session = await desk.start(approve="ask")
+
+    await session.prompt("@@write@@")
+    asked = await until(session, PermissionRequested)
+    assert not target.exists()
+    session.answer(asked.request_id, Answer("allow"), surface="test")
+    with pytest.raises(RequestNotOpen):
+        session.answer(asked.request_id, Answer("deny"), surface="elsewhere")
+    await session.idle()
+
+    assert (asked.tool, asked.paths, asked.call_id) == ("Write", (str(target),), "toolu_w")
+    assert of(desk.log(session), RequestAnswered) == [
+        RequestAnswered(
+            request_id=asked.request_id, answer=Answer("allow"), by="person", surface="test"
+        )
+    ]
+    assert target.read_text() == "by script\n"
+
+
+async def test_a_denial_reaches_the_model_with_its_reason(desk: ClaudeDesk) -> None:
+    target = desk.project / "never.txt"
+    desk.double.scenarios["deny"] = [reply(write(target)), reply(Say("Then not."))]
+    session = await desk.start(approve="ask")
+
+    await session.prompt("@@deny@@")
+    asked = await until(session, PermissionRequested)
+    session.answer(asked.request_id, Answer("deny", note="not in this house"))
+    await session.idle()
+
+    assert "not in this house" in tool_results(desk.double.turns[1].body)["toolu_w"]
+    assert finished(desk.log(session), "toolu_w").outcome == "denied"
+    assert not target.exists()
+    assert session.result().text == "Then not."
+
+
+async def test_the_guards_deny_a_write_outside_whatever_the_preset(desk: ClaudeDesk) -> None:
+    target = desk.folder / "outside.txt"
+    desk.double.scenarios["out"] = [reply(write(target)), reply(Say("Then not."))]
+    session = await desk.start(approve="auto")
+
+    log = await run(session, "@@out@@")
+
+    assert [(e.by, e.surface) for e in of(log, RequestAnswered)] == [("policy", "guard.outside")]
+    assert "outside the workspace" in tool_results(desk.double.turns[1].body)["toolu_w"]
+    assert not target.exists()
+
+
+async def test_a_changed_input_is_the_one_that_runs(desk: ClaudeDesk) -> None:
+    wanted, given = desk.project / "wanted.txt", desk.project / "given.txt"
+    desk.double.scenarios["change"] = [
+        reply(write(wanted)),
+        reply(Call("Bash", {"command": "echo model", "description": "say"}, id="toolu_b")),
+        reply(Say("Done.")),
+    ]
+    session = await desk.start(approve="ask")
+
+    await session.prompt("@@change@@")
+    first = await until(session, PermissionRequested)
+    changed = {"file_path": str(given), "content": "by a person\n"}
+    session.answer(first.request_id, Answer("allow", input=changed))
+    second = await until(session, PermissionRequested, lambda e: e.tool == "Bash")
+    session.answer(second.request_id, Answer("allow", input={**second.input, "command": "echo me"}))
+    await session.idle()
+
+    assert (wanted.exists(), given.read_text()) == (False, "by a person\n")
+    assert shown(finished(desk.log(session), "toolu_b")) == "me"
+    assert tool_results(desk.double.turns[2].body)["toolu_b"] == "me"
+
+
+async def test_nobody_answers_in_time_so_the_call_is_denied(desk: ClaudeDesk) -> None:
+    target = desk.project / "never.txt"
+    desk.double.scenarios["late"] = [reply(write(target)), reply(Say("Then not."))]
+    session = await desk.start(approve="ask", limits=Limits(request=0.3))
+
+    log = await run(session, "@@late@@")
+
+    assert [e.by for e in of(log, RequestAnswered)] == ["timeout"]
+    assert "Nobody answered in time." in tool_results(desk.double.turns[1].body)["toolu_w"]
+    assert not target.exists()
+
+
+async def test_a_question_gets_its_answer(desk: ClaudeDesk) -> None:
+    asked = {
+        "question": "Which colour?",
+        "header": "Colour",
+        "multiSelect": False,
+        "options": [
+            {"label": "Red", "description": "like a rose"},
+            {"label": "Blue", "description": "like the sky"},
+        ],
+    }
+    desk.double.scenarios["ask"] = [
+        reply(Call("AskUserQuestion", {"questions": [asked]}, id="toolu_q")),
+        reply(Say("Blue it is.")),
+    ]
+    session = await desk.start(approve="auto")
+
+    await session.prompt("@@ask@@")
+    question = await until(session, QuestionAsked)
+    session.answer(question.request_id, Answer("allow", answers={"Which colour?": "Blue"}))
+    await session.idle()
+
+    choices = (Choice("Red", "like a rose"), Choice("Blue", "like the sky"))
+    assert question.questions == (Question("Which colour?", "Colour", choices),)
+    assert question.call_id == "toolu_q"
+    log = desk.log(session)
+    assert of(log, PermissionRequested) == []
+    assert finished(log, "toolu_q").outcome == "completed"
+    assert "Blue" in tool_results(desk.double.turns[1].body)["toolu_q"]
+    assert said(log) == "Blue it is."
+
+
+async def test_a_question_that_nobody_wants_to_answer_is_denied(desk: ClaudeDesk) -> None:
+    choices = [{"label": "Yes", "description": ""}, {"label": "No", "description": ""}]
+    asked = {"question": "Sure?", "header": "Sure", "multiSelect": False, "options": choices}
+    desk.double.scenarios["ask"] = [
+        reply(Call("AskUserQuestion", {"questions": [asked]}, id="toolu_q")),
+        reply(Say("I decide.")),
+    ]
+    session = await desk.start()
+
+    await session.prompt("@@ask@@")
+    question = await until(session, QuestionAsked)
+    session.answer(question.request_id, Answer("deny", note="decide yourself"))
+    await session.idle()
+
+    assert finished(desk.log(session), "toolu_q").outcome == "denied"
+    assert "decide yourself" in tool_results(desk.double.turns[1].body)["toolu_q"]
+
+
+async def test_in_plan_mode_an_allowed_write_still_does_not_happen(desk: ClaudeDesk) -> None:
+    target = desk.project / "planned.txt"
+    bash = {"command": f"touch {target}", "description": "touch"}
+    desk.double.scenarios["plan"] = [
+        reply(write(target)),
+        reply(Call("Bash", bash, id="toolu_b")),
+        reply(Say("Only a plan.")),
+    ]
+    session = await desk.start(mode="plan", approve="auto")
+
+    log = await run(session, "@@plan@@")
+
+    assert [(e.by, e.surface, e.answer.option) for e in of(log, RequestAnswered)] == [
+        ("policy", "mode.writes", "deny"),
+        ("policy", "mode.commands", "deny"),
+    ]
+    assert [e.outcome for e in of(log, ToolFinished)] == ["denied", "denied"]
+    assert not target.exists()
+    assert ends(log) == [TurnEnded(reason="completed")]
+
+
+@pytest.mark.parametrize("yes", [True, False], ids=["allowed", "denied"])
+async def test_a_person_decides_when_planning_ends(desk: ClaudeDesk, yes: bool) -> None:
+    target = desk.project / "planned.txt"
+    desk.double.scenarios["plan"] = [
+        reply(Call("ExitPlanMode", {"plan": "1. Write it."}, id="toolu_exit")),
+        reply(write(target)),
+        reply(Say("Over.")),
+    ]
+    session = await desk.start(mode="plan", approve="auto")
+
+    await session.prompt("@@plan@@")
+    asked = await until(session, PermissionRequested)
+    assert (asked.tool, asked.input.get("plan")) == ("ExitPlanMode", "1. Write it.")
+    session.answer(asked.request_id, Answer("allow" if yes else "deny", note="not yet"))
+    await session.idle()
+
+    log = desk.log(session)
+    assert target.exists() == yes
+    assert finished(log, "toolu_w").outcome == ("completed" if yes else "denied")
+    modes = [event.mode for event in of(log, SettingsChanged) if event.mode]
+    assert modes[-1:] == (["agent"] if yes else [])
+    assert session.result().text == "Over."
+
+
+async def test_in_ask_mode_nothing_is_written_although_the_cli_would(desk: ClaudeDesk) -> None:
+    target = desk.project / "asked.txt"
+    desk.double.scenarios["ask"] = [reply(write(target)), reply(Say("An answer."))]
+    session = await desk.start(mode="ask", approve="auto")
+
+    log = await run(session, "@@ask@@")
+
+    assert [(e.by, e.surface) for e in of(log, RequestAnswered)] == [("policy", "mode.writes")]
+    assert not target.exists()
+
+
+async def test_allowed_tools_do_not_pass_by_the_policy(desk: ClaudeDesk) -> None:
+    target = desk.project / "never.txt"
+    desk.double.scenarios["allow"] = [reply(write(target)), reply(Say("Then not."))]
+    session = await desk.start(approve="readonly", allowed_tools=("Write",))
+
+    log = await run(session, "@@allow@@")
+
+    assert [e.surface for e in of(log, RequestAnswered)] == ["readonly.rest"]
+    assert not target.exists()
+    assert of(log, ToolStarted)[0].name == "Write"
