@@ -1,0 +1,46 @@
+"""Every Python example in the documents runs as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def examples() -> list[object]:
+    found = []
+    for name in ("README.md", "docs/api.md"):
+        for number, code in enumerate(EXAMPLE.findall((ROOT / name).read_text()), 1):
+            found.append(pytest.param(code, id=f"{name}-{number}"))
+    return found
+
+
+@pytest.mark.parametrize("code", examples())
+def test_an_example_runs_as_it_stands(code: str, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BRIDLE_HOME": str(tmp_path / "b")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.strip()
+
+
+def test_the_public_names_are_those_in_all() -> None:
+    import bridle
+
+    assert sorted(bridle.__all__) == sorted(bridle._HOMES)
+    for name in bridle.__all__:
+        assert getattr(bridle, name) is not None
