@@ -11,9 +11,9 @@ import pytest
 from listening import listening
 from plain import LONG_LIVED, PER_TURN, python, shell
 
-from bridle.agents import stdio
-from bridle.agents.stdio import reconcile
-from bridle.core.agent import Exit, Prompt, SessionSpec
+from bridle.agents.mock.wire import MockWire
+from bridle.agents.stdio import StdioAgent, reconcile
+from bridle.core.agent import AgentInfo, Exit, Launch, Prompt, SessionSpec
 from bridle.core.errors import AgentNotInstalled, Unsupported
 from bridle.core.events import (
     AgentExited,
@@ -26,6 +26,7 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 from bridle.testing.host import PlainHost
+from bridle.testing.playback import hear
 
 DONE = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")
@@ -136,7 +137,7 @@ async def test_the_stderr_tail_of_a_crash_is_kept(host: PlainHost, project: Path
 
 @pytest.mark.parametrize("agent", [LONG_LIVED, PER_TURN])
 async def test_a_grandchild_that_holds_stdout_does_not_hold_the_turn(
-    host: PlainHost, project: Path, agent: stdio.StdioAgent
+    host: PlainHost, project: Path, agent: StdioAgent
 ) -> None:
     command = """read line; echo '{"say": "bye"}'; sleep 600 & exit 0"""
     start = time.monotonic()
@@ -180,6 +181,54 @@ async def test_a_whole_last_line_needs_no_newline(host: PlainHost, project: Path
         assert (await agent.turn("go"))[-1] == DONE
 
 
+DEMO = (Path(__file__).parents[1] / "recordings" / "mock" / "demo" / "wire.jsonl").read_bytes()
+
+
+class FromFile(MockWire):
+    """The mock's words, said by any program."""
+
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
+        return Launch(spec.options["argv"])
+
+
+FEEDER = StdioAgent(AgentInfo("feeder", "Feeder"), FromFile)
+
+
+@pytest.mark.parametrize("offset", [round(n * len(DEMO) / 11) for n in range(12)])
+async def test_a_stream_killed_at_any_byte_keeps_what_was_said_and_ends_once(
+    host: PlainHost, project: Path, offset: int
+) -> None:
+    (project / "said").write_bytes(DEMO[:offset])
+    program = """
+sys.stdin.readline()
+os.write(1, open("said", "rb").read())
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    async with listening(FEEDER, python(program, project), host) as agent:
+        await agent.turn("go")
+        await agent.over()
+        said = hear(FEEDER, DEMO[:offset], 65536)
+        end = [] if DONE in said else [crashed("signal 9")]
+        assert agent.events[1:] == [*said, AgentExited(signal=9), *end]
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 65536])
+async def test_the_same_bytes_give_the_same_events_however_the_child_writes_them(
+    host: PlainHost, project: Path, size: int
+) -> None:
+    data = DEMO[:2000] + b"\xff\x00{\n\n" + DEMO[2000:]
+    (project / "said").write_bytes(data)
+    program = f"""
+sys.stdin.readline()
+with open("said", "rb") as file:
+    while chunk := file.read({size}): os.write(1, chunk)
+"""
+    async with listening(FEEDER, python(program, project), host) as agent:
+        await agent.turn("go")
+        await agent.over()
+        assert agent.events[1:-1] == hear(FEEDER, data, len(data))
+
+
 # -- cancel and close ------------------------------------------------------------------------------
 
 
@@ -194,7 +243,7 @@ DEAFER = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + DEAF
 @pytest.mark.parametrize("agent", [LONG_LIVED, PER_TURN])
 @pytest.mark.parametrize(("program", "signal"), [(DEAF, 15), (DEAFER, 9)])
 async def test_a_hung_agent_is_cancelled_by_sigterm_then_with_its_tree(
-    host: PlainHost, project: Path, agent: stdio.StdioAgent, program: str, signal: int
+    host: PlainHost, project: Path, agent: StdioAgent, program: str, signal: int
 ) -> None:
     async with listening(agent, python(program, project), host) as talk:
         await talk.conversation.prompt(Prompt("go"))
@@ -230,7 +279,7 @@ async def test_a_sigkilled_tree_takes_its_grandchildren_along(
 
 @pytest.mark.parametrize("agent", [LONG_LIVED, PER_TURN])
 async def test_closing_within_a_turn_cancels_it(
-    host: PlainHost, project: Path, agent: stdio.StdioAgent
+    host: PlainHost, project: Path, agent: StdioAgent
 ) -> None:
     async with listening(agent, python(DEAFER, project), host) as talk:
         await talk.conversation.prompt(Prompt("go"))
@@ -289,7 +338,7 @@ async def test_replies_go_back_at_once(host: PlainHost, project: Path) -> None:
 
 
 async def test_long_messages_go_in_whole(host: PlainHost, project: Path) -> None:
-    text = "é" * 3_000_000
+    text = "é" * 1_500_000
     async with listening(LONG_LIVED, python(ECHO, project), host) as agent:
         await agent.turn(text)
         assert agent.text == text

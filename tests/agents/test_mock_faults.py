@@ -1,0 +1,144 @@
+"""The mock misbehaves in every way it knows, and its turn still ends once and in time."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from listening import listening
+
+from bridle.agents.mock import INFO, agent
+from bridle.agents.mock.wire import MockWire
+from bridle.agents.stdio import StdioAgent
+from bridle.core.agent import Prompt, SessionSpec
+from bridle.core.events import AgentExited, MessageChunk, TurnEnded, Unrecognized
+from bridle.testing.host import PlainHost
+
+DONE = TurnEnded(reason="completed")
+CANCELLED = TurnEnded(reason="cancelled")
+HASTY = StdioAgent(INFO, MockWire, grace=0.3)
+
+
+def steps(*steps: dict[str, Any]) -> str:
+    return json.dumps(steps)
+
+
+@pytest.mark.parametrize(
+    ("crash", "exited"),
+    [
+        (0, AgentExited(code=0)),
+        (3, AgentExited(code=3)),
+        ("SIGKILL", AgentExited(signal=9)),
+        ("SIGSEGV", AgentExited(signal=11)),
+    ],
+)
+async def test_a_crash_ends_the_turn_as_failed(
+    host: PlainHost, project: Path, crash: object, exited: AgentExited
+) -> None:
+    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+        turn = await mock.turn(steps({"say": "oh"}, {"crash": crash}))
+        assert turn[-2] == exited
+        ended = turn[-1]
+        assert isinstance(ended, TurnEnded)
+        assert ended.failure
+        assert ended.failure.kind == ("stream_broken" if crash == 0 else "agent_crashed")
+        assert mock.text == "oh"
+
+
+async def test_its_last_words_on_stderr_are_kept(host: PlainHost, project: Path) -> None:
+    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+        await mock.turn("script:crash")
+        assert mock.of(AgentExited) == [AgentExited(code=3, detail="mock: about to fall\n")]
+
+
+async def test_a_deaf_one_is_ended_with_its_tree(host: PlainHost, project: Path) -> None:
+    async with listening(HASTY, SessionSpec(cwd=project), host) as mock:
+        await mock.conversation.prompt(Prompt("script:deaf"))
+        await mock.until(lambda: mock.text == "Now I hear nothing.")
+        await mock.conversation.cancel()
+        await mock.until(lambda: mock.of(TurnEnded))
+        assert mock.events[-2:] == [AgentExited(signal=9), CANCELLED]
+
+
+async def test_an_orphan_that_holds_its_output_holds_nothing_up(
+    host: PlainHost, project: Path
+) -> None:
+    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+        await mock.conversation.prompt(Prompt("script:orphan"))
+        await mock.until(lambda: mock.text == "I leave somebody behind.")
+        left = time.monotonic()
+        await mock.until(lambda: mock.of(TurnEnded))
+        assert time.monotonic() - left < 1.5
+
+
+async def test_orphans_go_with_the_host(tmp_path: Path, project: Path) -> None:
+    async with (
+        PlainHost.open(tmp_path) as host,
+        listening(agent, SessionSpec(cwd=project), host) as mock,
+    ):
+        await mock.turn(steps({"orphan": 600}, {"run": "exec sleep 0.001", "ask": False}))
+        assert sleepers(project) == 1
+    deadline = time.monotonic() + 5
+    while sleepers(project) and time.monotonic() < deadline:
+        time.sleep(0.02)  # noqa: ASYNC251
+    assert sleepers(project) == 0
+
+
+def sleepers(folder: Path) -> int:
+    count = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            in_folder = (process / "cwd").readlink() == folder
+            count += in_folder and (process / "cmdline").read_text() == "sleep\x00600\x00"
+        except OSError:
+            continue
+    return count
+
+
+@pytest.mark.parametrize("kind", ["lines", "unbroken", "garbage", "json", "stderr"])
+async def test_a_flood_passes_and_the_turn_goes_on(
+    tmp_path: Path, project: Path, kind: str
+) -> None:
+    async with (
+        PlainHost.open(tmp_path, line_cap=1024 * 1024) as host,
+        listening(agent, SessionSpec(cwd=project), host) as mock,
+    ):
+        turn = await mock.turn(steps({"flood": 2, "of": kind}, {"say": "dry"}), within=60)
+        assert turn[-1] == DONE
+        assert turn[-3] == MessageChunk(message_id="m1.1", text="dry")
+        long = [e.length for e in mock.of(Unrecognized) if isinstance(e, Unrecognized) and e.spill]
+        size = 2 * 1024 * 1024
+        prefix = len('{"type": "text", "id": "flood", "text": "')
+        assert long == {"unbroken": [size], "json": [prefix + size + 2]}.get(kind, [])
+        flooded = [e for e in mock.of(MessageChunk) if e.message_id == "flood"]  # type: ignore[attr-defined]
+        assert len(flooded) == (2 * (1024 * 1024 // 244) if kind == "lines" else 0)
+
+
+async def test_unknown_messages_are_kept_and_the_turn_goes_on(
+    host: PlainHost, project: Path
+) -> None:
+    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+        turn = await mock.turn("script:unknown")
+        assert [e.raw for e in mock.of(Unrecognized)] == [  # type: ignore[attr-defined]
+            '{"type": "from_tomorrow", "n": 1}',
+            "not JSON at all",
+        ]
+        assert turn[-1] == DONE
+
+
+async def test_a_script_with_a_wrong_step_is_a_failed_turn(host: PlainHost, project: Path) -> None:
+    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+        turn = await mock.turn(steps({"dance": True}))
+        ended = turn[-1]
+        assert isinstance(ended, TurnEnded)
+        assert ended.failure
+        assert ended.failure.message == 'mock: no such step: {"dance": true}'
+
+
+async def test_repeated_steps_are_played_as_often(host: PlainHost, project: Path) -> None:
+    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+        await mock.turn(steps({"repeat": 3, "steps": [{"say": "la"}]}))
+        assert mock.text == "lalala"

@@ -1,0 +1,110 @@
+"""The asynchronous ends of pipes: bounded, in order, and never waiting for somebody else."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import struct
+import termios
+from collections.abc import Iterator
+
+import pytest
+
+from bridle.agents.pipes import HIGH_WATER, KEEPING, PipeReader, PipeWriter
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    ours = os.pipe()
+    for fd in ours:
+        os.set_blocking(fd, False)
+    yield ours
+    for fd in ours:
+        try:
+            os.close(fd)
+        except OSError:
+            continue  # its reader or writer closed it
+
+
+def unread(fd: int) -> int:
+    left: int = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"))[0]
+    return left
+
+
+async def test_a_reader_stops_at_its_mark_even_for_single_bytes(pipe: tuple[int, int]) -> None:
+    """A byte costs more memory than itself, and counts for as much."""
+    theirs, ours = pipe
+    reader = PipeReader(theirs)
+    room = HIGH_WATER // (1 + KEEPING)
+    for _ in range(room + 1000):
+        os.write(ours, b"x")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert 900 < unread(theirs) < 1100
+    got = 0
+    while got < room + 1000:
+        got += len(await asyncio.wait_for(reader.read(), 5))
+    assert got == room + 1000
+    reader.close()
+
+
+async def test_all_bytes_come_in_order_through_stops_and_starts(pipe: tuple[int, int]) -> None:
+    theirs, ours = pipe
+    reader, writer = PipeReader(theirs), PipeWriter(ours)
+    data = b"".join(b"%08d" % n for n in range(1_000_000))
+    writing = asyncio.create_task(writer.write(data))
+    await asyncio.sleep(0.05)
+    assert not writing.done()
+    got = []
+    while sum(map(len, got)) < len(data):
+        got.append(await asyncio.wait_for(reader.read(), 5))
+    assert b"".join(got) == data
+    await writing
+    writer.close()
+    assert await asyncio.wait_for(reader.read(), 5) == b""
+
+
+async def test_finishing_takes_what_is_there_and_waits_for_no_other_writer(
+    pipe: tuple[int, int],
+) -> None:
+    theirs, ours = pipe
+    reader = PipeReader(theirs)
+    os.write(ours, b"last words")
+    reader.finish()
+    assert await asyncio.wait_for(reader.read(), 5) == b"last words"
+    assert await asyncio.wait_for(reader.read(), 5) == b""
+    with pytest.raises(BrokenPipeError):
+        os.write(ours, b"too late")
+
+
+async def test_messages_of_two_writers_do_not_mix(pipe: tuple[int, int]) -> None:
+    theirs, ours = pipe
+    reader, writer = PipeReader(theirs), PipeWriter(ours)
+    messages = [bytes([letter]) * 3_000_000 for letter in b"ab"]
+    writing = [asyncio.create_task(writer.write(message)) for message in messages]
+    got = b""
+    while len(got) < 6_000_000:
+        got += await asyncio.wait_for(reader.read(), 5)
+    assert got == b"".join(messages)
+    await asyncio.gather(*writing)
+    reader.close()
+    writer.close()
+
+
+async def test_writing_to_nobody_says_nothing_and_does_not_wait(pipe: tuple[int, int]) -> None:
+    theirs, ours = pipe
+    writer = PipeWriter(ours)
+    blocked = asyncio.create_task(writer.write(b"x" * 1_000_000))
+    await asyncio.sleep(0.01)
+    os.close(theirs)
+    await asyncio.wait_for(blocked, 5)
+    await asyncio.wait_for(writer.write(b"more"), 5)
+
+
+async def test_closing_a_writer_frees_who_waits_on_it(pipe: tuple[int, int]) -> None:
+    writer = PipeWriter(pipe[1])
+    blocked = asyncio.create_task(writer.write(b"x" * 1_000_000))
+    await asyncio.sleep(0.01)
+    writer.close()
+    await asyncio.wait_for(blocked, 5)
