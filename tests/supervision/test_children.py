@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import random
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -260,6 +261,31 @@ async def test_a_warden_that_nobody_takes_over_ends_by_itself(tmp_path: Path, ma
     assert list(tmp_path.iterdir()) == []
     assert launched.process.stderr is not None
     launched.process.stderr.close()
+
+
+async def test_a_spawn_that_closing_overtakes_ends_too(
+    level: Level, tmp_path: Path, marker: str
+) -> None:
+    warden = await Warden.start(level=level, records=tmp_path, marker=marker)
+    spawning = [asyncio.ensure_future(shell(warden, "sleep 60")) for _ in range(4)]
+    await asyncio.sleep(0)
+    await warden.close()
+    async with asyncio.timeout(5):
+        ends = await asyncio.gather(*spawning, return_exceptions=True)
+        for end in ends:
+            if isinstance(end, Child):
+                assert await end.wait() == Exit(None, signal.SIGKILL)
+            else:
+                assert isinstance(end, SupervisionUnavailable)
+
+
+async def test_trouble_of_the_wardens_own_is_not_taken_for_the_programs(
+    warden: Warden, tmp_path: Path
+) -> None:
+    shutil.rmtree(tmp_path / "records")
+    with pytest.raises(SupervisionUnavailable, match=r"could not be started: .*No such file"):
+        await shell(warden, "true")
+    (tmp_path / "records").mkdir()
 
 
 async def test_a_cancelled_spawn_leaves_no_program(warden: Warden) -> None:

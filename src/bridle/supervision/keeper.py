@@ -113,6 +113,10 @@ class Keeper:
         woken = wake_on_child_exit()
         try:
             self._settle(proc)
+        except OSError as error:
+            _say(post, "unable", f"{self._level} level: {error}")
+            return
+        try:
             pid = self._start(proc)
         except OSError as error:
             _say(post, "failed", error.errno, error.strerror, error.filename)
@@ -265,7 +269,7 @@ def wake_on_child_exit() -> int:
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wake)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     return woken
 
 

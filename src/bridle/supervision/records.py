@@ -77,6 +77,10 @@ class Record:
         if row:
             self.add("process", row.pid, row.start)
 
+    def remove(self) -> None:
+        os.close(self.number)
+        os.unlink(self.path)
+
 
 def load(path: str) -> dict[str, list[list[str]]]:
     """The lines of a record by key; an unfinished last line is not there yet."""

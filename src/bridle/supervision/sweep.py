@@ -46,7 +46,7 @@ def sweep_one(folder: Path) -> Swept | None:
         os.close(lease.number)
     else:
         lease.remove()
-    return Swept(folder.name, tuple(sorted(killed)), tuple(sorted(left)))
+    return Swept(folder.name, tuple(sorted(killed - left)), tuple(sorted(left)))
 
 
 class Evidence:

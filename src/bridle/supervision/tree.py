@@ -76,12 +76,15 @@ class Child:
         """End the program and everything it started; returns when all of it is gone."""
         if not self._gone.done():
             self._warden._send("kill", self._number)
-        async with asyncio.timeout(_GONE_WITHIN):
-            left = await asyncio.shield(self._gone)
+        try:
+            async with asyncio.timeout(_GONE_WITHIN):
+                left = await asyncio.shield(self._gone)
+        except TimeoutError:
+            left = (self.pid,)
         if left:
             raise SupervisionUnavailable(
-                f"processes {', '.join(map(str, left))} would not end",
-                hint="they run as another user or hang in the kernel; end them by hand",
+                f"would not end: process {', '.join(map(str, left))}",
+                hint="it runs as another user or hangs in the kernel; end it by hand",
             )
 
     def _close_pipes(self) -> None:
@@ -245,15 +248,21 @@ class Warden:
                 if not child._started.done():
                     child._started.set_result(pid)
             case "failed", [number, text, name]:
-                del self._children[child._number]
-                if not child._started.done():
-                    name = os.fsdecode(name) if name is not None else None
-                    child._started.set_exception(OSError(number, text, name))
+                name = os.fsdecode(name) if name is not None else None
+                self._give_up(child, OSError(number, text, name))
+            case "unable", [text]:
+                self._give_up(child, _not_started(text))
             case "exited", [status]:
                 child._exit.set_result(_exit_of(status))
             case "gone", [left]:
-                del self._children[child._number]
+                self._give_up(child, _not_started("it was killed first"))
                 child._gone.set_result(tuple(left))
+
+    def _give_up(self, child: Child, error: Exception) -> None:
+        """No more news of this child; if it has not started by now it never will."""
+        del self._children[child._number]
+        if not child._started.done():
+            child._started.set_exception(error)
 
     def _end(self) -> None:
         """The warden has ended, because it was told to or because something killed it."""
@@ -296,6 +305,13 @@ class Warden:
             f"the warden has ended (exit {self._process.returncode}) {self._last_words}".strip(),
             hint="start the session again; `bridle doctor` shows what supervision works here",
         )
+
+
+def _not_started(reason: str) -> SupervisionUnavailable:
+    return SupervisionUnavailable(
+        f"the program could not be started: {reason}",
+        hint="`bridle doctor` shows what supervision works here",
+    )
 
 
 async def probe() -> dict[Level, str | None]:

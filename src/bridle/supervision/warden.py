@@ -6,7 +6,7 @@ gone. The harness's end of the socket closing, for whatever reason, ends everyth
 """
 
 # pathlib and contextlib would cost every start some milliseconds
-# ruff: noqa: PTH108, PTH119, SIM105
+# ruff: noqa: PTH119, SIM105
 
 from __future__ import annotations
 
@@ -40,12 +40,19 @@ else:  # the C halves: their Python wrappers cost every start 9 ms
 class Kept:
     """A program that has a keeper, as the warden sees it."""
 
-    def __init__(self, number: int, keeper: int, post: Channel, record: records.Record) -> None:
+    def __init__(
+        self,
+        number: int,
+        keeper: int,
+        post: Channel,
+        record: records.Record,
+        group: Cgroup | None,
+    ) -> None:
         self.number = number
         self.keeper = keeper
         self.post = post
         self.record = record
-        self.group: Cgroup | None = None
+        self.group = group
         self.ended = False
         self.silent = False
         self.left: list[int] = []
@@ -93,7 +100,7 @@ class Warden:
                 try:
                     self._spawn(number, argv, cwd, env, stdio)
                 except OSError as error:
-                    self._say("failed", number, error.errno, error.strerror, error.filename)
+                    self._say("unable", number, str(error))
                 for file in stdio:
                     os.close(file)
             case ("signal", number, signal_number) if kept := self._kept.get(number):
@@ -112,31 +119,34 @@ class Warden:
     ) -> None:
         marker = f"{self._marker}.{number}"
         env[processes.MARKER.encode()] = marker.encode()
-        record = self._record(number, stdio)
+        program = Program(argv, cwd, env, stdio)
+        record = records.Record(self._lease.folder, str(number))
+        try:
+            kept = self._keep(number, program, marker, record)
+        except BaseException:
+            record.remove()
+            raise
+        record.add_process(processes.find(kept.keeper))
+        self._kept[number] = kept
+        self._ready.register(kept.post.fileno(), select.POLLIN)
+        self._tell(kept, "go")
+
+    def _keep(self, number: int, program: Program, marker: str, record: records.Record) -> Kept:
+        """Fork the program's keeper, which waits for the word that it is on record."""
+        record.add("boot", self._boot)
+        record.add("level", self._place.level)
+        record.add("pipes", *(os.fstat(file).st_ino for file in program.stdio))
         group = None
         if self._place.level == "cgroup":
             group = Cgroup.create(f"bridle-{marker}")
             record.add("cgroup", group.folder)
-        program = Program(argv, cwd, env, stdio)
         keeper = Keeper(program, level=self._place.level, marker=marker, record=record, group=group)
         ours, theirs = (Channel(end) for end in socket.socketpair())
         pid = self._fork()
         if pid == 0:
             keeper.run(theirs, self._lifeline, self._lease.number, self._proc)
         theirs.close()
-        record.add_process(processes.find(pid))
-        kept = Kept(number, pid, ours, record)
-        kept.group = group
-        self._kept[number] = kept
-        self._ready.register(ours.fileno(), select.POLLIN)
-        self._tell(kept, "go")
-
-    def _record(self, number: int, stdio: list[int]) -> records.Record:
-        record = records.Record(self._lease.folder, str(number))
-        record.add("boot", self._boot)
-        record.add("level", self._place.level)
-        record.add("pipes", *(os.fstat(file).st_ino for file in stdio))
-        return record
+        return Kept(number, pid, ours, record, group)
 
     def _fork(self) -> int:
         if self._place.level == "namespace":
@@ -165,7 +175,7 @@ class Warden:
             if word == "left":
                 kept.left = rest[0]
                 continue
-            kept.ended = kept.ended or word in ("exited", "failed")
+            kept.ended = kept.ended or word != "started"
             self._say(word, kept.number, *rest)
         return True
 
@@ -197,11 +207,12 @@ class Warden:
             kept.left = sorted(self._end_strays(kept))
         if not kept.ended:
             self._say("exited", kept.number, int(signal.SIGKILL))
+        for pid in kept.left:  # what we could not end stays on record
+            kept.record.add_process(processes.find(pid))
         if not kept.left:
             if kept.group:
                 kept.group.remove()
-            os.unlink(kept.record.path)
-        os.close(kept.record.number)
+            kept.record.remove()
         self._say("gone", kept.number, kept.left)
 
     def _hear_out(self, kept: Kept) -> None:
