@@ -9,13 +9,12 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
 import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +177,6 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def wait_for_line(process: subprocess.Popen[bytes], words: str) -> str:
     """The next line of its standard output that holds the words."""
     assert process.stdout
-    signal.alarm(0)
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         line = process.stdout.readline().decode()
@@ -187,3 +185,10 @@ def wait_for_line(process: subprocess.Popen[bytes], words: str) -> str:
         if not line:
             break
     raise AssertionError(f"{words!r} was never printed")
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.02)

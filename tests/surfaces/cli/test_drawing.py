@@ -163,10 +163,20 @@ def test_the_wait_for_a_person_is_not_the_calls_time() -> None:
     assert screen(BASH, request, *notices, answered, end)[-1] == "✓ Bash make  1.0 s"
 
 
-def test_a_plan_is_shown_when_it_changes() -> None:
-    steps = (PlanStep("one", "completed"), PlanStep("two", "in_progress"), PlanStep("three"))
-    plan = PlanChanged(steps=steps)
-    assert screen(plan, plan) == ["  ☑ one", "  ◐ two", "  ☐ three", ""]
+def test_of_a_plan_only_what_changed_is_shown_again() -> None:
+    plan = PlanChanged(steps=(PlanStep("one", "in_progress"), PlanStep("two"), PlanStep("three")))
+    later = PlanChanged(
+        steps=(PlanStep("one", "completed"), PlanStep("two", "in_progress"), PlanStep("three"))
+    )
+    other = PlanChanged(steps=(PlanStep("four"),))
+    assert screen(plan, plan, later, other) == [
+        "  ◐ one",
+        "  ☐ two",
+        "  ☐ three",
+        "  ☑ one",
+        "  ◐ two",
+        "  ☐ four",
+    ]
 
 
 def test_a_failure_says_what_to_do() -> None:

@@ -14,6 +14,7 @@ from bridle.core.events import (
 from bridle.core.failure import Failure
 from bridle.core.result import final_text
 from bridle.core.transcript import fold
+from bridle.surfaces.cli.final_text import FinalText
 from bridle.surfaces.cli.outcome import Outcome, Outcomes
 
 
@@ -37,10 +38,15 @@ END = TurnEnded(reason="completed")
 def test_an_outcome_has_all_that_the_turn_told() -> None:
     usage = UsageReported(input_tokens=3, output_tokens=4, cost_usd=0.5)
     files = (FileChange("a", "added", 1, 0),)
-    page = entries(START, said("Hel"), said("lo"), usage, FilesChanged(files=files), END)
-    assert Outcomes().note(page) == [
-        Outcome(1, "completed", "Hello", usage=usage, files=files, seconds=5.0)
-    ]
+    page = entries(START, usage, FilesChanged(files=files), END)
+    assert Outcomes().note(page) == [Outcome(1, "completed", usage=usage, files=files, seconds=3.0)]
+
+
+def spoken(events: list[Event]) -> str:
+    text = FinalText()
+    for event in events:
+        text.note(event)
+    return "".join(text.take())
 
 
 def test_the_answer_is_what_the_fold_calls_the_final_text() -> None:
@@ -50,12 +56,19 @@ def test_the_answer_is_what_the_fold_calls_the_final_text() -> None:
         [said("cut inside"), CALL],
         [said("main"), said("sub", "m2", parent="c")],
         [said("wrong"), MessageWithdrawn(message_id="m1"), said("right", "m2")],
+        [said("a"), said("wrong", "m2"), MessageWithdrawn(message_id="m2"), said("b", "m3")],
+        [said("long " * 1_000_000)],
         [],
     ]
     for events in cases:
-        page = entries(START, *events, END)
-        (outcome,) = Outcomes().note(page)
-        assert outcome.text == final_text(fold(page).turns[0])
+        expected = final_text(fold(entries(START, *events, END)).turns[0])
+        assert spoken(events) == (f"{expected}\n" if expected else "")
+
+
+def test_the_answer_is_cleaned_and_ends_with_one_newline() -> None:
+    assert spoken([said("\x1b[31mred\u202e\n\n\n")]) == "red\n"
+    assert spoken([said("a\n"), said("\n"), said("b")]) == "a\n\nb\n"
+    assert spoken([said("\ud800")]) == "\ufffd\n"
 
 
 def test_the_exit_code_is_that_of_the_first_turn_that_went_wrong() -> None:

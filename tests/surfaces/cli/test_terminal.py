@@ -5,7 +5,7 @@ import re
 import sys
 from typing import Any
 
-from .conftest import Bench, Terminal
+from .conftest import Bench, Terminal, wait_until
 
 WRITE: dict[str, Any] = {
     "write": "a.txt",
@@ -194,3 +194,22 @@ def test_a_fast_stream_is_shown_whole(bench: Bench) -> None:
     rows = re.findall(r"row (\d+)", terminal.text)
     assert [int(row) for row in dict.fromkeys(rows)] == list(range(3000))
     assert "The end." in terminal.text
+
+
+def test_a_terminal_that_stands_still_does_not_stop_the_session(bench: Bench) -> None:
+    steps = [
+        {"say": "Before."},
+        {"sleep": 0.5},
+        *({"say": f"Line {n}.\n\n"} for n in range(200)),
+        {"write": "a.txt", "text": "x", "ask": False},
+        {"say": "After."},
+    ]
+    terminal = run(bench, steps)
+    terminal.wait_for("Before.")
+    terminal.press("\x13")  # Ctrl-S
+    wait_until((bench.project / "a.txt").exists)
+    assert "After." not in terminal.text
+    terminal.press("\x11")  # Ctrl-Q
+    assert terminal.end() == 0
+    assert "After." in terminal.text
+    assert "Line 199." in terminal.text

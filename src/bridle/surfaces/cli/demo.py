@@ -76,10 +76,9 @@ async def _turn(options: Namespace, session: Session, *, keyboard: bool) -> int:
     view = await _view(options, session, keys)
     try:
         with watch.interruptible(session.cancel, view, keys):
-            since = session.last_seq
             await session.prompt(PROMPT)
             helper = Helper(session, view, PATIENCE if keys else A_MOMENT)
-            await watch.watch(session.pages_until_idle(since), view, helper)
+            await watch.watch(session.pages_until_idle(), view, helper)
     finally:
         await view.close()
     return view.outcomes.exit_code

@@ -115,9 +115,7 @@ class Drawing:
                 self._answered(entry, event)
             case PlanChanged():
                 self._rest()
-                if event.steps != self._plan:
-                    self._plan = event.steps
-                    self.finished.append(pieces.plan(event.steps))
+                self._change_plan(event.steps)
             case Notice():
                 self._rest()
                 self.finished.append(pieces.notice(event))
@@ -216,6 +214,14 @@ class Drawing:
             return
         line = pieces.asked(asked).append(f"  → {phrases.answered(event)}", style="bold")
         self.finished.append(line)
+
+    def _change_plan(self, steps: tuple[PlanStep, ...]) -> None:
+        """The whole of a new plan; of a known one what changed in it."""
+        known = [step.text for step in self._plan] == [step.text for step in steps]
+        changed = tuple(step for step in steps if step not in self._plan) if known else steps
+        self._plan = steps
+        if changed:
+            self.finished.append(pieces.plan(changed))
 
     def _start_turn(self, event: TurnStarted) -> None:
         self._rest()

@@ -1,9 +1,9 @@
-"""What each turn of this run came to: its answer, its numbers, its exit code."""
+"""What each turn of this run came to: its end, its numbers, its exit code."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -11,9 +11,6 @@ from bridle.core.events import (
     Entry,
     FileChange,
     FilesChanged,
-    MessageChunk,
-    MessageWithdrawn,
-    ToolStarted,
     TurnEnded,
     TurnStarted,
     UsageReported,
@@ -21,13 +18,13 @@ from bridle.core.events import (
 from bridle.core.failure import Failure, exit_code
 
 CANCELLED = 130
+_TELLING = frozenset({TurnStarted, TurnEnded, UsageReported, FilesChanged})
 
 
 @dataclass(frozen=True)
 class Outcome:
     turn: int
     reason: Literal["completed", "failed", "cancelled"]
-    text: str  # the last thing the agent itself said
     failure: Failure | None = None
     output: Any = None
     usage: UsageReported | None = None
@@ -48,8 +45,6 @@ class Outcome:
 
 @dataclass
 class _Turn:
-    said: list[tuple[str, str]] = field(default_factory=list)  # message id, chunk
-    acted: bool = False  # a call began after what was said
     started: str | None = None
     usage: UsageReported | None = None
     files: tuple[FileChange, ...] = ()
@@ -73,7 +68,7 @@ class Outcomes:
         """The turns that end on this page."""
         before = len(self.ended)
         for entry in page:
-            if entry.event.parent is None:
+            if type(entry.event) in _TELLING and entry.event.parent is None:
                 self._note(entry)
         return self.ended[before:]
 
@@ -82,15 +77,6 @@ class Outcomes:
         if turn is None:
             turn = self._open[entry.turn] = _Turn()
         match entry.event:
-            case MessageChunk(message_id=message_id, text=text):
-                if turn.acted:
-                    turn.said.clear()
-                    turn.acted = False
-                turn.said.append((message_id, text))
-            case MessageWithdrawn(message_id=gone):
-                turn.said = [said for said in turn.said if said[0] != gone]
-            case ToolStarted():
-                turn.acted = True
             case TurnStarted():
                 turn.started = entry.at
             case UsageReported() as usage:
@@ -100,8 +86,6 @@ class Outcomes:
             case TurnEnded() as end:
                 del self._open[entry.turn]
                 self.ended.append(_outcome(entry, turn, end))
-            case _:
-                pass
 
 
 def seconds_between(start: str, end: str) -> float:
@@ -114,7 +98,6 @@ def _outcome(entry: Entry, turn: _Turn, end: TurnEnded) -> Outcome:
     return Outcome(
         turn=entry.turn,
         reason=end.reason,
-        text=_joined(turn.said),
         failure=end.failure,
         output=end.result,
         usage=turn.usage,
@@ -122,15 +105,3 @@ def _outcome(entry: Entry, turn: _Turn, end: TurnEnded) -> Outcome:
         files_left_out=turn.files_left_out,
         seconds=seconds_between(turn.started, entry.at) if turn.started else None,
     )
-
-
-def _joined(said: list[tuple[str, str]]) -> str:
-    """Messages are paragraphs; the chunks of one follow each other."""
-    parts: list[str] = []
-    last = None
-    for message_id, chunk in said:
-        if last is not None and message_id != last:
-            parts.append("\n\n")
-        parts.append(chunk)
-        last = message_id
-    return "".join(parts)

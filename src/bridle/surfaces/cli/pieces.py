@@ -142,7 +142,7 @@ def plan(steps: Sequence[PlanStep]) -> RenderableType:
         style = {"completed": "dim", "in_progress": "bold"}.get(step.status, "")
         lines.append(f"  {_STEP_MARKS[step.status]} {phrases.one_line(step.text)}\n", style=style)
     lines.right_crop(1)
-    return Padding(lines, (0, 0, 1, 0))
+    return lines
 
 
 def asked(request: PermissionRequested | QuestionAsked) -> Text:

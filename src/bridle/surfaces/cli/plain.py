@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO
 
 from bridle.core.events import (
@@ -15,8 +15,8 @@ from bridle.core.events import (
     ToolFinished,
     ToolStarted,
 )
-from bridle.core.terminal import clean
 from bridle.surfaces.cli import phrases
+from bridle.surfaces.cli.final_text import FinalText
 from bridle.surfaces.cli.outcome import Outcome, Outcomes
 from bridle.surfaces.cli.output import write
 
@@ -25,19 +25,16 @@ class PlainView:
     def __init__(self) -> None:
         self.outcomes = Outcomes()
         self._titles: dict[str, str] = {}
-        self._answers = 0
+        self._text = FinalText()
+        self._answered = False
 
     async def show(self, page: Sequence[Entry]) -> None:
-        ended = self.outcomes.note(page)
-        progress = [line for entry in page for line in self._progress(entry)]
-        await self._write(sys.stderr, progress)
-        for outcome in ended:
-            if answer := _answer(outcome):
-                await self._write(sys.stdout, [*([""] if self._answers else []), answer])
-                self._answers += 1
-            lines = [*phrases.failure(outcome), phrases.summary(outcome)]
-            lines.append(phrases.how_to_resume(page[-1].session))
-            await self._write(sys.stderr, lines)
+        for entry in page:
+            self._text.note(entry.event)
+            progress = self._progress(entry)
+            await self._write(sys.stderr, progress)
+            for outcome in self.outcomes.note([entry]):
+                await self._end(outcome, entry.session)
 
     async def tell(self, text: str) -> None:
         await self._write(sys.stderr, [text])
@@ -63,15 +60,28 @@ class PlainView:
             case _:
                 return []
 
+    async def _end(self, outcome: Outcome, session: str) -> None:
+        await asyncio.to_thread(self._answer, outcome)
+        lines = [*phrases.failure(outcome), phrases.summary(outcome)]
+        await self._write(sys.stderr, [*lines, phrases.how_to_resume(session)])
+
+    def _answer(self, outcome: Outcome) -> None:
+        """Answers are paragraphs: an agent that wakes by itself has another one."""
+        pieces = _document(outcome.output) if outcome.output is not None else self._text.take()
+        for number, piece in enumerate(pieces):
+            sys.stdout.write("\n" if self._answered and not number else "")
+            sys.stdout.write(piece)
+            self._answered = True
+        sys.stdout.flush()
+        self._text.clear()
+
     async def _write(self, stream: IO[str], lines: Sequence[str]) -> None:
         if lines:
             text = "".join(line + "\n" for line in lines)
             await asyncio.to_thread(write, stream, text)
 
 
-def _answer(outcome: Outcome) -> str:
-    if outcome.output is None:
-        return clean(outcome.text).rstrip("\n")
+def _document(output: object) -> Iterator[str]:
     import msgspec
 
-    return msgspec.json.encode(outcome.output).decode()
+    yield msgspec.json.encode(output).decode() + "\n"

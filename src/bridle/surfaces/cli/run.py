@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from bridle.surfaces.cli import asked, opened
 if TYPE_CHECKING:
     from bridle.app import Harness
     from bridle.sessions.session import Session
+    from bridle.store.session_row import SessionRow
 
 GOODBYE = 5.0  # seconds for a cancelled turn to end, when nobody reads any more
 
@@ -39,11 +41,18 @@ async def _run(
     from bridle.core.agent import File
 
     async with opened.harness(options, folder) as harness:
-        session, notes = await _session(harness, options, folder, wishes)
-        since = session.last_seq
+        notes: list[str] = []
+        since = 0
+        if options.resume is None:
+            if options.worktree is not None:
+                folder, notes = await _worktree(harness, folder, options.worktree)
+            session = await harness.start(options.agent, cwd=folder, title=options.title, **wishes)
+        else:
+            row = _row(harness, options, folder)
+            session = await harness.resume(row.id, fork=options.fork, **wishes)
+            since = row.entries
         await session.prompt(text, files=[File(*file) for file in files])
-        limit = harness.config.limits.request
-        return await _watch(options, session, since, notes, limit)
+        return await _watch(options, session, since, notes, harness.config.limits.request)
 
 
 async def _watch(
@@ -60,35 +69,33 @@ async def _watch(
             waiting = None if keyboard else watch.Waiting(view, session.id, limit)
             await watch.watch(session.pages_until_idle(since), view, waiting)
     except BrokenPipeError:
-        async with asyncio.timeout(GOODBYE):
-            await session.cancel()
-            await session.idle()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE):
+                await session.cancel()
+                await session.idle()
         raise
     finally:
         await view.close()
     return view.outcomes.exit_code
 
 
-async def _session(
-    harness: Harness, options: Namespace, folder: Path, wishes: dict[str, Any]
-) -> tuple[Session, list[str]]:
-    if options.resume is not None:
-        if options.agent:
-            raise UsageError("a session keeps its agent", hint="leave out -a with --resume")
-        try:
-            return await harness.resume(options.resume, fork=options.fork, **wishes), []
-        except SessionNotFound:
-            if options.resume != "last":
-                raise
-            raise UsageError(
-                "there is no earlier session in this folder", hint="`bridle sessions list`"
-            ) from None
-    notes: list[str] = []
-    if options.worktree is not None:
-        from bridle.workspace.worktree import create
+def _row(harness: Harness, options: Namespace, folder: Path) -> SessionRow:
+    if options.agent:
+        raise UsageError("a session keeps its agent", hint="leave out -a with --resume")
+    try:
+        return harness.sessions.catalog.get(options.resume, cwd=str(folder))
+    except SessionNotFound:
+        if options.resume != "last":
+            raise
+        raise UsageError(
+            "there is no earlier session in this folder", hint="`bridle sessions list`"
+        ) from None
 
-        tree = await create(folder, harness.paths.state / "worktrees", options.worktree or None)
-        folder, notes = tree.folder, [f"works in {tree.path} on branch {tree.branch}", *tree.notes]
-        notes.append(f"to take it away: {tree.removal}")
-    session = await harness.start(options.agent, cwd=folder, title=options.title, **wishes)
-    return session, notes
+
+async def _worktree(harness: Harness, folder: Path, name: str) -> tuple[Path, list[str]]:
+    """The folder to work in, and what to tell about it."""
+    from bridle.workspace.worktree import create
+
+    tree = await create(folder, harness.paths.state / "worktrees", name or None)
+    where = f"works in {tree.path} on branch {tree.branch}"
+    return tree.folder, [where, *tree.notes, f"to take it away: {tree.removal}"]
