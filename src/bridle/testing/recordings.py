@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-WRONG: tuple[object, ...] = (None, 0, "x", [], {}, [None], True)
+WRONG: tuple[object, ...] = (None, 0, "x", {}, [None])
 
 
 @dataclass(frozen=True)
