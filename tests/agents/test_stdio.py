@@ -12,7 +12,8 @@ from listening import listening
 from plain import LONG_LIVED, PER_TURN, python, shell
 
 from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio import StdioAgent, reconcile
+from bridle.agents.conversation import reconcile
+from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import AgentInfo, Exit, Launch, Prompt, SessionSpec
 from bridle.core.errors import AgentNotInstalled, Unsupported
 from bridle.core.events import (
@@ -263,6 +264,18 @@ async def test_cancel_gets_through_to_an_agent_that_reads_nothing(
         await asyncio.wait_for(agent.conversation.cancel(), 5)
         await agent.until(lambda: agent.events[-1] == CANCELLED)
         await asyncio.wait_for(prompt, 5)
+
+
+async def test_cancel_returns_when_an_agent_that_reads_nothing_ends_its_turn(
+    host: PlainHost, project: Path
+) -> None:
+    program = """print('{"end": "completed"}'); time.sleep(600)"""
+    async with listening(LONG_LIVED, python(program, project), host) as agent:
+        prompt = asyncio.create_task(agent.conversation.prompt(Prompt("x" * 1_000_000)))
+        await asyncio.wait_for(agent.conversation.cancel(), 5)
+        await agent.until(lambda: agent.of(TurnEnded))
+        assert not prompt.done()
+    await asyncio.wait_for(prompt, 5)
 
 
 async def test_a_sigkilled_tree_takes_its_grandchildren_along(

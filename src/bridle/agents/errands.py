@@ -57,9 +57,7 @@ class Errands:
     ) -> Ran:
         if self._warden is None:
             self._warden = await Warden.start(records=self._records, marker=self._marker)
-        child = await self._warden.spawn(
-            argv, cwd=self._cwd, env={**self._environment, **env}
-        )
+        child = await self._warden.spawn(argv, cwd=self._cwd, env={**self._environment, **env})
         assert child.stdin is not None
         stdin = PipeWriter(child.stdin)
         stdout, stderr = PipeReader(child.stdout), PipeReader(child.stderr)

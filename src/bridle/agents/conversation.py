@@ -1,0 +1,247 @@
+"""A conversation with a JSON-lines CLI: one process for all turns, or one for each."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bridle.agents.hearing import Hearing
+from bridle.agents.process import LineProcess
+from bridle.agents.stdio import found
+from bridle.core.agent import (
+    AgentInfo,
+    Exit,
+    Heard,
+    Host,
+    Mode,
+    Prompt,
+    SessionSpec,
+    Wire,
+)
+from bridle.core.errors import SessionBusy, Unsupported
+from bridle.core.events import (
+    AgentExited,
+    AgentReady,
+    AgentStarted,
+    Answer,
+    Event,
+    TurnEnded,
+    TurnStarted,
+)
+from bridle.core.failure import Failure
+
+CLOSE_GRACE = 2.0  # seconds
+
+
+class _Talk:
+    """What both lifetimes share: a process, a wire, and at most one open turn."""
+
+    def __init__(
+        self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
+    ) -> None:
+        self._info = info
+        self._wire = wire
+        self._spec = spec
+        self._host = host
+        self._grace = grace
+        self._hearing = Hearing(wire, host.line_cap)
+        self._process: LineProcess | None = None
+        self._turn_open = False
+        self._turn_over = asyncio.Event()
+        self._cancelling = False
+
+    async def answer(self, request_id: str, answer: Answer) -> None:
+        await self._send(self._wire.answer(request_id, answer))
+
+    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+        self._spec = replace(
+            self._spec, model=model or self._spec.model, mode=mode or self._spec.mode
+        )
+        await self._send(self._wire.configure(model, mode))
+
+    async def cancel(self) -> None:
+        """The agent's own interrupt, then SIGTERM, then its whole tree."""
+        process = self._process
+        if not self._turn_open or process is None:
+            await self._send(self._wire.cancel())  # it may still work in the background
+            return
+        self._cancelling = True
+        # Not awaited: an agent that reads nothing must not keep us from what comes next.
+        interrupt = asyncio.create_task(self._send(self._wire.cancel()))
+        if not await self._ends_within(self._grace):
+            process.signal(signal.SIGTERM)
+            if not await self._ends_within(self._grace):
+                await process.kill()
+        await interrupt
+
+    async def _launch(self, spec: SessionSpec, prompt: Prompt | None) -> LineProcess:
+        launch = found(self._info, spec, self._wire.launch(spec, prompt), self._host.find)
+        process = await LineProcess.start(self._host, launch.argv, cwd=spec.cwd, env=launch.env)
+        self._process = process
+        if launch.stdin is not None:
+            await process.write(launch.stdin)
+            process.close_stdin()
+        return process
+
+    async def _send(self, messages: Iterable[dict[str, Any]]) -> None:
+        if self._process:
+            await self._process.send(list(messages))
+
+    def _opened(self) -> None:
+        self._turn_open = True
+        self._cancelling = False
+        self._turn_over.clear()
+
+    def _closed(self) -> None:
+        self._turn_open = False
+        self._turn_over.set()
+
+    async def _ends_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._turn_over.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _hear(self, process: LineProcess) -> AsyncIterator[list[Heard]]:
+        async for batch in process.lines():
+            heard, replies = self._hearing.understand(batch)
+            if replies:
+                await process.send(replies)
+            yield heard
+
+    def _exited(self, exit: Exit, process: LineProcess) -> AgentExited:
+        return AgentExited(code=exit.code, signal=exit.signal, detail=process.stderr_tail)
+
+
+class StdioConversation(_Talk):
+    """One process for the whole conversation."""
+
+    async def start(self) -> None:
+        await self._launch(self._spec, None)
+        await self._send(self._wire.greet())
+
+    async def prompt(self, prompt: Prompt) -> None:
+        self._opened()
+        await self._send(self._wire.prompt(prompt))
+
+    async def steer(self, prompt: Prompt) -> None:
+        if "steer" not in self._info.can:
+            raise Unsupported(self._info.name, "steering", hint="queue the prompt instead")
+        if not self._turn_open:
+            raise SessionBusy("the turn is just over", hint="send the words as a prompt")
+        await self._send(self._wire.prompt(prompt))
+
+    async def close(self) -> None:
+        """No more words: an idle agent ends by itself, any other is ended."""
+        if not (process := self._process):
+            return
+        self._cancelling = self._turn_open
+        process.close_stdin()
+        try:
+            await asyncio.wait_for(process.exit(), 0 if self._turn_open else CLOSE_GRACE)
+        except TimeoutError:
+            await process.kill()
+
+    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+        process = self._process
+        assert process is not None
+        yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
+        async for batch in self._hear(process):
+            yield [Heard(raw, list(self._turns_in(events))) for raw, events in batch]
+        exit = await process.exit()
+        last: list[Event] = [self._exited(exit, process)]
+        if self._turn_open:
+            last.append(reconcile(None, exit, cancelled=self._cancelling))
+            self._closed()
+        yield [Heard(None, last)]
+
+    def _turns_in(self, events: Sequence[Event]) -> Iterator[Event]:
+        for event in events:
+            match event:
+                case TurnStarted():
+                    self._opened()
+                case TurnEnded():
+                    if not self._turn_open:
+                        yield TurnStarted(origin="agent")  # it woke in a way we did not hear
+                    self._closed()
+            yield event
+
+
+class PerTurnConversation(_Talk):
+    """A process for each turn; the agent's own session id ties them together."""
+
+    def __init__(
+        self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
+    ) -> None:
+        super().__init__(info, wire, spec, host, grace)
+        self._started: asyncio.Queue[LineProcess | None] = asyncio.Queue()
+
+    async def prompt(self, prompt: Prompt) -> None:
+        process = await self._launch(self._spec, prompt)
+        self._opened()
+        await self._send(self._wire.greet())
+        self._started.put_nowait(process)
+
+    async def steer(self, prompt: Prompt) -> None:
+        raise Unsupported(self._info.name, "steering", hint="queue the prompt instead")
+
+    async def cancel(self) -> None:
+        if self._process and self._turn_open:
+            self._process.signal(signal.SIGINT)
+        await super().cancel()
+
+    async def close(self) -> None:
+        self._cancelling = self._turn_open
+        if self._process:
+            await self._process.kill()
+        self._started.put_nowait(None)
+
+    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+        while process := await self._started.get():
+            yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
+            ended: Heard | None = None
+            async for batch in self._hear(process):
+                for i, (raw, events) in enumerate(batch):
+                    for event in events:
+                        match event:
+                            case AgentReady(native_id=native_id):
+                                self._spec = replace(self._spec, resume=native_id, fork=False)
+                            case TurnEnded() if ended is None:
+                                ended = Heard(raw, [event])
+                    if any(isinstance(event, TurnEnded) for event in events):
+                        batch[i] = Heard(raw, [e for e in events if not isinstance(e, TurnEnded)])
+                yield batch
+            exit = await process.exit()
+            said = ended.events[0] if ended else None
+            assert said is None or isinstance(said, TurnEnded)
+            end = reconcile(said, exit, cancelled=self._cancelling)
+            self._closed()
+            yield [Heard(None, [self._exited(exit, process), end])]
+
+
+def reconcile(said: TurnEnded | None, exit: Exit, *, cancelled: bool) -> TurnEnded:
+    """A turn's end from two sources: what the stream said, and how the process ended."""
+    how = f"signal {exit.signal}" if exit.signal else f"exit code {exit.code}"
+    if cancelled:
+        return said if said and said.reason == "completed" else TurnEnded(reason="cancelled")
+    if said is None:
+        return TurnEnded(
+            reason="failed",
+            failure=Failure(
+                kind="stream_broken" if exit.clean else "agent_crashed",
+                message=f"the agent ended without a result ({how})",
+                hint="its last words are in the agent_exited event; try again",
+            ),
+        )
+    if said.reason == "completed" and not exit.clean:
+        return TurnEnded(
+            reason="failed",
+            failure=Failure(
+                kind="agent_crashed", message=f"the agent reported success, then ended with {how}"
+            ),
+        )
+    return said
