@@ -201,10 +201,10 @@ def test_a_terminal_that_stands_still_does_not_stop_the_session(bench: Bench) ->
         {"say": "Before."},
         {"sleep": 0.5},
         *({"say": f"Line {n}.\n\n"} for n in range(200)),
-        {"write": "a.txt", "text": "x", "ask": False},
+        {"write": "a.txt", "text": "x"},  # which the policy must allow first
         {"say": "After."},
     ]
-    terminal = run(bench, steps)
+    terminal = run(bench, steps, "--approve", "edits")
     terminal.wait_for("Before.")
     terminal.press("\x13")  # Ctrl-S
     wait_until((bench.project / "a.txt").exists)

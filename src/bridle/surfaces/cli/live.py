@@ -39,6 +39,7 @@ class LiveView:
         )  # fmt: skip
         self._keyboard = keyboard
         self._dialog: Dialog | None = None
+        self._seen: Dialog | None = None  # the one that is on the screen
         self._given: set[str] = set()  # requests answered here
         self._stirred = asyncio.Event()
         self._painted = asyncio.Event()
@@ -87,8 +88,9 @@ class LiveView:
         """In a thread: a terminal that stands still must not stop the session."""
         while True:
             async with self._screen:
-                pieces, below = self._drawing.take(), self._below()
+                pieces, below, dialog = self._drawing.take(), self._below(), self._dialog
                 await asyncio.shield(asyncio.to_thread(self._paint, pieces, below))
+                self._seen = dialog
             self._painted.set()
             await asyncio.sleep(INTERVAL)
             try:
@@ -126,8 +128,8 @@ class LiveView:
         while True:
             key = await keyboard.key()
             dialog = self._dialog
-            if dialog is None:
-                continue
+            if dialog is None or dialog is not self._seen:
+                continue  # nobody can mean what they have not seen
             reply = dialog.press(key)
             if reply == EDIT and isinstance(dialog, PermissionDialog):
                 reply = await self._edit(keyboard, dialog)
