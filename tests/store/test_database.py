@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -203,3 +205,24 @@ def test_a_whole_store_passes_its_check(path: Path) -> None:
     database = Database.open(path)
     assert database.check() == ""
     database.close()
+
+
+def test_opening_a_store_twice_in_one_process_drops_no_lock_of_the_first(path: Path) -> None:
+    first = Database.open(path)
+    Catalog(first).create(row()).result(WAIT)
+    started, go_on = threading.Event(), threading.Event()
+
+    def hold(_: apsw.Connection) -> None:
+        started.set()
+        go_on.wait(WAIT)
+
+    held = first.write(hold)
+    assert started.wait(WAIT)
+    second = Database.open(path)  # while the first is in the middle of a transaction
+    intruder = "import apsw, sys; c = apsw.Connection(sys.argv[1]); c.execute('BEGIN IMMEDIATE')"
+    tried = subprocess.run([sys.executable, "-c", intruder, path], capture_output=True, text=True)
+    go_on.set()
+    held.result(WAIT)
+    second.close()
+    first.close()
+    assert "BusyError" in tried.stderr

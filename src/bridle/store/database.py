@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import os
 import threading
@@ -162,7 +164,8 @@ class Database:
         if self._writer:
             self._writer.close()
         for connection in tuple(self._readers):
-            connection.close()
+            with contextlib.suppress(apsw.Error):  # a thread that still reads closes it by its end
+                connection.close()
         if self._connection:
             self._connection.close()
         os.close(self._lock)
@@ -181,26 +184,37 @@ def _require_sqlite() -> None:
 def _make_private(path: Path) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        if path.stat().st_mode & 0o077:
+        if not path.exists():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        # One that exists is never opened by us: closing it would drop the locks of any
+        # connection that this process has to it.
+        elif path.stat().st_mode & 0o077:
             path.chmod(0o600)
+        if not os.access(path, os.R_OK | os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise StoreError(
-            f"{path} cannot be opened: {error.strerror}",
-            hint="check who owns the file and its folder",
-        ) from error
+        raise _cannot_open(path, error) from error
 
 
 def _hold(path: Path) -> tuple[int, bool]:
     """A lock beside the file, and whether nobody else has one; it is shared once all is well."""
     file = path.with_name(f"{path.name}.lock")
-    lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _cannot_open(file, error) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         fcntl.flock(lock, fcntl.LOCK_SH)
         return lock, False
     return lock, True
+
+
+def _cannot_open(file: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"{file} cannot be opened: {error.strerror}", hint="check who owns the file and its folder"
+    )
 
 
 def _emptied(path: Path, lock: int) -> str:

@@ -33,7 +33,7 @@ class Reserve:
         try:
             descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
-                os.posix_fallocate(descriptor, 0, self.size)
+                _occupy(descriptor, self.size)
             finally:
                 os.close(descriptor)
             made.replace(self.path)
@@ -41,3 +41,10 @@ class Reserve:
             made.unlink(missing_ok=True)
             return False
         return True
+
+
+def _occupy(descriptor: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:
+        os.write(descriptor, bytes(size))

@@ -29,7 +29,6 @@ FIRST_RETRY, LAST_RETRY = 0.05, 2.0  # seconds, while the disk is full
 
 _SYNC_FAILED = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
 
-
 _logger = logging.getLogger(__name__)
 
 
@@ -190,6 +189,7 @@ class Writer:
                 if self._closing:
                     busy = StoreError(f"another process holds {self._path} locked")
                     return self._give_up(group, busy)
+                _logger.warning("another process holds %s locked; waiting on", self._path)
             except apsw.Error as error:
                 if not is_full(self._connection, error):
                     return self._fail(explain(error, self._path), group)
