@@ -29,7 +29,12 @@ test-real: $(READY) ## drive the real agent CLIs (from npm) against a scripted m
 torture: $(READY) ## long fault injection: kills, fuzz, power cuts, secrets
 	$(BIN)/pytest -n 2 -m torture --timeout 3600 -rP tests
 
-bench: $(READY) ## figures, as ratios within one run
+$(VENV)/bench: requirements/bench.lock | $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --target $@ --no-deps --no-build-isolation \
+	  --no-binary :all: --require-hashes -r requirements/bench.lock
+
+bench: $(READY) $(VENV)/bench ## figures, as ratios within one run
+	$(BIN)/python tests/real/clis.py install claude
 	$(BIN)/python -m bench
 
 demo: $(READY) ## a whole turn with the embedded agent, then its replay

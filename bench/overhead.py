@@ -18,14 +18,31 @@ ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
 VERSION = "2.1.325"
 
 
-def _program() -> str:
+def claude_program() -> str:
     script = Path(__file__).parents[1] / "tests/real/clis.py"
     found = subprocess.run(
-        [sys.executable, script, "path", "claude", VERSION], capture_output=True, text=True
+        [sys.executable, script, "path", "claude", VERSION],
+        check=False,
+        capture_output=True,
+        text=True,
     )
     if found.returncode:
         raise SystemExit(found.stderr)
     return found.stdout.strip()
+
+
+def claude_environment(folder: Path, base_url: str) -> dict[str, str]:
+    """No variable of this machine's, and no way out but loopback."""
+    return {
+        "PATH": os.defpath,
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "ANTHROPIC_API_KEY": "sk-fake",
+        "ANTHROPIC_BASE_URL": base_url,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "HTTPS_PROXY": "http://127.0.0.1:9",
+        "NO_PROXY": "127.0.0.1",
+    }
 
 
 async def _timed(argv: list[str], env: dict[str, str], cwd: Path) -> float:
@@ -45,52 +62,43 @@ async def _timed(argv: list[str], env: dict[str, str], cwd: Path) -> float:
     return took
 
 
-async def measure() -> dict[str, float]:
-    program = _program()
+async def measure(folder: Path, project: Path) -> dict[str, float]:
+    program = claude_program()
     script = [
         reply(Say("Looking."), Call("Bash", {"command": "ls", "description": "list"})),
         reply(Say("All done.")),
     ]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        project = folder / "project"
-        project.mkdir()
-        subprocess.run(["git", "init", "-q", project], check=True)
-        async with ModelDouble(script) as double:
-            env = {
-                "PATH": os.defpath,
-                "HOME": str(folder),
-                "BRIDLE_HOME": str(folder / "bridle"),
-                "LANG": "C.UTF-8",
-                "ANTHROPIC_API_KEY": "sk-fake",
-                "ANTHROPIC_BASE_URL": double.base_url,
-                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-                "HTTPS_PROXY": "http://127.0.0.1:9",
-                "NO_PROXY": "127.0.0.1",
-                "BRIDLE_AGENTS_CLAUDE_BINARY": program,
-            }
-            commands = {
-                "bare": [
-                    program, "-p", "--output-format", "stream-json", "--verbose",
-                    "--include-partial-messages", "--allowedTools", "Bash", "--", "go",
-                ],
-                "bridle": [
-                    sys.executable, "-m", "bridle", "run", "-a", "claude", "--approve", "auto",
-                    "--json", "go",
-                ],
-                "python": [sys.executable, "-c", "print('All done.')"],
-            }  # fmt: skip
-            times: dict[str, list[float]] = {name: [] for name in commands}
-            for round in range(ROUNDS + 1):
-                for name, argv in commands.items():
-                    took = await _timed(argv, env, project)
-                    if round:
-                        times[name].append(took)
+    async with ModelDouble(script) as double:
+        env = claude_environment(folder, double.base_url) | {
+            "BRIDLE_HOME": str(folder / "bridle"),
+            "BRIDLE_AGENTS_CLAUDE_BINARY": program,
+        }
+        commands = {
+            "bare": [
+                program, "-p", "--output-format", "stream-json", "--verbose",
+                "--include-partial-messages", "--allowedTools", "Bash", "--", "go",
+            ],
+            "bridle": [
+                sys.executable, "-m", "bridle", "run", "-a", "claude", "--approve", "auto",
+                "--json", "go",
+            ],
+            "python": [sys.executable, "-c", "print('All done.')"],
+        }  # fmt: skip
+        times: dict[str, list[float]] = {name: [] for name in commands}
+        for round in range(ROUNDS + 1):
+            for name, argv in commands.items():
+                took = await _timed(argv, env, project)
+                if round:
+                    times[name].append(took)
     return {name: median(each) for name, each in times.items()}
 
 
 def main() -> None:
-    took = asyncio.run(measure())
+    with tempfile.TemporaryDirectory() as name:
+        project = Path(name) / "project"
+        project.mkdir()
+        subprocess.run(["git", "init", "-q", project], check=True)
+        took = asyncio.run(measure(Path(name), project))
     beyond = took["bridle"] - took["python"]
     print(f"bare claude -p                 {took['bare'] * 1000:7.0f} ms")
     print(f"bridle run -a claude           {took['bridle'] * 1000:7.0f} ms")

@@ -8,9 +8,11 @@ async with bridle.open() as harness:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # `typing` itself would take as long to import as all the rest of a start
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from bridle.app import Harness
     from bridle.app import open_harness as open
     from bridle.core.agent import File

@@ -1,0 +1,20 @@
+"""Runs the figures named on the command line, or all of them."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+FIGURES = ("startup", "pipeline", "store", "overhead", "second_turn", "memory")
+
+
+def main(names: list[str]) -> None:
+    for name in names or FIGURES:
+        if name not in FIGURES:
+            raise SystemExit(f"no figure is called {name!r}; there are: {', '.join(FIGURES)}")
+        module = import_module(f"bench.{name}")
+        print(f"\n# {(module.__doc__ or name).splitlines()[0]}", flush=True)
+        module.main()
+
+
+main(sys.argv[1:])
