@@ -49,6 +49,9 @@ class ClaudeDesk:
         self.folder = folder
         self.project = claude.project
         self.paths: Paths = find_paths({"BRIDLE_HOME": str(folder / "bridle")})
+        self._open()
+
+    def _open(self) -> None:
         self._database = Database.open(self.paths.store)
         self.sessions = Sessions(self.paths, self._database)
 
@@ -68,6 +71,11 @@ class ClaudeDesk:
 
     def raw(self, entry: Entry) -> bytes:
         return self.sessions.log.raw(entry.session, entry.seq) or b""
+
+    async def reopen(self) -> None:
+        """The same store and home, with processes of their own from here on."""
+        await self.close()
+        self._open()
 
     async def close(self) -> None:
         await self.sessions.close()

@@ -1,0 +1,180 @@
+"""What a conversation with the real Claude Code is given, and that it outlives its process."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from claude_desk import ClaudeDesk, ends, of, run, said
+
+from bridle.core.agent import File
+from bridle.core.events import AgentReady, Attachment, TurnEnded, TurnStarted, UsageReported
+from bridle.testing.anthropic_api import blocks, system_text, user_text
+from bridle.testing.model_script import Call, Say, Usage, attempts, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
+    "hgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+async def test_a_conversation_goes_on_in_a_new_process(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["resume"] = [reply(Say("First.")), reply(Say("Second."))]
+    session = await desk.start()
+    before = await run(session, "@@resume@@ remember the heron")
+
+    await desk.reopen()
+    log = await run(await desk.resume(session.id), "what was it?")
+
+    assert said(log) == "Second."
+    assert [entry.turn for entry in log if isinstance(entry.event, TurnStarted)] == [2]
+    assert of(log, AgentReady)[0].native_id == of(before, AgentReady)[0].native_id
+    assert "remember the heron" in user_text(desk.double.turns[-1].body)
+    assert "First." in str(desk.double.turns[-1].body["messages"])
+
+
+async def test_a_fork_goes_its_own_way_and_leaves_the_original_alone(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["fork"] = [
+        reply(Say("First.")),
+        attempts(reply(Say("In the fork.")), reply(Say("In the original."))),
+    ]
+    session = await desk.start()
+    await run(session, "@@fork@@ remember the heron")
+    original = [entry.event for entry in desk.log(session)]
+
+    await desk.reopen()
+    fork = await desk.resume(session.id, fork=True)
+    forked = await run(fork, "the way of the fork")
+    resumed = await run(await desk.resume(session.id), "the way of the original")
+
+    assert (said(forked), said(resumed)) == ("In the fork.", "In the original.")
+    _, in_fork, in_original = (user_text(turn.body) for turn in desk.double.turns)
+    assert "remember the heron" in in_fork
+    assert "remember the heron" in in_original
+    assert "the way of the fork" not in in_original
+    [first] = [event.native_id for event in original if isinstance(event, AgentReady)]
+    second, third = (of(log, AgentReady)[0].native_id for log in (forked, resumed))
+    assert first == third != second
+    assert [entry.event for entry in desk.log(fork)][: len(original)] == original
+
+
+async def test_usage_after_a_resume_is_that_of_the_turn(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["count"] = [
+        reply(Say("One."), usage=Usage(input=5000, output=500)),
+        reply(Say("Two."), usage=Usage(input=70, output=7)),
+    ]
+    session = await desk.start()
+    [first] = of(await run(session, "@@count@@"), UsageReported)
+
+    await desk.reopen()
+    [second] = of(await run(await desk.resume(session.id), "go on"), UsageReported)
+
+    assert (second.input_tokens, second.output_tokens) == (70, 7)
+    assert first.cost_usd and second.cost_usd
+    assert second.cost_usd * 10 < first.cost_usd
+
+
+async def test_an_image_reaches_the_model_and_the_store(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["image"] = [reply(Say("A dot."))]
+    session = await desk.start()
+
+    log = await run(session, "@@image@@ what is it?", files=[File("dot.png", "image/png", DOT)])
+
+    [image] = blocks(desk.double.turns[0].body, "image")
+    assert image["source"]["media_type"] == "image/png"
+    assert base64.b64decode(image["source"]["data"])[:8] == DOT[:8]
+    [attached] = of(log, TurnStarted)[0].attachments
+    assert attached == Attachment("dot.png", "image/png", attached.hash, len(DOT))
+    assert desk.sessions.attachments.get(attached.hash) == DOT
+
+
+async def test_a_text_file_reaches_the_model_with_its_name(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["file"] = [reply(Say("Read."))]
+    session = await desk.start()
+
+    await run(session, "@@file@@ read it", files=[File("a.txt", "text/plain", b"rare words\n")])
+
+    told = user_text(desk.double.turns[0].body)
+    assert "rare words" in told
+    assert "a.txt" in told
+
+
+async def test_a_system_prompt_is_added_to_the_cli_s_own(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["system"] = [reply(Say("Brief."))]
+    session = await desk.start(system="--Be brief, parrot.")
+
+    await run(session, "@@system@@")
+
+    system = system_text(desk.double.turns[0].body)
+    assert "--Be brief, parrot." in system
+    assert "Claude Code" in system
+
+
+async def test_an_extra_folder_may_be_written_to(desk: ClaudeDesk) -> None:
+    folder = desk.folder / "more"
+    folder.mkdir()
+    write = {"file_path": str(folder / "made.txt"), "content": "x"}
+    desk.double.scenarios["folder"] = [reply(Call("Write", write)), reply(Say("Written."))]
+    session = await desk.start(folders=(folder,), approve="edits")
+
+    await run(session, "@@folder@@")
+
+    assert (folder / "made.txt").read_text() == "x"
+    told = system_text(desk.double.turns[0].body) + user_text(desk.double.turns[0].body)
+    assert str(folder) in told
+
+
+async def test_an_answer_in_a_schema_is_the_turn_s_result(desk: ClaudeDesk) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"colour": {"type": "string"}, "count": {"type": "integer"}},
+        "required": ["colour", "count"],
+    }
+    answer = {"colour": "blue", "count": 3}
+    desk.double.scenarios["schema"] = [
+        reply(Call("StructuredOutput", answer)),
+        reply(Say("Told.")),
+    ]
+    session = await desk.start(output_schema=schema, approve="readonly")
+
+    log = await run(session, "@@schema@@")
+
+    assert ends(log) == [TurnEnded(reason="completed", result=answer)]
+    assert session.result().output == answer
+
+
+async def test_a_limit_on_turns_ends_the_turn_as_that_and_the_next_prompt_goes_on(
+    desk: ClaudeDesk,
+) -> None:
+    call = {"command": "echo on", "description": "on"}
+    desk.double.scenarios |= {
+        "long": [reply(Call("Bash", call)), reply(Call("Bash", call)), reply(Say("never said"))],
+        "next": [reply(Say("Still here."))],
+    }
+    session = await desk.start(max_turns=1)
+
+    log = await run(session, "@@long@@")
+
+    [end] = ends(log)
+    assert end.failure is not None
+    assert (end.reason, end.failure.kind) == ("failed", "turn_limit")
+    assert len(desk.double.turns) == 1
+    assert said(await run(session, "@@next@@")) == "Still here."
+
+
+async def test_a_limit_on_cost_ends_the_turn_as_that(desk: ClaudeDesk) -> None:
+    call = {"command": "echo on", "description": "on"}
+    dear = Usage(input=500_000, output=50_000)
+    desk.double.scenarios["dear"] = [reply(Call("Bash", call), usage=dear)] * 3
+    session = await desk.start(max_cost=0.5)
+
+    log = await run(session, "@@dear@@")
+
+    [end] = ends(log)
+    assert end.failure is not None
+    assert (end.reason, end.failure.kind) == ("failed", "cost_limit")
+    assert len(desk.double.turns) == 1
+    [usage] = of(log, UsageReported)
+    assert usage.cost_usd and usage.cost_usd > 0.5
