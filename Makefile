@@ -40,6 +40,10 @@ bench: $(READY) $(VENV)/bench ## figures, as ratios within one run
 demo: $(READY) ## a whole turn with the embedded agent, then its replay
 	$(BIN)/bridle demo
 
+lock: ## resolve the dependencies anew (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --extra fast --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url -o requirements/dev.lock pyproject.toml requirements/dev.in
+
 docs: $(READY) ## write what the documents say of the code
 	$(BIN)/python docs/generate.py
 	$(BIN)/bridle schema > docs/events.schema.json
@@ -51,4 +55,4 @@ fix: $(READY) ## format and mend what ruff can
 help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup check test test-real torture bench demo docs fix help
+.PHONY: setup check test test-real torture bench demo lock docs fix help
