@@ -11,8 +11,8 @@ import pytest
 from listening import listening
 from plain import LONG_LIVED, PER_TURN, python, shell
 
-from bridle.agents.mock.wire import MockWire
 from bridle.agents.conversation import reconcile
+from bridle.agents.mock.wire import MockWire
 from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import AgentInfo, Exit, Launch, Prompt, SessionSpec
 from bridle.core.errors import AgentNotInstalled, Unsupported

@@ -52,6 +52,7 @@ class _Talk:
         self._turn_open = False
         self._turn_over = asyncio.Event()
         self._cancelling = False
+        self._interrupt: asyncio.Task[None] | None = None
 
     async def answer(self, request_id: str, answer: Answer) -> None:
         await self._send(self._wire.answer(request_id, answer))
@@ -70,12 +71,11 @@ class _Talk:
             return
         self._cancelling = True
         # Not awaited: an agent that reads nothing must not keep us from what comes next.
-        interrupt = asyncio.create_task(self._send(self._wire.cancel()))
+        self._interrupt = asyncio.create_task(self._send(self._wire.cancel()))
         if not await self._ends_within(self._grace):
             process.signal(signal.SIGTERM)
             if not await self._ends_within(self._grace):
                 await process.kill()
-        await interrupt
 
     async def _launch(self, spec: SessionSpec, prompt: Prompt | None) -> LineProcess:
         launch = found(self._info, spec, self._wire.launch(spec, prompt), self._host.find)
