@@ -31,7 +31,7 @@ from bridle.store.attachments import Attachments
 from bridle.store.catalog import Catalog
 from bridle.store.database import Database
 from bridle.store.event_log import EventLog
-from bridle.store.salvage import LOST, salvage
+from bridle.store.salvage import LOST, open_mended, salvage
 from bridle.store.search import Search
 
 
@@ -293,3 +293,20 @@ def test_opening_waits_for_a_salvage_to_end(path: Path) -> None:
     thread.join(WAIT)
     assert EventLog(opened[0]).last_seq("session") == 5
     opened[0].close()
+
+
+def test_opening_a_damaged_store_mends_it_and_tells_what_became_of_it(
+    templates: tuple[Path, Path], copies: Path
+) -> None:
+    killed, _ = templates
+    with damaged_copy(killed, copies) as path:
+        database, report = open_mended(path)
+        database.close()
+        assert report is None
+        flip(path, 30)
+        flip(path, 0)
+        database, report = open_mended(path)
+        assert report is not None
+        assert (report.sessions, report.lost_entries) == (len(SESSIONS), 0)
+        assert EventLog(database).since(SESSIONS[1]) == WANTED[SESSIONS[1]]
+        database.close()

@@ -17,6 +17,7 @@ import msgspec
 from bridle.core.errors import StoreDamaged
 from bridle.core.events import AgentStarted, Entry, Notice, decode_event
 from bridle.store import migrations
+from bridle.store.database import Database
 from bridle.store.event_log import Row, insert_rows
 from bridle.store.mark import Mark
 from bridle.store.packing import pack_event, unpack_event, unpack_lines
@@ -56,6 +57,15 @@ class Report(msgspec.Struct, frozen=True):
         if self.unnamed_sessions:
             text += f" Sessions that lost their name: {', '.join(self.unnamed_sessions)}."
         return text
+
+
+def open_mended(path: Path) -> tuple[Database, Report | None]:
+    """The store, after salvaging it if it was damaged; the report is for a person to read."""
+    try:
+        return Database.open(path), None
+    except StoreDamaged:
+        report = salvage(path)
+    return Database.open(path), report
 
 
 def salvage(path: Path) -> Report:
@@ -224,13 +234,13 @@ def _fill_gaps(connection: apsw.Connection, number: int, known: int) -> int:
     last, turn, at = 0, 0, ""
     for seq, its_turn, its_at, _ in _rows(connection, number):
         if not last < seq <= last + WIDEST_GAP:
-            connection.execute(
-                "DELETE FROM entries WHERE session = ? AND (seq < 1 OR seq > ?)", (number, last)
-            )
             break
         at = at or its_at
         missing += [(lost, turn, at, event) for lost in range(last + 1, seq)]
         last, turn, at = seq, its_turn, its_at
+    connection.execute(
+        "DELETE FROM entries WHERE session = ? AND (seq < 1 OR seq > ?)", (number, last)
+    )
     if last < known <= last + WIDEST_GAP:
         missing += [(lost, turn, at, event) for lost in range(last + 1, known + 1)]
     insert_rows(connection, number, missing)
@@ -248,11 +258,11 @@ def _drop_broken_blocks(connection: apsw.Connection) -> int:
     return len(broken)
 
 
-def _rows(connection: apsw.Connection, number: int) -> list[Row]:
+def _rows(connection: apsw.Connection, number: int) -> Iterator[Row]:
     found = connection.execute(
         "SELECT seq, turn, at, event FROM entries WHERE session = ? ORDER BY seq", (number,)
     )
-    return cast("list[Row]", found.fetchall())
+    return cast("Iterator[Row]", found)
 
 
 def _sessions(connection: apsw.Connection) -> list[tuple[int, int, str]]:
