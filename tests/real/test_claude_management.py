@@ -1,0 +1,117 @@
+"""What the real Claude Code tells besides prompting: itself, its account, models and servers."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from claude_desk import KEY, ClaudeDesk, of, run
+from real_claude import RealClaude
+
+from bridle.agents import load
+from bridle.agents.errands import Errands
+from bridle.core.agent import (
+    Account,
+    Installed,
+    KeepsServers,
+    McpServer,
+    TellsAuth,
+    TellsInstall,
+    TellsModels,
+    TellsSessions,
+)
+from bridle.core.errors import AgentError
+from bridle.core.events import AgentReady
+from bridle.testing.model_double import ModelDouble
+from bridle.testing.model_script import Say, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+
+SERVER = Path(__file__).with_name("mcp_server.py")
+
+
+def errands(claude: RealClaude, double: ModelDouble, folder: Path, **more: str) -> Errands:
+    return Errands(
+        claude.environment(double.base_url, **more),
+        cwd=claude.project,
+        records=folder / "records",
+        marker=f"errands-{secrets.token_hex(6)}",
+        binaries={"claude": str(claude.program)},
+    )
+
+
+@pytest.fixture
+async def errand(claude: RealClaude, double: ModelDouble, tmp_path: Path) -> AsyncIterator[Errands]:
+    async with errands(claude, double, tmp_path, ANTHROPIC_API_KEY=KEY) as running:
+        yield running
+
+
+async def test_it_tells_where_it_is_and_its_version(claude: RealClaude, errand: Errands) -> None:
+    agent = load("claude")
+    assert isinstance(agent, TellsInstall)
+
+    installed = await agent.installed(errand)
+
+    assert installed == Installed("claude", str(claude.program), claude.version, agent.info.install)
+
+
+async def test_it_tells_who_is_signed_in(
+    claude: RealClaude, double: ModelDouble, errand: Errands, tmp_path: Path
+) -> None:
+    agent = load("claude")
+    assert isinstance(agent, TellsAuth)
+
+    with_key = await agent.account(errand)
+    async with errands(claude, double, tmp_path, ANTHROPIC_API_KEY="") as keyless:
+        without = await agent.account(keyless)
+
+    assert with_key == Account(signed_in=True, method="variable", who="ANTHROPIC_API_KEY")
+    assert (without.signed_in, "claude auth login" in without.hint) == (False, True)
+
+
+async def test_it_lists_its_models_without_asking_one(double: ModelDouble, errand: Errands) -> None:
+    agent = load("claude")
+    assert isinstance(agent, TellsModels)
+
+    models = await agent.models(errand)
+
+    assert len(models) >= 3
+    assert [model.default for model in models].count(True) == 1
+    assert all(model.id and model.title for model in models)
+    assert any("high" in model.efforts for model in models)
+    assert double.turns == []
+
+
+async def test_it_lists_the_sessions_that_it_keeps_of_a_folder(
+    desk: ClaudeDesk, errand: Errands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = load("claude")
+    assert isinstance(agent, TellsSessions)
+    desk.double.scenarios["keep"] = [reply(Say("Kept."))]
+    log = await run(await desk.start(), "@@keep@@ this one")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(desk.claude.home / ".claude"))
+
+    [kept] = await agent.native_sessions(errand, desk.project)
+
+    assert kept.native_id == of(log, AgentReady)[0].native_id
+    assert kept.cwd == str(desk.project)
+    assert kept.title
+    assert kept.updated.startswith("20")
+
+
+async def test_it_takes_lists_and_forgets_mcp_servers(errand: Errands) -> None:
+    agent = load("claude")
+    assert isinstance(agent, KeepsServers)
+    assert await agent.mcp_servers(errand) == []
+
+    await agent.mcp_add(errand, "tiny", {"command": sys.executable, "args": [str(SERVER)]})
+    listed = await agent.mcp_servers(errand)
+    await agent.mcp_remove(errand, "tiny")
+
+    assert listed == [McpServer("tiny", "connected", f"{sys.executable} {SERVER}")]
+    assert await agent.mcp_servers(errand) == []
+    with pytest.raises(AgentError):
+        await agent.mcp_remove(errand, "tiny")
