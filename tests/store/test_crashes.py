@@ -22,16 +22,26 @@ def start(*arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def test_four_processes_write_at_once_without_a_gap(path: Path) -> None:
-    names = ["one", "two", "three", "four"]
-    children = [start("append", path, name, 1000) for name in names]
-    assert [child.wait(60) for child in children] == [0, 0, 0, 0]
+def write_at_once(path: Path, processes: int, count: int) -> None:
+    names = [f"session-{number}" for number in range(processes)]
+    children = [start("append", path, name, count) for name in names]
+    assert [child.wait(120) for child in children] == [0] * processes
     database = Database.open(path)
     log = EventLog(database)
     for name in names:
-        assert log.since(name, limit=2000) == [chunk(seq, session=name) for seq in range(1, 1001)]
+        seen = log.since(name, limit=count + 1)
+        assert seen == [chunk(seq, session=name) for seq in range(1, count + 1)]
     assert database.check() == ""
     database.close()
+
+
+def test_four_processes_write_at_once_without_a_gap(path: Path) -> None:
+    write_at_once(path, 4, 1_000)
+
+
+@pytest.mark.torture
+def test_eight_processes_write_eighty_thousand_entries_without_a_gap(path: Path) -> None:
+    write_at_once(path, 8, 10_000)
 
 
 @pytest.mark.parametrize("acknowledged", [5, 60, 333])
