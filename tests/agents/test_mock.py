@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, get_args
@@ -13,6 +15,7 @@ import pytest
 from listening import listening
 
 from bridle.agents.mock import agent
+from bridle.agents.mock.wire import CHILD
 from bridle.core.agent import File, Prompt, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
@@ -440,15 +443,16 @@ async def test_what_it_cannot_do_is_refused_by_name(host: PlainHost, project: Pa
         await agent.open(SessionSpec(cwd=project, servers={"a": {}}), host)
 
 
-async def test_a_word_comes_within_a_quarter_of_a_second(host: PlainHost, project: Path) -> None:
-    """Of three tries, because the machine may be busy."""
-    best = 9.0
-    for _ in range(3):
-        start = time.monotonic()
-        async with listening(agent, SessionSpec(cwd=project), host) as mock:
-            await mock.turn(steps({"say": "hi"}))
-            best = min(best, time.monotonic() - start)
-    assert best < 0.25
+def test_its_program_loads_little_before_it_speaks(tmp_path: Path) -> None:
+    """It is to be ready in 20 ms, and each of these takes that long by itself."""
+    argv = [sys.executable, "-I", "-S", "-X", "importtime", str(CHILD), "--state", str(tmp_path)]
+    prompt = json.dumps({"type": "prompt", "text": steps({"say": "hi"})}) + "\n"
+    done = subprocess.run(argv, input=prompt, capture_output=True, text=True, timeout=30)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert '"text":"hi"' in done.stdout
+    assert "actor.turn" in loaded
+    heavy = {"asyncio", "bridle", "dataclasses", "pathlib", "subprocess", "tempfile", "typing"}
+    assert loaded & heavy == set()
 
 
 async def test_it_says_its_words_at_the_pace_of_its_script(host: PlainHost, project: Path) -> None:

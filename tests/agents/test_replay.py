@@ -164,13 +164,13 @@ async def test_a_recording_that_breaks_off_ends_its_turn(host: PlainHost, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("speed", "least", "most"), [("recorded", 0.3, 5), (3, 0.1, 0.28), ("full", 0, 0.1)]
+    ("speed", "least", "most"), [("recorded", 1.5, 9), (3, 0.5, 1.4), ("full", 0, 0.4)]
 )
 async def test_it_plays_at_the_speed_it_is_told(
     host: PlainHost, tmp_path: Path, speed: Any, least: float, most: float
 ) -> None:
     events = [TurnStarted(origin="prompt"), said("a"), said("b"), DONE]
-    path = record(tmp_path / "slow.jsonl", events, gap=0.1)
+    path = record(tmp_path / "slow.jsonl", events, gap=0.5)
     async with listening(agent, spec(path, speed=speed), host) as replay:
         start = time.monotonic()
         await replay.turn("go")
