@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import subprocess
 import sys
@@ -56,7 +57,7 @@ def ordinary_user() -> Iterator[kills.Stage]:
 
     Root's checkout and interpreter may be closed to others, so the copy is run by the system's.
     """
-    if kills.os.geteuid() != 0:
+    if os.geteuid() != 0:
         yield kills.HERE
         return
     python = next(

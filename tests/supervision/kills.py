@@ -187,7 +187,7 @@ def _kill_once(case: Case, stage: Stage, records: Path, chance: random.Random) -
         harness.stdin.close()  # a harness that still lives ends on this
         _wait(harness)
         harness.stdout.close()
-    left += wait_until_gone(token)
+    left += [row for row in wait_until_gone(token) if row not in left]
     for row in left:
         _kill(int(row.partition(" ")[0]))
     return Kill(case, f"{moment} + {delay * 1000:.1f} ms", tuple(left), seconds)

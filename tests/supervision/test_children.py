@@ -22,8 +22,8 @@ from bridle.supervision.tree import Child, Level, Warden, launch
 PATH = {"PATH": os.environ["PATH"]}
 
 
-async def shell(warden: Warden, text: str, *, stdin: bool = False, **env: str) -> Child:
-    return await warden.spawn(["sh", "-c", text], cwd="/", env=PATH | env, stdin=stdin)
+async def shell(warden: Warden, text: str, *, stdin: bool = False) -> Child:
+    return await warden.spawn(["sh", "-c", text], cwd="/", env=PATH, stdin=stdin)
 
 
 async def read_all(number: int) -> str:
@@ -178,9 +178,12 @@ async def test_ending_one_program_leaves_its_neighbour_alone(warden: Warden) -> 
 
 
 async def test_many_programs_with_large_environments_start_side_by_side(warden: Warden) -> None:
-    large = {f"LARGE_{number}": "x" * 100_000 for number in range(8)}
+    large = PATH | {f"LARGE_{number}": "x" * 100_000 for number in range(8)}
     children = await asyncio.gather(
-        *(shell(warden, f"exit {number}", **large) for number in range(12))
+        *(
+            warden.spawn(["sh", "-c", f"exit {number}"], cwd="/", env=large, stdin=False)
+            for number in range(12)
+        )
     )
     ends = await asyncio.gather(*(child.wait() for child in children))
     assert ends == [Exit(number, None) for number in range(12)]

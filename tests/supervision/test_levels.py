@@ -17,7 +17,8 @@ import pytest
 from bridle.core.agent import Exit
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.cgroup import Cgroup, NoCgroup, own_folder
-from bridle.supervision.tree import Level, Warden, launch
+from bridle.supervision.launch import command, launch
+from bridle.supervision.tree import Level, Warden
 
 ROOT = os.geteuid() == 0
 
@@ -201,6 +202,18 @@ async def test_a_sandbox_of_the_programs_own_works_as_it_did_outside(warden: War
     child = await warden.spawn(command, cwd="/", env={"PATH": os.environ["PATH"]}, stdin=False)
     async with asyncio.timeout(10):
         assert await child.wait() == Exit(9, None)
+
+
+def test_the_warden_process_loads_little() -> None:
+    """Its start is on the way to every first answer."""
+    show = "import sys; print(*sys.modules)"
+    boot = command("warden")
+    boot[4] = boot[4].replace("main(*sys.argv[1:])", show)
+    loaded = subprocess.run(boot, capture_output=True, text=True, check=True).stdout.split()
+    heavy = {"asyncio", "contextlib", "enum", "json", "pathlib", "re", "signal", "socket", "typing"}
+    assert "bridle.supervision.warden" in loaded
+    assert heavy.intersection(loaded) == set()
+    assert [name for name in loaded if name.startswith("bridle.core")] == []
 
 
 def test_the_own_group_is_a_folder_with_members() -> None:
