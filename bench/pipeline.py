@@ -22,7 +22,8 @@ from bridle.agents.stdio import StdioAgent
 from bridle.config.paths import find_paths
 from bridle.core.agent import Launch, Prompt, SessionSpec
 from bridle.core.events import encode
-from bridle.sessions.service import Sessions, Terms
+from bridle.sessions.service import Sessions
+from bridle.sessions.terms import Terms
 from bridle.store.database import Database
 
 LINES = int(os.environ.get("BENCH_LINES", "200000"))

@@ -13,7 +13,8 @@ from bench.overhead import claude_environment, claude_program
 from bridle.agents import load
 from bridle.config.paths import find_paths
 from bridle.core.agent import SessionSpec
-from bridle.sessions.service import Sessions, Terms
+from bridle.sessions.service import Sessions
+from bridle.sessions.terms import Terms
 from bridle.store.database import Database
 from bridle.testing.model_double import ModelDouble
 from bridle.testing.model_script import Say, reply

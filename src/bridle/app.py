@@ -11,25 +11,24 @@ from typing import Any
 
 from bridle import agents
 from bridle.agents.errands import Errands
-from bridle.agents.support import refuse_unsupported
 from bridle.config import Config, Paths, find_paths, load, private_folder
 from bridle.core.agent import (
     Account,
     Agent,
     Installed,
     Model,
-    SessionSpec,
     TellsAuth,
     TellsInstall,
     TellsModels,
 )
 from bridle.core.errors import Unsupported, UsageError
 from bridle.core.events import encode
-from bridle.sessions.runner import Limits
-from bridle.sessions.service import Sessions, Terms
+from bridle.order import Order, order
+from bridle.sessions.headstart import HeadStart
+from bridle.sessions.service import Sessions
 from bridle.sessions.session import AttachedSession, Session, read_all
 from bridle.store.database import Database
-from bridle.supervision.environment import asked_for, child_environment, secrets_of
+from bridle.supervision.environment import child_environment
 
 
 @asynccontextmanager
@@ -62,38 +61,23 @@ class Harness:
         self,
         agent: str | None = None,
         *,
-        cwd: Path | str = ".",
         title: str | None = None,
-        approve: str | None = None,
-        timeout: float | None = None,
-        env: Sequence[str] = (),
+        head: HeadStart | None = None,
         **wishes: Any,
     ) -> Session:
-        """A new session. `wishes` are the fields of `SessionSpec`: model, mode, effort, …"""
-        driver, options = self._driver(agent or self.config.agent)
-        spec = self._spec(driver, cwd, options, wishes)
-        terms = self._terms(driver, approve, timeout, env)
-        return await self.sessions.start(driver, spec, terms, title=title)
+        """A new session. `wishes`: cwd, approve, timeout, env, and the fields of `SessionSpec`."""
+        made = self._order(agent or self.config.agent, wishes)
+        return await self.sessions.start(*made, title=title, head=head)
 
-    async def resume(
-        self,
-        session: str,
-        *,
-        fork: bool = False,
-        approve: str | None = None,
-        timeout: float | None = None,
-        env: Sequence[str] = (),
-        **wishes: Any,
-    ) -> Session:
+    async def resume(self, session: str, *, fork: bool = False, **wishes: Any) -> Session:
         """Goes on with a session: its id, the beginning of it, or `last`."""
         row = self.sessions.catalog.get(session, cwd=str(Path.cwd()))
         if fork:
             row = await self.sessions.fork(row)
-        driver, options = self._driver(row.agent)
-        wishes = {"model": row.model, "mode": row.mode or "agent"} | wishes
-        spec = self._spec(driver, row.cwd, options, wishes)
-        terms = self._terms(driver, approve or row.settings.get("approve"), timeout, env)
-        return await self.sessions.resume(row, driver, spec, terms)
+        kept = {"model": row.model, "mode": row.mode, "approve": row.settings.get("approve")}
+        given = {name: value for name, value in wishes.items() if value is not None}
+        made = self._order(row.agent, {**kept, **given, "cwd": row.cwd})
+        return await self.sessions.resume(row, *made)
 
     def attach(self, session: str) -> AttachedSession:
         """A session that another process runs, to follow, answer, prompt or cancel it."""
@@ -144,15 +128,15 @@ class Harness:
         async with self.errands(agent) as run:
             return await agent.models(run)
 
-    def _driver(self, name: str) -> tuple[Agent, dict[str, Any]]:
-        """The agent and its options; `replay:SESSION` and `replay:FILE` name what is played."""
-        name, _, argument = name.partition(":")
-        options = dict(self.config.agents.get(name, {}))
-        if argument and name == "replay":
-            options["file"] = str(self._recording(argument))
-        elif argument:
+    def _order(self, agent: str, wishes: Mapping[str, Any]) -> Order:
+        """`replay:SESSION` and `replay:FILE` name what is played."""
+        name, _, argument = agent.partition(":")
+        if argument and name != "replay":
             raise UsageError(f"agent {name!r} takes no `:{argument}`")
-        return agents.load(name), options
+        if argument:
+            options = {**wishes.get("options", {}), "file": str(self._recording(argument))}
+            wishes = {**wishes, "options": options}
+        return order(self.config, name, **wishes)
 
     def _recording(self, argument: str) -> Path:
         if (file := Path(argument)).is_file():
@@ -164,44 +148,3 @@ class Harness:
             for entry in read_all(self.sessions.log, row.id):
                 out.write(encode(entry) + b"\n")
         return recording
-
-    def _spec(
-        self,
-        agent: Agent,
-        cwd: Path | str,
-        options: Mapping[str, Any],
-        wishes: Mapping[str, Any],
-    ) -> SessionSpec:
-        given = {name: value for name, value in wishes.items() if value not in (None, (), {})}
-        if "model" in agent.info.can and (model := options.get("model") or self.config.model):
-            given.setdefault("model", model)
-        if "limits" in agent.info.can:
-            limits = self.config.limits
-            for name, limit in {"max_turns": limits.turns, "max_cost": limits.cost}.items():
-                if limit is not None:
-                    given.setdefault(name, limit)
-        given.setdefault("flags", tuple(options.get("flags", ())))
-        given["options"] = {**options, **given.get("options", {})}
-        spec = SessionSpec(cwd=Path(cwd).resolve(), **given)
-        refuse_unsupported(agent.info, spec)
-        return spec
-
-    def _terms(
-        self, agent: Agent, approve: str | None, timeout: float | None, env: Sequence[str]
-    ) -> Terms:
-        passed, given = asked_for(env)
-        child = child_environment(
-            os.environ, agent.info.variables, [*self.config.env.passed, *passed], given
-        )
-        limits = self.config.limits
-        return Terms(
-            approve=approve or self.config.approve,
-            supervision=self.config.supervision,
-            environment=child.variables,
-            secrets=secrets_of({**os.environ, **child.variables}),
-            limits=Limits(turn=timeout or limits.total, idle=limits.idle, request=limits.request),
-            output_cap=limits.tool_output,
-            spill_cap=limits.spill,
-            turn_cap=limits.turn_log,
-            line_cap=limits.line,
-        )

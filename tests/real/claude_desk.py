@@ -27,8 +27,9 @@ from bridle.core.events import (
     TurnStarted,
     Unrecognized,
 )
-from bridle.sessions.service import Sessions, Terms
+from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session, read_all
+from bridle.sessions.terms import Terms
 from bridle.store.database import Database
 from bridle.testing.model_double import ModelDouble
 

@@ -25,7 +25,7 @@ from bridle.core.events import (
     TurnEnded,
     UserMessage,
 )
-from bridle.sessions.runner import Limits
+from bridle.sessions.terms import Limits
 from bridle.testing.anthropic_api import user_text
 from bridle.testing.model_script import Call, Hold, Say, reply
 

@@ -20,7 +20,7 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.sessions.runner import Limits
+from bridle.sessions.terms import Limits
 from bridle.testing.anthropic_api import tool_results
 from bridle.testing.model_script import Call, Say, reply
 

@@ -26,8 +26,8 @@ from bridle.core.events import (
     Unrecognized,
     UserMessage,
 )
-from bridle.sessions.runner import Limits
 from bridle.sessions.session import Session
+from bridle.sessions.terms import Limits
 
 
 def said(entries: list[Entry], turn: int | None = None) -> str:

@@ -43,7 +43,16 @@ class Volume:
         self._run("mount", "-o", "loop", str(self.image), str(self.mounted))
 
     def unmount(self) -> None:
-        self._run("umount", str(self.mounted))
+        self._run("umount", "--lazy", str(self.mounted))
+
+    def plug_in_again(self) -> None:
+        """Mount a copy of the disk: another mount namespace may still hold the dead one."""
+        self.unmount()
+        copy = self.image.with_name("copy.img")
+        self._run("cp", "--sparse=always", str(self.image), str(copy))
+        self.image.unlink()
+        self.image = copy.rename(self.image.with_name(f"disk-{time.monotonic_ns()}.img"))
+        self.mount()
 
     def cut(self) -> None:
         """What the kernel holds in memory and was not synced is gone from here on."""
@@ -88,8 +97,7 @@ def one_cut(volume: Volume, path: Path, seconds: float) -> tuple[int, int]:
         lines = writer.stdout.read().split(b"\n")[:-1]
         writer.wait(10)
         writer.stdout.close()
-    volume.unmount()
-    volume.mount()
+    volume.plug_in_again()
     database = Database.open(path)
     held = EventLog(database).last_seq(SESSION)
     seen = EventLog(database).since(SESSION, max(0, held - 2000), limit=2000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from bridle.core.agent import Agent, Conversation, Host, Mode, Prompt, SessionSpec
@@ -31,6 +31,7 @@ from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
 from bridle.sessions.requests import Request, Requests
 from bridle.sessions.shelf import Shelf
+from bridle.sessions.terms import Limits
 from bridle.sessions.turns import Turns
 from bridle.workspace.changes import Snapshot, changed_since, snapshot
 
@@ -38,15 +39,6 @@ _ACTED_ON = frozenset({TurnStarted, TurnEnded, PermissionRequested, QuestionAske
 _NOTED = frozenset({BackgroundChanged, RequestAnswered, SettingsChanged, AgentReady})
 
 WhenBusy = Literal["queue", "refuse", "steer"]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Seconds; None means no limit."""
-
-    turn: float | None = None
-    idle: float | None = None
-    request: float | None = None
 
 
 class Runner:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets as random
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,13 +17,15 @@ from bridle.core.failure import Failure
 from bridle.core.permission import Context, Policy
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.door import Door
+from bridle.sessions.headstart import HeadStart, launch_warden, new_session
 from bridle.sessions.host import SessionHost
 from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
 from bridle.sessions.lease import Lease
-from bridle.sessions.runner import Limits, Runner
+from bridle.sessions.runner import Runner
 from bridle.sessions.session import AttachedSession, Session
 from bridle.sessions.shelf import Shelf
+from bridle.sessions.terms import Terms
 from bridle.store.attachments import Attachments
 from bridle.store.catalog import Catalog
 from bridle.store.database import Database
@@ -33,22 +33,7 @@ from bridle.store.event_log import EventLog
 from bridle.store.search import Search
 from bridle.store.session_row import SessionRow
 from bridle.supervision.secrets import Secrets
-from bridle.supervision.tree import Launched, Warden, launch, sweep
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What a session runs under, besides what its agent is told."""
-
-    approve: str = "ask"
-    supervision: str = "auto"
-    environment: Mapping[str, str] = field(default_factory=dict)
-    secrets: Sequence[tuple[str, str]] = ()  # name, value; never stored
-    limits: Limits = field(default_factory=Limits)
-    output_cap: int = 50_000
-    spill_cap: int = 64 * 1024 * 1024
-    turn_cap: int = 64 * 1024 * 1024
-    line_cap: int = 16 * 1024 * 1024
+from bridle.supervision.tree import Launched, Warden, sweep
 
 
 class Sessions:
@@ -63,10 +48,16 @@ class Sessions:
     # -- running ---------------------------------------------------------------------------------
 
     async def start(
-        self, agent: Agent, spec: SessionSpec, terms: Terms, *, title: str | None = None
+        self,
+        agent: Agent,
+        spec: SessionSpec,
+        terms: Terms,
+        *,
+        title: str | None = None,
+        head: HeadStart | None = None,
     ) -> Session:
         row = SessionRow(
-            id=random.token_hex(5),
+            id=head.session if head else new_session(),
             agent=agent.info.name,
             cwd=str(spec.cwd),
             created_at=_now(),
@@ -75,7 +66,7 @@ class Sessions:
             mode=spec.mode,
             settings={"approve": terms.approve},
         )
-        warden = self._launch(row, terms)
+        warden = head.launched if head else launch_warden(self._paths.spawns, row.id, terms)
         lease = Lease.take(self._paths.leases, row.id)
         assert lease is not None
         created = self.catalog.create(row)
@@ -94,15 +85,11 @@ class Sessions:
                 hint=f"`bridle sessions follow {row.id}` watches it",
             )
         await self._recover(row)
-        warden = self._launch(row, terms)
+        warden = launch_warden(self._paths.spawns, row.id, terms)
         row = self.catalog.get(row.id)
         if row.native_id and not self.catalog.native_ids(row.id):
             spec = replace(spec, fork=True)  # the id is still the original's
         return await self._run(row, agent, spec, terms, lease, warden)
-
-    def _launch(self, row: SessionRow, terms: Terms) -> Launched:
-        marker = f"{row.id}-{random.token_hex(3)}"
-        return launch(level=terms.supervision, records=self._paths.spawns, marker=marker)
 
     async def _run(
         self,
@@ -231,7 +218,7 @@ class Sessions:
 
     async def fork(self, row: SessionRow, *, up_to_seq: int | None = None) -> SessionRow:
         return await asyncio.wrap_future(
-            self.catalog.fork(row.id, random.token_hex(5), created_at=_now(), up_to_seq=up_to_seq)
+            self.catalog.fork(row.id, new_session(), created_at=_now(), up_to_seq=up_to_seq)
         )
 
 

@@ -7,9 +7,13 @@ import re
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bridle.supervision.channel import frame, rights
+
+_FITS_THE_SOCKET = 64 * 1024  # bytes that nobody reads yet
 _LEVELS = ("auto", "namespace", "cgroup", "subreaper", "group")
 
 # The package's own __init__ may import anything at all: the warden gets an empty one instead, and
@@ -21,6 +25,15 @@ _BOOT = (
 )
 
 
+class Early(NamedTuple):
+    """A program that the warden was asked for before anybody could wait for it."""
+
+    argv: list[str]
+    cwd: str
+    env: dict[str, str]
+    pipes: tuple[int, int, int]  # our ends
+
+
 class Launched(NamedTuple):
     """A warden that is starting. `Warden.attach` takes it over; until then the fields are private
     to it. Dropping it unattached ends the process: its end of the socket closes."""
@@ -29,6 +42,7 @@ class Launched(NamedTuple):
     control: socket.socket
     lifeline: int
     folder: Path
+    early: Early | None = None
 
 
 def command(module: str, *arguments: str) -> list[str]:
@@ -64,3 +78,40 @@ def launch(*, level: str = "auto", records: Path, marker: str) -> Launched:
         theirs.close()
         os.close(held)
     return Launched(process, ours, lifeline, folder)
+
+
+def spawn_early(
+    launched: Launched, argv: Sequence[str], *, cwd: Path | str, env: Mapping[str, str]
+) -> Launched:
+    """Ask for the first program while the warden still starts; `Warden.spawn` will hand it out."""
+    message = frame(spawn_message(1, argv, cwd, env))
+    if len(message) > _FITS_THE_SOCKET:
+        return launched
+    ours, theirs = open_pipes()
+    launched.control.sendmsg([message], rights(theirs))
+    for number in theirs:
+        os.close(number)
+    early = Early(list(argv), str(cwd), dict(env), ours)
+    return launched._replace(early=early)
+
+
+def spawn_message(
+    number: int, argv: Sequence[str], cwd: Path | str, env: Mapping[str, str]
+) -> tuple[object, ...]:
+    return (
+        "spawn",
+        number,
+        [os.fsencode(word) for word in argv],
+        os.fsencode(Path(cwd).absolute()),
+        {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
+    )
+
+
+def open_pipes() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Our ends of a program's three pipes, non-blocking, and its own."""
+    its_input, our_input = os.pipe()
+    our_output, its_output = os.pipe()
+    our_error, its_error = os.pipe()
+    for number in (our_input, our_output, our_error):
+        os.set_blocking(number, False)
+    return (our_input, our_output, our_error), (its_input, its_output, its_error)

@@ -17,7 +17,7 @@ from typing import Any
 from bridle.core.agent import Exit
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.channel import Channel, frame, rights
-from bridle.supervision.launch import Launched, command, launch
+from bridle.supervision.launch import Launched, command, launch, open_pipes, spawn_message
 from bridle.supervision.sweep import Swept, sweep, sweep_one
 
 __all__ = [
@@ -112,6 +112,10 @@ class Warden:
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._mourning: asyncio.Task[None] | None = None
         self._last_words = ""
+        self._early = launched.early
+        if self._early:
+            self._count = 1
+            self._add_child(1, *self._early.pipes)
 
     @classmethod
     async def start(cls, *, level: str = "auto", records: Path, marker: str) -> Warden:
@@ -137,25 +141,39 @@ class Warden:
         """Run a program with exactly `env` and the marker; OSError as exec or chdir gave it."""
         if self._ended.done():
             raise self._lost()
+        if child := self._take_early(list(argv), str(cwd), dict(env), stdin=stdin):
+            return await self._started(child)
         self._count += 1
-        request = (
-            "spawn",
-            self._count,
-            [os.fsencode(word) for word in argv],
-            os.fsencode(Path(cwd).absolute()),
-            {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
-        )
+        message = spawn_message(self._count, argv, cwd, env)
         child, theirs = self._open_child(self._count, stdin=stdin)
-        self._children[self._count] = child
-        self._send(*request, files=theirs)
+        self._send(*message, files=theirs)
+        return await self._started(child)
+
+    async def _started(self, child: Child) -> Child:
         try:
             child.pid = await child._started
         except BaseException:
-            if not child._gone.done() and not self._ended.done():
-                self._send("kill", child._number)
-            child._close_pipes()
+            self._forget(child)
             raise
         return child
+
+    def _take_early(
+        self, argv: list[str], cwd: str, env: dict[str, str], *, stdin: bool
+    ) -> Child | None:
+        """The program that was asked for at the launch, if it is this one."""
+        early, self._early = self._early, None
+        if early is None:
+            return None
+        child = self._children[1]
+        if stdin and (early.argv, early.cwd, early.env) == (argv, cwd, env):
+            return child
+        self._forget(child)
+        return None
+
+    def _forget(self, child: Child) -> None:
+        if not child._gone.done() and not self._ended.done():
+            self._send("kill", child._number)
+        child._close_pipes()
 
     async def close(self) -> None:
         """End every tree, then the warden."""
@@ -175,17 +193,17 @@ class Warden:
 
     def _open_child(self, number: int, *, stdin: bool) -> tuple[Child, tuple[int, int, int]]:
         """The child with our ends of its pipes, and the ends that are to be its own."""
+        ours, theirs = open_pipes()
         if stdin:
-            its_input, our_input = os.pipe()
-            os.set_blocking(our_input, False)
-        else:
-            its_input, our_input = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), None
-        our_output, its_output = os.pipe()
-        our_error, its_error = os.pipe()
-        os.set_blocking(our_output, False)
-        os.set_blocking(our_error, False)
-        child = Child(self, number, our_input, our_output, our_error)
-        return child, (its_input, its_output, its_error)
+            return self._add_child(number, *ours), theirs
+        os.close(ours[0])
+        os.close(theirs[0])
+        nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        return self._add_child(number, None, *ours[1:]), (nothing, *theirs[1:])
+
+    def _add_child(self, number: int, stdin: int | None, stdout: int, stderr: int) -> Child:
+        child = self._children[number] = Child(self, number, stdin, stdout, stderr)
+        return child
 
     def _send(self, *message: Any, files: Sequence[int] = ()) -> None:
         """Queue a message with files that are the warden's from now on."""

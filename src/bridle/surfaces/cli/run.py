@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from argparse import Namespace
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from bridle.surfaces.cli import asked, opened
 
 if TYPE_CHECKING:
     from bridle.app import Harness
+    from bridle.sessions.headstart import HeadStart
     from bridle.sessions.session import Session
     from bridle.store.session_row import SessionRow
 
@@ -28,7 +28,25 @@ def run(options: Namespace) -> int:
     wishes = asked.wishes(options)
     files = asked.attachments(options.attach)
     text = asked.prompt_text(options)
-    return asyncio.run(_run(options, folder, text, files, wishes))
+    head = _head_start(options, folder, wishes)
+
+    import asyncio
+
+    return asyncio.run(_run(options, folder, text, files, wishes, head))
+
+
+def _head_start(options: Namespace, folder: Path, wishes: dict[str, Any]) -> HeadStart | None:
+    """The agent starts while asyncio, the store and all the rest are still being loaded."""
+    from bridle.config import load
+
+    config = load(folder)
+    agent = options.agent or config.agent
+    if options.resume is not None or options.worktree is not None or ":" in agent:
+        return None
+    from bridle.order import order
+    from bridle.sessions.headstart import begin
+
+    return begin(config.paths.spawns, *order(config, agent, cwd=folder, **wishes))
 
 
 async def _run(
@@ -37,6 +55,7 @@ async def _run(
     text: str,
     files: list[tuple[str, str, bytes]],
     wishes: dict[str, Any],
+    head: HeadStart | None,
 ) -> int:
     from bridle.core.agent import File
 
@@ -46,7 +65,9 @@ async def _run(
         if options.resume is None:
             if options.worktree is not None:
                 folder, notes = await _worktree(harness, folder, options.worktree)
-            session = await harness.start(options.agent, cwd=folder, title=options.title, **wishes)
+            session = await harness.start(
+                options.agent, cwd=folder, title=options.title, head=head, **wishes
+            )
         else:
             row = _row(harness, options, folder)
             session = await harness.resume(row.id, fork=options.fork, **wishes)
