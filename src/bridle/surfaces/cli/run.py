@@ -90,6 +90,8 @@ async def _watch(
             waiting = None if keyboard else watch.Waiting(view, session.id, limit)
             await watch.watch(session.pages_until_idle(since), view, waiting)
     except BrokenPipeError:
+        import asyncio
+
         with suppress(TimeoutError):
             async with asyncio.timeout(GOODBYE):
                 await session.cancel()
