@@ -8,6 +8,8 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import kills
@@ -21,8 +23,13 @@ BEYOND_GROUP = {"cleared env", "cleared env, same pipes", "hydra", "agent gone f
 
 
 @pytest.fixture
-def token() -> str:
-    return kills.new_token(random.Random())
+def token() -> Iterator[str]:
+    """Whatever a failing test leaves behind is ended with it."""
+    made = kills.new_token(random.Random())
+    yield made
+    for pid in kills.holders(made):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture(params=kills.STYLES)
