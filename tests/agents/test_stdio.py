@@ -423,7 +423,7 @@ sys.exit(1)
         await agent.turn("go")
         (exited,) = agent.of(AgentExited)
         assert isinstance(exited, AgentExited)
-        assert exited.detail == "e" * (8192 - 7) + "the end"
+        assert exited.detail == "e" * (40 * 1024 - 7) + "the end"
 
 
 async def test_an_overlong_line_is_counted_hashed_and_spilled_and_the_stream_goes_on(

@@ -14,7 +14,7 @@ from bridle.agents.pipes import PipeReader, PipeWriter
 from bridle.core.agent import Child, Exit, Host
 
 BATCH = 1000  # lines: a chunk may hold a hundred thousand, and each becomes an event
-STDERR_TAIL = 8 * 1024
+STDERR_TAIL = 40 * 1024  # more than is shown, so that no secret is cut where it is looked for
 
 _encode = msgspec.json.Encoder().encode
 

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from bridle.core.events import Entry
 from bridle.store.event_log import EventLog
 
-RECENT = 4096  # entries kept in memory, so that a reader that keeps up reads no file
-PAGE = 1000
+RECENT_BYTES = 4 * 1024 * 1024  # kept in memory, so that a reader that keeps up reads no file
+PAGE_COST = 1024  # bytes of memory that a page takes besides its entries
 
 
 class Broadcast:
@@ -19,7 +19,8 @@ class Broadcast:
     def __init__(self, session: str, log: EventLog, last_seq: int) -> None:
         self._session = session
         self._log = log
-        self._recent: deque[Entry] = deque(maxlen=RECENT)
+        self._recent: deque[tuple[Sequence[Entry], int]] = deque()  # pages with their bytes
+        self._recent_bytes = 0
         self._last = last_seq
         self._closed = False
         self._waiters: set[asyncio.Future[None]] = set()
@@ -28,8 +29,12 @@ class Broadcast:
     def last_seq(self) -> int:
         return self._last
 
-    def publish(self, entries: Sequence[Entry]) -> None:
-        self._recent.extend(entries)
+    def publish(self, entries: Sequence[Entry], size: int) -> None:
+        size += PAGE_COST
+        self._recent.append((entries, size))
+        self._recent_bytes += size
+        while self._recent_bytes > RECENT_BYTES:
+            self._recent_bytes -= self._recent.popleft()[1]
         self._last = entries[-1].seq
         self.wake()
 
@@ -72,10 +77,10 @@ class Broadcast:
         return self._closed
 
     def _page(self, since: int) -> Sequence[Entry]:
-        if self._recent and self._recent[0].seq <= since + 1:
-            skip = since + 1 - self._recent[0].seq
-            return [self._recent[i] for i in range(skip, min(skip + PAGE, len(self._recent)))]
-        return self._log.since(self._session, since, limit=PAGE)
+        for page, _ in reversed(self._recent):
+            if page[0].seq <= since + 1:
+                return page[since + 1 - page[0].seq :]
+        return self._log.since(self._session, since)
 
     def wake(self) -> None:
         for waiter in self._waiters:

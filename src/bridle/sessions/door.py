@@ -8,6 +8,7 @@ are in the log. The entries themselves are read from the store.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import struct
@@ -170,7 +171,8 @@ class Visit:
 
     async def call(self, call: Call) -> None:
         self._writer.write(_encode(call) + b"\n")
-        await self._writer.drain()
+        with contextlib.suppress(ConnectionError):  # then nothing comes back either
+            await self._writer.drain()
         while said := await self._hear():
             if said.error:
                 raise _rebuilt(said)

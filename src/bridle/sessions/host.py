@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bridle.core.agent import Child
+from bridle.sessions.budget import Budget
 from bridle.supervision.secrets import Redactor, Secrets
 from bridle.supervision.tree import Warden
+
+BLOCK = 256 * 1024  # bytes of a spill that are gone through at once
 
 
 class SessionHost:
@@ -23,6 +26,7 @@ class SessionHost:
         spill_folder: Path,
         spill_cap: int,
         line_cap: int,
+        budget: Budget,
     ) -> None:
         self._warden = warden
         self._environment = environment
@@ -30,6 +34,7 @@ class SessionHost:
         self._folder = spill_folder
         self._spill_cap = spill_cap
         self._line_cap = line_cap
+        self._budget = budget
         self._numbers = itertools.count(1)
 
     @property
@@ -57,21 +62,23 @@ class SessionHost:
                 fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             except FileExistsError:
                 continue
-            return SpillFile(path, fd, self._spill_cap, self._secrets)
+            return SpillFile(path, fd, self._spill_cap, self._secrets, self._budget)
 
 
 class SpillFile:
-    """Takes bytes in any pieces, keeps them redacted up to the cap, and says what it dropped."""
+    """Takes bytes in any pieces, keeps them redacted up to the caps, and says what it dropped."""
 
-    def __init__(self, path: Path, fd: int, cap: int, secrets: Secrets) -> None:
+    def __init__(self, path: Path, fd: int, cap: int, secrets: Secrets, budget: Budget) -> None:
         self._path = path
-        self._file = os.fdopen(fd, "wb", buffering=1024 * 1024)
+        self._file = os.fdopen(fd, "wb", buffering=BLOCK)
         self._room = cap
+        self._budget = budget
         self._dropped = 0
         self._redactor = Redactor(secrets)
 
     def write(self, data: bytes) -> None:
-        self._keep(self._redactor.feed(data))
+        for start in range(0, len(data), BLOCK):
+            self._keep(self._redactor.feed(data[start : start + BLOCK]))
 
     def close(self) -> str:
         self._keep(self._redactor.flush())
@@ -81,7 +88,7 @@ class SpillFile:
         return self._path.name
 
     def _keep(self, data: bytes) -> None:
-        kept = data[: self._room]
+        kept = data[: self._budget.take(min(self._room, len(data)))]
         self._file.write(kept)
         self._room -= len(kept)
         self._dropped += len(data) - len(kept)

@@ -10,9 +10,11 @@ from datetime import UTC, datetime
 
 from bridle.core.events import Entry, Event
 from bridle.sessions.broadcast import Broadcast
+from bridle.sessions.budget import weight
 from bridle.store.event_log import EventLog
 
 IN_FLIGHT = 16  # batches on their way to disk before the agent is held back
+IN_FLIGHT_BYTES = 4 * 1024 * 1024
 
 
 class Journal:
@@ -24,7 +26,9 @@ class Journal:
         self._seq = broadcast.last_seq
         self._at = ""
         self._batch: list[tuple[bytes | None, list[Entry]]] = []
+        self._batch_bytes = 0
         self._in_flight: deque[Future[None]] = deque()
+        self._in_flight_bytes = 0
 
     def write(self, turn: int, event: Event, raw: bytes | None = None) -> None:
         """Entries of one line follow each other: the first brings the line."""
@@ -34,21 +38,24 @@ class Journal:
         self._seq += 1
         entry = Entry(session=self._session, seq=self._seq, turn=turn, at=self._at, event=event)
         self._batch.append((raw, [entry]))
+        self._batch_bytes += weight(event) + len(raw or b"")
 
     def _flush(self) -> None:
         batch, self._batch = self._batch, []
+        size, self._batch_bytes = self._batch_bytes, 0
         if not batch:
             return
         entries = [entry for _, group in batch for entry in group]
         done = self._log.append(batch)
         self._in_flight.append(done)
+        self._in_flight_bytes += size
         done.add_done_callback(
-            lambda _: self._loop.call_soon_threadsafe(self._durable, done, entries)
+            lambda _: self._loop.call_soon_threadsafe(self._durable, done, entries, size)
         )
 
     async def room(self) -> None:
         """Waits while the store is behind, so that the pipe fills and the agent slows down."""
-        while len(self._in_flight) >= IN_FLIGHT:
+        while len(self._in_flight) >= IN_FLIGHT or self._in_flight_bytes >= IN_FLIGHT_BYTES:
             await asyncio.wrap_future(self._in_flight[0])
 
     @property
@@ -60,10 +67,11 @@ class Journal:
         while self._in_flight:
             await asyncio.wrap_future(self._in_flight[-1])
 
-    def _durable(self, done: Future[None], entries: Sequence[Entry]) -> None:
+    def _durable(self, done: Future[None], entries: Sequence[Entry], size: int) -> None:
         self._in_flight.remove(done)
+        self._in_flight_bytes -= size
         if entries and not done.exception():
-            self._broadcast.publish(entries)
+            self._broadcast.publish(entries, size)
 
     def wake_readers(self) -> None:
         self._broadcast.wake()

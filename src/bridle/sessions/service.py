@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from bridle.config.paths import Paths
 from bridle.core.agent import Agent, SessionSpec
@@ -16,6 +17,7 @@ from bridle.core.events import Answer, Entry, Event, RequestAnswered, TurnEnded
 from bridle.core.failure import Failure
 from bridle.core.permission import Context, Policy
 from bridle.sessions.broadcast import Broadcast
+from bridle.sessions.budget import Budget
 from bridle.sessions.door import Door
 from bridle.sessions.headstart import HeadStart, launch_warden, new_session
 from bridle.sessions.host import SessionHost
@@ -61,7 +63,7 @@ class Sessions:
             agent=agent.info.name,
             cwd=str(spec.cwd),
             created_at=_now(),
-            title=title,
+            title=title and _known(terms).redact_text(title),
             model=spec.model,
             mode=spec.mode,
             settings={"approve": terms.approve},
@@ -100,9 +102,8 @@ class Sessions:
         lease: Lease,
         launched: Launched,
     ) -> Session:
-        known = Secrets()
-        for name, value in terms.secrets:
-            known.register(name, value)
+        known = _known(terms)
+        budget = Budget(terms.turn_cap)
         warden = await Warden.attach(launched)
         host = SessionHost(
             warden,
@@ -111,6 +112,7 @@ class Sessions:
             spill_folder=self._paths.spill / row.id,
             spill_cap=terms.spill_cap,
             line_cap=terms.line_cap,
+            budget=budget,
         )
         broadcast = Broadcast(row.id, self.log, row.entries)
         runner = Runner(
@@ -119,7 +121,11 @@ class Sessions:
             host=host,
             journal=Journal(row.id, self.log, broadcast),
             intake=Intake(
-                known, output_cap=terms.output_cap, turn_cap=terms.turn_cap, spill=host.spill
+                known,
+                output_cap=terms.output_cap,
+                budget=budget,
+                spill=host.spill,
+                cwd=str(spec.cwd),
             ),
             native_id=row.native_id,
             last_turn=row.turns,
@@ -132,7 +138,7 @@ class Sessions:
                 resolve=os.path.realpath,
             ),
             limits=terms.limits,
-            shelf=Shelf(row.id, self.search, self.attachments),
+            shelf=Shelf(row.id, self.search, self.attachments, known),
         )
         runner.warm()
         door = Door(runner, broadcast)
@@ -220,6 +226,13 @@ class Sessions:
         return await asyncio.wrap_future(
             self.catalog.fork(row.id, new_session(), created_at=_now(), up_to_seq=up_to_seq)
         )
+
+
+def _known(terms: Terms) -> Secrets:
+    secrets = Secrets()
+    for name, value in terms.secrets:
+        secrets.register(name, value)
+    return secrets
 
 
 def _now() -> str:

@@ -1,10 +1,14 @@
-"""What is kept beside the log: attached files by hash, and whole messages to search in."""
+"""What is kept beside the log: attached files by hash, and whole messages to search in.
+
+The agent gets a file as it is; what is kept of it is redacted as everything else.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
+from io import StringIO
 
 from bridle.core.agent import File
 from bridle.core.events import (
@@ -17,25 +21,31 @@ from bridle.core.events import (
 )
 from bridle.store.attachments import Attachments
 from bridle.store.search import Role, Search
+from bridle.supervision.secrets import Secrets
 
 _INDEXED = frozenset({TurnStarted, UserMessage, MessageChunk, MessageWithdrawn})
 MOST_TEXT = 1024 * 1024  # characters of one turn that are indexed
+MESSAGE_COST = 1024  # bytes of memory that a message takes besides its text
 
 
 class Shelf:
-    def __init__(self, session: str, search: Search, attachments: Attachments) -> None:
+    def __init__(
+        self, session: str, search: Search, attachments: Attachments, secrets: Secrets
+    ) -> None:
         self._session = session
+        self._secrets = secrets
         self._search = search
         self._attachments = attachments
         self._said: defaultdict[int, list[tuple[Role, str]]] = defaultdict(list)
-        self._messages: defaultdict[int, dict[str, list[str]]] = defaultdict(dict)
+        self._messages: defaultdict[int, dict[str, StringIO]] = defaultdict(dict)
         self._sizes: defaultdict[int, int] = defaultdict(int)
 
     def keep(self, files: Sequence[File]) -> tuple[Attachment, ...]:
         kept = []
         for file in files:
-            self._attachments.put(self._session, file.data)
-            name = hashlib.sha256(file.data).hexdigest()
+            data = self._secrets.redact(file.data)
+            self._attachments.put(self._session, data)
+            name = hashlib.sha256(data).hexdigest()
             kept.append(Attachment(file.name, file.mime, name, len(file.data)))
         return tuple(kept)
 
@@ -47,17 +57,24 @@ class Shelf:
                 self._said[turn].append(("user", text))
             case MessageChunk(message_id=message_id, text=text):
                 if self._sizes[turn] < MOST_TEXT:
-                    self._sizes[turn] += len(text)
-                    self._messages[turn].setdefault(message_id, []).append(text)
+                    self._hear(turn, message_id, text)
             case MessageWithdrawn(message_id=message_id):
                 self._messages[turn].pop(message_id, None)
+
+    def _hear(self, turn: int, message_id: str, text: str) -> None:
+        messages = self._messages[turn]
+        if message_id not in messages:
+            messages[message_id] = StringIO()
+            self._sizes[turn] += MESSAGE_COST
+        messages[message_id].write(text[: MOST_TEXT - self._sizes[turn]])
+        self._sizes[turn] += len(text)
 
     def index(self, turn: int | None) -> None:
         """The turn is over: its messages can be found from now on."""
         if turn is None:
             return
         said = self._said.pop(turn, [])
-        said += [("agent", "".join(parts)) for parts in self._messages.pop(turn, {}).values()]
+        said += [("agent", said.getvalue()) for said in self._messages.pop(turn, {}).values()]
         self._sizes.pop(turn, None)
         if said:
             self._search.index(self._session, turn, said)

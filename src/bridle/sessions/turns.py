@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bridle.core.events import Event, ToolFinished, ToolStarted, ToolUpdated
 
+REMEMBERED = 10_000  # calls: an agent may begin them without end
+
 
 class Turns:
     def __init__(self, last: int = 0) -> None:
@@ -33,6 +35,8 @@ class Turns:
             case ToolStarted(call_id=call_id):
                 turn = turn or self.current
                 self._of_call[call_id] = turn
+                if len(self._of_call) > REMEMBERED:
+                    del self._of_call[next(iter(self._of_call))]
             case ToolUpdated(call_id=call_id) | ToolFinished(call_id=call_id):
                 turn = turn or self._of_call.get(call_id)
         return turn or self.current

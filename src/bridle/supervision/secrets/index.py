@@ -40,7 +40,7 @@ class Index:
         self._numbers = frozenset(self._blocks)
         self._cores = sorted({form.core for form in forms})
         self._heads = {core[:_HEAD] for core in self._cores}
-        self._longest = max((form.longest for form in forms), default=0)
+        self.longest = max((form.longest for form in forms), default=0)  # bytes, all escaped
         first = b"".join(re.escape(core) for core in {core[:1] for core in self._cores})
         self._starts = re.compile(rb"[\\%" + first + b"]")
 
@@ -70,7 +70,7 @@ class Index:
         """Where a form may begin that the end of the text cuts; the text's length if nowhere."""
         if not self._cores:
             return len(text)
-        for place in self._starts.finditer(text, max(start, len(text) - self._longest)):
+        for place in self._starts.finditer(text, max(start, len(text) - self.longest)):
             at = place.start()
             head = text[at : at + _HEAD]
             if _ESCAPED.search(head):

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridle.supervision.secrets.forms import Form, forms_of
 from bridle.supervision.secrets.index import Index
-from bridle.supervision.secrets.shapes import Shape, beginning_of_shape, shapes_in
+from bridle.supervision.secrets.shapes import (
+    LONGEST_SHAPE,
+    Shape,
+    beginning_of_shape,
+    shapes_in,
+)
 
 if TYPE_CHECKING:
     from bridle.core.events import Event
 
 SHORTEST = 8
+WINDOW = 256 * 1024  # bytes that are looked through at once
 _TRIVIAL = {
     "password", "changeme", "disabled", "required", "optional", "anonymous", "username",
     "localhost", "undefined", "production", "development", "external", "internal", "keychain",
@@ -51,7 +57,15 @@ class Secrets:
         return sorted(set(self._values.values()))
 
     def finds(self, data: bytes) -> bool:
-        return next(self.spans(data), None) is not None
+        """Whether a secret may be in it; what is long is not copied as a whole."""
+        if len(data) <= WINDOW:
+            return next(self.spans(data), None) is not None
+        overlap = max(LONGEST_SHAPE, self.index.longest)
+        window = max(WINDOW, 2 * overlap)
+        return any(
+            next(self.spans(data[start : start + window]), None) is not None
+            for start in range(0, len(data), window - overlap)
+        )
 
     def redact(self, data: bytes) -> bytes:
         """A JSON text stays one."""

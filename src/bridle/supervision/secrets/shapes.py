@@ -43,7 +43,7 @@ class Shape:
             if unit[1]:
                 text = text.replace(f"{{{unit[1]},", "{0,")
             nested = f"{text}(?:{nested})?" if nested else text
-        return (_starts_a_word("") if self.word else "") + nested
+        return nested
 
 
 def _starts_a_word(head: str) -> str:
@@ -80,7 +80,7 @@ _UNGATED = tuple(shape for shape in SHAPES if not shape.gate)
 _GATED = {
     gate: [s for s in SHAPES if s.gate == gate] for gate in {s.gate for s in SHAPES if s.gate}
 }
-_LONGEST = 17_000
+LONGEST_SHAPE = 17_000  # bytes
 
 
 def shapes_in(text: bytes) -> list[Shape]:
@@ -94,11 +94,15 @@ def shapes_in(text: bytes) -> list[Shape]:
 
 def beginning_of_shape(text: bytes, start: int) -> int:
     """Where a key may begin that the end of the text cuts; the length of the text if nowhere."""
-    found = _beginnings().search(text, max(start, len(text) - _LONGEST))
-    return found.start() if found else len(text)
+    start = max(start, len(text) - LONGEST_SHAPE)
+    found = (beginnings.search(text, start) for beginnings in _beginnings())
+    return min((match.start() for match in found if match), default=len(text))
 
 
 @cache
-def _beginnings() -> re.Pattern[bytes]:
-    rows = "|".join(shape.beginning for shape in SHAPES)
-    return re.compile(f"(?:{rows})\\Z".encode())
+def _beginnings() -> list[re.Pattern[bytes]]:
+    """Of the shapes that start a word together, since looking back is slow; and of the others."""
+    words = "|".join(shape.beginning for shape in SHAPES if shape.word)
+    others = [shape.beginning for shape in SHAPES if not shape.word]
+    rows = [f"{_starts_a_word('')}(?:{words})", *others]
+    return [re.compile(f"(?:{row})\\Z".encode()) for row in rows]

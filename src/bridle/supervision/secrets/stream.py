@@ -16,6 +16,7 @@ class Redactor:
         self._secrets = secrets
         self._context = b""  # let go already
         self._held = b""
+        self.joined = False  # the last piece ended a secret that an earlier one began
 
     def feed(self, data: bytes) -> bytes:
         return self._advance(data, more=True)
@@ -27,6 +28,7 @@ class Redactor:
     def passes(self, data: bytes) -> bool:
         """Lets all of it go as it is, when nothing in it is or may begin a secret."""
         text = self._context + data
+        self.joined = False
         if self._held or self._secrets.finds(text):
             return False
         if self._secrets.beginning(text, len(self._context)) < len(text):
@@ -42,6 +44,8 @@ class Redactor:
     def _advance(self, data: bytes, *, more: bool) -> bytes:
         text = self._context + self._held + data
         done = len(self._context)
+        new = done + len(self._held)
+        self.joined = False
         hold = self._secrets.beginning(text, done) if more else len(text)
         out: list[bytes] = []
         for span in self._secrets.spans(text, done):
@@ -49,6 +53,7 @@ class Redactor:
                 break
             out += [text[done : span.start], marker(span.name)]
             done = span.end
+            self.joined |= span.start < new < span.end
             if done > hold:
                 hold = self._secrets.beginning(text, done)
         out.append(text[done:hold])
@@ -76,3 +81,7 @@ class TextRedactor:
     @property
     def held(self) -> int:
         return self._bytes.held
+
+    @property
+    def joined(self) -> bool:
+        return self._bytes.joined

@@ -1,0 +1,69 @@
+"""How much of one turn may still go to disk, in the log and in spill files together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bridle.core.events import (
+    AgentExited,
+    AgentReady,
+    BackgroundChanged,
+    Event,
+    MessageChunk,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+    ThoughtChunk,
+    ToolUpdated,
+    TurnEnded,
+    TurnStarted,
+    Unrecognized,
+    encode,
+)
+
+EXTRA = 4  # what is not mere stream may go over the cap by a quarter
+
+_STREAM = frozenset({MessageChunk, ThoughtChunk, ToolUpdated, Unrecognized})
+_ALWAYS = frozenset(
+    {
+        TurnStarted, TurnEnded, PermissionRequested, QuestionAsked, RequestAnswered,
+        BackgroundChanged, AgentReady, AgentExited,
+    }
+)  # fmt: skip
+_FRAME = 64  # bytes of an event besides its text
+
+
+class Budget:
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._left = size
+
+    def refill(self) -> None:
+        self._left = self.size
+
+    def admits(self, size: int, events: Sequence[Event]) -> bool:
+        """Once the cap is reached nothing that is only streamed, and later only what counts."""
+        if size <= self._left:
+            return True
+        kinds = {type(event) for event in events}
+        if kinds <= _STREAM:
+            self._left = min(self._left, 0)  # a shorter line must not slip through the gap
+            return False
+        return size <= self._left + self.size // EXTRA or not kinds.isdisjoint(_ALWAYS)
+
+    def spend(self, size: int) -> None:
+        self._left -= size
+
+    def take(self, wanted: int) -> int:
+        """As much of it as there is."""
+        granted = max(0, min(wanted, self._left))
+        self._left -= granted
+        return granted
+
+
+def weight(event: Event) -> int:
+    """Bytes of an event, in the log or in memory; of a chunk not counted but guessed."""
+    match event:
+        case MessageChunk(text=text) | ThoughtChunk(text=text) | Unrecognized(raw=text):
+            return _FRAME + (len(text) if text.isascii() else 4 * len(text))
+    return len(encode(event))
