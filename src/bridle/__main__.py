@@ -7,7 +7,7 @@ import sys
 
 def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
-    if words in (["--version"], ["-V"]):
+    if words in (["--version"], ["-V"]) and sys.stdout:
         from bridle import __version__
 
         sys.stdout.write(f"bridle {__version__}\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Bench
+from .conftest import Bench, wait_for_line
 
 
 @pytest.fixture
@@ -333,3 +333,32 @@ def test_closed_standard_output_is_no_traceback(bench: Bench) -> None:
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("words", ["--version", "agents", "run -a mock script:hello --json"])
+def test_closed_standard_streams_lead_nowhere(bench: Bench, words: str) -> None:
+    command = " ".join(bench.command(*words.split()))
+    done = subprocess.run(
+        ["bash", "-c", f"{command} 0<&- 1>&- 2>&-"],
+        cwd=bench.project,
+        env=bench.environment,
+        capture_output=True,
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert bench.run("doctor").returncode == 0  # the store is whole
+
+
+def test_a_character_that_the_terminal_lacks_is_no_error(bench: Bench) -> None:
+    done = bench.mock([{"say": "naïve ✓"}], PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stdout) == (0, "na?ve ?\n")
+
+
+def test_sigterm_ends_the_turn_in_order(bench: Bench) -> None:
+    script = json.dumps([{"say": "Before."}, {"hang": True}])
+    process = bench.start("run", "-a", "mock", "--json", script)
+    wait_for_line(process, "Before.")
+    process.terminate()
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b'"reason":"cancelled"' in output

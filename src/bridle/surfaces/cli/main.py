@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from argparse import Namespace
@@ -17,6 +18,7 @@ BROKEN_PIPE = 141  # as a program that SIGPIPE ended
 
 
 def main(words: list[str]) -> int:
+    _mend_streams()
     try:
         code = _guarded(words)
         sys.stdout.flush()
@@ -83,6 +85,23 @@ def _run(options: Namespace) -> int:
         import_module(f"bridle.surfaces.cli.{module}"), name
     )
     return command(options)
+
+
+def _mend_streams() -> None:
+    """Standard streams that are closed lead nowhere, and a character that has no code is a `?`.
+
+    Left closed, their numbers would go to the next files opened: printing would write to the store.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _traceback() -> None:
