@@ -80,7 +80,7 @@ class Broadcast:
         for page, _ in reversed(self._recent):
             if page[0].seq <= since + 1:
                 return page[since + 1 - page[0].seq :]
-        return self._log.since(self._session, since)
+        return self._log.page(self._session, since)
 
     def wake(self) -> None:
         for waiter in self._waiters:

@@ -125,7 +125,7 @@ class AttachedSession:
                 await visit.call(Follow(since))
         except SessionBusy:
             visit = None  # it went away just now
-        while page := self._log.since(self.id, since):
+        while page := self._log.page(self.id, since):
             for entry in page:
                 yield entry
             since = page[-1].seq
@@ -133,13 +133,13 @@ class AttachedSession:
             return
         try:
             async for last in visit.news():
-                while since < last and (page := self._log.since(self.id, since)):
+                while since < last and (page := self._log.page(self.id, since)):
                     for entry in page:
                         yield entry
                     since = page[-1].seq
         finally:
             visit.leave()
-        for entry in self._log.since(self.id, since):
+        for entry in read_all(self._log, self.id, since):
             yield entry
 
     async def _call(self, call: SendPrompt | GiveAnswer | Cancel | Configure) -> None:
@@ -160,8 +160,7 @@ def last_result(transcript: Transcript) -> Result:
     return result(transcript, transcript.turns[-1])
 
 
-def read_all(log: EventLog, session: str) -> Iterator[Entry]:
-    seq = 0
-    while page := log.since(session, seq):
+def read_all(log: EventLog, session: str, seq: int = 0) -> Iterator[Entry]:
+    while page := log.page(session, seq):
         yield from page
         seq = page[-1].seq

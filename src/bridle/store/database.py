@@ -8,7 +8,7 @@ import fcntl
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
@@ -127,8 +127,16 @@ class Database:
 
     def query(self, sql: str, bindings: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """All rows of a read; a damaged page is `StoreDamaged`, never fewer rows."""
+        return list(self.rows(sql, bindings))
+
+    def rows(self, sql: str, bindings: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        """The same, one by one: for rows that are long, and a reader who may stop early."""
         try:
-            return self.read().execute(sql, bindings).fetchall()
+            cursor = self.read().execute(sql, bindings)
+            try:
+                yield from cursor
+            finally:
+                cursor.close()
         except (*_DAMAGE, apsw.IOError, apsw.CantOpenError, apsw.BusyError) as error:
             raise explain(error, self.path) from error
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future
 from typing import cast
 
 import apsw
 import msgspec
 
-from bridle.core.errors import SessionNotFound, StoreError
+from bridle.core.errors import SessionNotFound, StoreDamaged, StoreError
 from bridle.core.events import Entry, decode_event
 from bridle.store.database import Database
 from bridle.store.packing import Heard, pack_event, pack_lines, unpack_event, unpack_lines
 from bridle.store.projection import Projection
+
+PAGE_ENTRIES = 1000
+PAGE_BYTES = 1024 * 1024
 
 Row = tuple[int, int, str, bytes]  # seq, turn, at, event
 
@@ -45,15 +49,22 @@ class EventLog:
     def since(self, session: str, seq: int = 0, limit: int = 1000) -> list[Entry]:
         """Entries after `seq`, oldest first."""
         return [
-            Entry(
-                session=session,
-                seq=number,
-                turn=turn,
-                at=at,
-                event=decode_event(unpack_event(event)),
-            )
-            for number, turn, at, event in self._rows(session, seq, limit)
+            _entry(session, row, unpack_event(row[3])) for row in self._rows(session, seq, limit)
         ]
+
+    def page(self, session: str, seq: int = 0) -> list[Entry]:
+        """The next entries after `seq`, as many as are read at once in little memory."""
+        entries: list[Entry] = []
+        room = PAGE_BYTES
+        rows = self._rows(session, seq, PAGE_ENTRIES)
+        with contextlib.closing(rows):
+            for row in rows:
+                event = unpack_event(row[3])
+                entries.append(_entry(session, row, event))
+                room -= len(event)
+                if room <= 0:
+                    break
+        return entries
 
     def encoded_since(
         self, session: str, seq: int = 0, limit: int = 1000
@@ -89,19 +100,32 @@ class EventLog:
             return next((line for first, last, line in lines if first <= seq <= last), None)
         return None
 
-    def _rows(self, session: str, seq: int, limit: int) -> list[Row]:
+    def _rows(self, session: str, seq: int, limit: int) -> Generator[Row, None, None]:
         """The session's row says in the same statement how many there must be."""
-        found = self._database.query(
+        found = self._database.rows(
             "SELECT seq, turn, at, event, known FROM "
             "(SELECT number, sessions.entries AS known FROM sessions WHERE id = ?1) "
             "LEFT JOIN entries ON session = number AND seq > ?2 ORDER BY seq LIMIT ?3",
             (session, seq, limit),
         )
-        rows = [cast(Row, row[:4]) for row in found if row[0] is not None]
-        there = max(0, min(limit, found[0][4] - seq)) if found else 0
-        if [row[0] for row in rows] != list(range(seq + 1, seq + 1 + there)):
-            raise self._database.damaged(f"entries of session {session} after {seq} are missing")
-        return rows
+        expected, known = seq, seq
+        for *row, known in found:
+            if row[0] is None:
+                break
+            expected += 1
+            if row[0] != expected or expected > known:
+                raise self._missing(session, seq)
+            yield cast(Row, tuple(row))
+        if expected - seq < min(limit, known - seq):
+            raise self._missing(session, seq)
+
+    def _missing(self, session: str, seq: int) -> StoreDamaged:
+        return self._database.damaged(f"entries of session {session} after {seq} are missing")
+
+
+def _entry(session: str, row: Row, event: bytes) -> Entry:
+    seq, turn, at, _ = row
+    return Entry(session=session, seq=seq, turn=turn, at=at, event=decode_event(event))
 
 
 class _Batch:
