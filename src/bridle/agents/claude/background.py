@@ -34,7 +34,7 @@ class Background:
         self._tasks: dict[str, _Task] = {}
         self._listed = False  # this version sends the whole list
         self._told: tuple[BackgroundTask, ...] = ()
-        self._tells_idle = False
+        self.tells_idle = False
 
     def started(self, line: Table) -> Iterator[BackgroundChanged]:
         """`task_started`: comes for slow work in the foreground too."""
@@ -92,12 +92,12 @@ class Background:
         run_id = text(table(result, "origin"), "runId")
         for task in list(self._tasks.values()):
             named = run_id != "" and task.run_id == run_id
-            if task.over and (named or not self._tells_idle):
+            if task.over and (named or not self.tells_idle):
                 del self._tasks[task.task_id]
         yield from self._tell()
 
     def state(self, state: str) -> Iterator[BackgroundChanged]:
-        self._tells_idle = True
+        self.tells_idle = True
         if state == "idle":
             yield from self._forget_told()
 

@@ -43,6 +43,7 @@ class ClaudeWire:
         self._clock = clock
         self._turn: Literal["prompt", "agent"] | None = None
         self._deferred: TurnEnded | None = None
+        self._steers: set[str] = set()  # words sent in mid-turn that may not have been taken up
         self._speeches: dict[str | None, Speech] = {None: Speech(None)}
         self._plans: dict[str | None, Plan] = {}
         self._calls: dict[str, Call] = {}
@@ -67,6 +68,11 @@ class ClaudeWire:
         message = user_message(prompt)
         if self._turn is None:
             self._turn = "prompt"
+        else:
+            from uuid import uuid4
+
+            message["uuid"] = str(uuid4())
+            self._steers.add(message["uuid"])
         return [message]
 
     def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]:
@@ -114,6 +120,9 @@ class ClaudeWire:
                 yield from self._settings.answered(table(line, "response"))
             case "control_cancel_request":
                 yield from self._requests.withdrawn(request_id)
+            case "command_lifecycle":
+                if text(line, "state") != "queued":
+                    self._steers.discard(text(line, "command_uuid"))
             case "rate_limit_event":
                 yield from self._limit(table(line, "rate_limit_info"))
             case kind if kind not in notices.QUIET_TYPES:
@@ -252,12 +261,19 @@ class ClaudeWire:
             yield MessageChunk(message_id=text(line, "uuid"), text=said)
         yield from self._background.served(line)
         self._meter.count(line, self._settings.model)
-        if self._turn == "prompt" and text(table(line, "origin"), "kind") == "task-notification":
-            # A wake-up that was under way when the prompt came. The prompt's own turn follows,
-            # unless the agent took the prompt in with it: then it goes idle next.
+        if self._goes_on(line, end):
             self._deferred = end
         else:
             yield from self._end(end)
+
+    def _goes_on(self, line: Table, end: TurnEnded) -> bool:
+        """Whether words of the user are still to be answered, in this turn and another result.
+
+        If the agent took them in already without telling, it goes idle next.
+        """
+        if self._turn == "prompt" and text(table(line, "origin"), "kind") == "task-notification":
+            return True  # a wake-up that was under way when the prompt came
+        return bool(self._steers) and self._background.tells_idle and end.reason != "cancelled"
 
     def _ending(self, line: Table, speech: Speech) -> TurnEnded:
         if text(line, "terminal_reason").startswith("aborted"):
@@ -274,6 +290,7 @@ class ClaudeWire:
     def _end(self, end: TurnEnded) -> Said:
         self._turn = None
         self._deferred = None
+        self._steers.clear()
         self._error = None
         self._retry_after = None
         self._speech(None).rest()

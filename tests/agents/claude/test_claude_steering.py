@@ -1,0 +1,75 @@
+"""Words sent in mid-turn: the turn goes on until they are answered, however late they came."""
+
+from __future__ import annotations
+
+from claude_says import assistant, hear, init, prompted, result, says, state
+
+from bridle.agents.claude.wire import ClaudeWire
+from bridle.core.agent import Prompt
+from bridle.core.events import MessageChunk, TurnEnded, TurnStarted, UsageReported
+
+COMPLETED = TurnEnded(reason="completed")
+
+
+def steered(claude: ClaudeWire) -> str:
+    [message] = claude.prompt(Prompt("and make it green"))
+    return str(message["uuid"])
+
+
+def lifecycle(word_id: str, word: str) -> dict[str, str]:
+    return {"type": "command_lifecycle", "command_uuid": word_id, "state": word}
+
+
+def kinds(events: list[object]) -> list[str]:
+    return [type(event).__name__ for event in events]
+
+
+def test_words_taken_up_in_the_turn_do_not_hold_its_end() -> None:
+    claude = prompted()
+    hear(claude, state("running"))
+    word = steered(claude)
+    told = hear(claude, lifecycle(word, "queued"), lifecycle(word, "started"), result("Green."))
+    assert told[-1] == COMPLETED
+    assert hear(claude, state("idle")) == []
+
+
+def test_words_that_came_after_the_last_call_are_answered_in_the_same_turn() -> None:
+    claude = prompted()
+    hear(claude, state("running"))
+    word = steered(claude)
+    first = hear(claude, lifecycle(word, "queued"), assistant(says("Done.")), result("Done."))
+    assert kinds(first) == ["MessageChunk"]
+    second = hear(
+        claude, lifecycle(word, "started"), init(), assistant(says("Green.")), result("Green.")
+    )
+    assert not any(isinstance(event, TurnStarted) for event in second)
+    assert [event.text for event in second if isinstance(event, MessageChunk)] == ["Green."]
+    assert second[-1] == COMPLETED
+    assert hear(claude, lifecycle(word, "completed"), state("idle")) == []
+
+
+def test_without_a_word_about_them_the_idle_agent_tells_that_they_are_answered() -> None:
+    claude = prompted()
+    hear(claude, state("running"))
+    steered(claude)
+    assert kinds(hear(claude, assistant(says("Done.")), result("Done."))) == ["MessageChunk"]
+    assert kinds(hear(claude, init(), assistant(says("Green.")), result("Green.")))[-1] == (
+        "MessageChunk"
+    )
+    told = hear(claude, state("idle"))
+    assert isinstance(told[0], UsageReported)
+    assert told[1:] == [COMPLETED]
+
+
+def test_an_agent_that_never_tells_when_it_is_idle_ends_its_turn_at_once() -> None:
+    claude = prompted()
+    steered(claude)
+    assert hear(claude, result("Done."))[-1] == COMPLETED
+
+
+def test_an_interrupt_ends_the_turn_whatever_words_wait() -> None:
+    claude = prompted()
+    hear(claude, state("running"))
+    steered(claude)
+    cut = result("", terminal_reason="aborted_streaming")
+    assert hear(claude, cut)[-1] == TurnEnded(reason="cancelled")
