@@ -6,10 +6,10 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec.structs import fields
 from real_claude import RealClaude
 
 from bridle.agents import load

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from desk import Desk
+
+from msgspec.structs import replace
 
 from bridle.core.errors import RequestNotOpen, SessionBusy
 from bridle.core.events import (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bridle.agents.support import refuse_unsupported
 from bridle.core.agent import AgentInfo, Conversation, Host, Launch, SessionSpec, Wire

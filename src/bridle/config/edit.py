@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from bridle.config.layers import FILE, checked, read_toml, unknown
 from bridle.config.paths import Paths, private_folder

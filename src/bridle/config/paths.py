@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
+
+from msgspec import Struct
 
 from bridle.core.errors import ConfigError
 
 LONGEST_SOCKET = 107  # bytes of a path in sockaddr_un, without its final NUL
 
 
-@dataclass(frozen=True)
-class Paths:
+class Paths(Struct, frozen=True):
     """The folders, and what is where in them."""
 
     config: Path  # folder of the user's config.toml
@@ -62,6 +61,8 @@ class Paths:
         """
         path = self.sockets / f"{name}.sock"
         if len(os.fsencode(path)) > LONGEST_SOCKET:
+            from hashlib import sha256
+
             folder = Path("/tmp") / f"bridle-{os.getuid()}"
             path = folder / f"{sha256(os.fsencode(path)).hexdigest()[:24]}.sock"
         private_folder(path.parent)

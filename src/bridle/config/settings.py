@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct, field
 
 from bridle.config.kinds import Kind, choice, count, names, seconds, size, text
 from bridle.config.paths import Paths, find_paths
@@ -15,47 +16,27 @@ SUPERVISION = ("auto", "namespace", "cgroup", "subreaper", "group")
 KB, MB = 1 << 10, 1 << 20
 
 
-def _setting(default: Any, kind: Kind, help: str) -> Any:
-    return field(default=default, metadata={"kind": kind, "help": help})
+class Env(Struct, frozen=True):
+    passed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Env:
-    """What of the user's environment an agent gets, besides the usual."""
-
-    passed: tuple[str, ...] = _setting((), names(), "variables that agents get besides the usual")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Sizes in bytes, times in seconds; None: no limit."""
-
-    tool_output: int = _setting(50 * KB, size(), "of a tool's result in its event")
-    spill: int = _setting(256 * MB, size(), "of one spill file")
-    turn_log: int = _setting(256 * MB, size(), "of all that one turn writes to the log")
-    line: int = _setting(16 * MB, size(64 * KB), "of one line that is still decoded")
-    idle: float | None = _setting(
-        1800.0, seconds(optional=True), "without a word from the agent, then the turn is ended"
-    )
-    total: float | None = _setting(None, seconds(optional=True), "of one turn")
-    request: float = _setting(3600.0, seconds(), "until an unanswered request is denied")
-    turns: int | None = _setting(None, count(optional=True), "rounds of the model in one prompt")
-    cost: float | None = _setting(
-        None, count(optional=True, fraction=True), "US dollars of one prompt"
-    )
+class Limits(Struct, frozen=True):
+    tool_output: int = 50 * KB
+    spill: int = 256 * MB
+    turn_log: int = 256 * MB
+    line: int = 32 * MB
+    idle: float | None = 1800.0
+    total: float | None = None
+    request: float = 3600.0
+    turns: int | None = None
+    cost: float | None = None
 
 
-@dataclass(frozen=True)
-class Store:
-    """How long history is kept."""
-
-    keep_days: int | None = _setting(
-        None, count(optional=True), "after which sessions are deleted; none keeps them"
-    )
+class Store(Struct, frozen=True):
+    keep_days: int | None = None
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """Where a value came from."""
 
     layer: str  # default, project, user, environment, flag
@@ -68,27 +49,19 @@ class Source:
         return f"{self.where}:{self.line}" if self.line else self.where
 
 
-@dataclass(frozen=True)
-class Withheld:
+class Withheld(Struct, frozen=True):
     """A value of a project that is not trusted, and why it does not count."""
 
     key: str
     why: str
 
 
-@dataclass(frozen=True)
-class Config:
-    """All that can be set, frozen, with where each value came from."""
-
-    agent: str = _setting("claude", text(), "that runs when none is named")
-    model: str | None = _setting(None, text(), "that the agent is asked to use")
-    approve: str = _setting(
-        "ask", choice(APPROVE, strictest_first=True), "what is allowed without asking"
-    )
-    supervision: str = _setting(
-        "auto", choice(SUPERVISION), "how the processes of an agent are kept together"
-    )
-    color: str = _setting("auto", choice(("auto", "always", "never")), "in the terminal")
+class Config(Struct, frozen=True):
+    agent: str = "claude"
+    model: str | None = None
+    approve: str = "ask"
+    supervision: str = "auto"
+    color: str = "auto"
     env: Env = Env()
     limits: Limits = Limits()
     store: Store = Store()
@@ -98,34 +71,44 @@ class Config:
     withheld: tuple[Withheld, ...] = ()
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One key of a config file."""
 
     key: str  # dotted, as in the file
     kind: Kind
-    default: Any
     help: str
+
+    @property
+    def default(self) -> Any:
+        return value_at(Config(), self.key)
 
     @property
     def variable(self) -> str:
         return "BRIDLE_" + self.key.upper().replace(".", "_")
 
 
-_FILE_NAMES = {"passed": "pass"}  # a keyword in Python
+_SETTINGS = (
+    Setting("agent", text(), "that runs when none is named"),
+    Setting("model", text(), "that the agent is asked to use"),
+    Setting("approve", choice(APPROVE, strictest_first=True), "what is allowed without asking"),
+    Setting("supervision", choice(SUPERVISION), "how an agent's processes are kept together"),
+    Setting("color", choice(("auto", "always", "never")), "in the terminal"),
+    Setting("env.pass", names(), "variables that agents get besides the usual"),
+    Setting("limits.tool_output", size(), "of a tool's result in its event"),
+    Setting("limits.spill", size(), "of one spill file"),
+    Setting("limits.turn_log", size(), "of all that one turn writes to the log"),
+    Setting("limits.line", size(64 * KB), "of one line that is still decoded"),
+    Setting("limits.idle", seconds(optional=True), "without a word, then the turn is ended"),
+    Setting("limits.total", seconds(optional=True), "of one turn"),
+    Setting("limits.request", seconds(), "until an unanswered request is denied"),
+    Setting("limits.turns", count(optional=True), "rounds of the model in one prompt"),
+    Setting("limits.cost", count(optional=True, fraction=True), "US dollars of one prompt"),
+    Setting("store.keep_days", count(optional=True), "then sessions are deleted; none keeps them"),
+)
+SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _SETTINGS}
+_SECTIONS: Mapping[str, type[Struct]] = {"env": Env, "limits": Limits, "store": Store}
+_FIELD_NAMES = {"pass": "passed"}  # a keyword in Python
 _AGENT_KINDS = {"acp": text(), "binary": text(), "model": text(), "flags": names()}
-
-
-def _settings(owner: type[Any], prefix: str = "") -> Iterator[Setting]:
-    for item in fields(owner):
-        if "kind" in item.metadata:
-            key = prefix + _FILE_NAMES.get(item.name, item.name)
-            yield Setting(key, item.metadata["kind"], item.default, item.metadata["help"])
-        elif is_dataclass(item.default):
-            yield from _settings(type(item.default), f"{item.name}.")
-
-
-SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _settings(Config)}
 
 
 def agent_kind(key: str) -> Kind | None:
@@ -141,19 +124,14 @@ def build(values: Mapping[str, Any], **besides: Any) -> Config:
             _, name, option = key.split(".", 2)
             agents.setdefault(name, {})[option] = value
     frozen = {name: MappingProxyType(options) for name, options in agents.items()}
-    config: Config = _filled(Config, "", values, agents=MappingProxyType(frozen), **besides)
-    return config
-
-
-def _filled(owner: type[Any], prefix: str, values: Mapping[str, Any], **besides: Any) -> Any:
-    found = dict(besides)
-    for item in fields(owner):
-        key = prefix + _FILE_NAMES.get(item.name, item.name)
-        if key in values:
-            found[item.name] = values[key]
-        elif is_dataclass(item.default):
-            found[item.name] = _filled(type(item.default), f"{item.name}.", values)
-    return owner(**found)
+    given: dict[str, Any] = {"agents": MappingProxyType(frozen), **besides}
+    sections: dict[str, dict[str, Any]] = {name: {} for name in _SECTIONS}
+    for key in values.keys() & SETTINGS.keys():
+        section, _, name = key.rpartition(".")
+        into = sections[section] if section else given
+        into[_FIELD_NAMES.get(name, name)] = values[key]
+    given |= {name: _SECTIONS[name](**found) for name, found in sections.items()}
+    return Config(**given)
 
 
 def value_at(config: Config, key: str) -> Any:
@@ -163,5 +141,5 @@ def value_at(config: Config, key: str) -> Any:
         return config.agents.get(name, {}).get(option)
     at: Any = config
     for part in key.split("."):
-        at = getattr(at, "passed" if part == "pass" else part)
+        at = getattr(at, _FIELD_NAMES.get(part, part))
     return at

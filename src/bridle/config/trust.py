@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from bridle.config.paths import Paths, private_folder
 from bridle.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import hashlib
 
 FOLDER = ".bridle"
 _MOST_FILES = 2_000
@@ -24,8 +27,7 @@ _MOST_BYTES = 16 << 20
 TrustState = Literal["absent", "trusted", "untrusted", "changed"]
 
 
-@dataclass(frozen=True)
-class ProjectFolder:
+class ProjectFolder(Struct, frozen=True):
     """A project's `.bridle/` as it was at one moment."""
 
     project: Path
@@ -44,7 +46,7 @@ class ProjectFolder:
 
     @property
     def hash(self) -> str:
-        digest = sha256(b"bridle trust 1\n")
+        digest = _sha256(b"bridle trust 1\n")
         rows = [
             (name, b"script" if name in self.scripts else b"file", content)
             for name, content in self.files.items()
@@ -118,7 +120,7 @@ def untrust(paths: Paths, project: Path) -> bool:
 
 
 def _record(paths: Paths, project: Path) -> Path:
-    return paths.trust / sha256(os.fsencode(os.path.realpath(project))).hexdigest()[:32]
+    return paths.trust / _sha256(os.fsencode(os.path.realpath(project))).hexdigest()[:32]
 
 
 class _Found(NamedTuple):
@@ -182,3 +184,9 @@ def _is_there(path: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def _sha256(data: bytes) -> hashlib._Hash:
+    import hashlib  # loads OpenSSL, which a start without a project's folder can do without
+
+    return hashlib.sha256(data)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from bridle.core.events import Answer, Event
 
 Mode = Literal["agent", "plan", "ask"]
 
 
-@dataclass(frozen=True)
-class AgentInfo:
+class AgentInfo(Struct, frozen=True):
     name: str
     title: str
     can: frozenset[str] = frozenset()  # words of CAPABILITIES that show in no method
@@ -53,8 +53,7 @@ CAPABILITIES = {
 }
 
 
-@dataclass(frozen=True)
-class SessionSpec:
+class SessionSpec(Struct, frozen=True):
     """How a conversation is opened. An agent refuses what it cannot do with `Unsupported`."""
 
     cwd: Path
@@ -83,8 +82,7 @@ class File(NamedTuple):
     data: bytes
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     text: str
     files: tuple[File, ...] = ()
 
@@ -168,8 +166,7 @@ class Reply(NamedTuple):
     message: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(Struct, frozen=True):
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes | None = None  # per-turn agents: all that goes in, then the pipe closes
@@ -196,24 +193,21 @@ class Wire(Protocol):
 # -- what an agent may tell besides: it has the method, or it has not ----------------------------
 
 
-@dataclass(frozen=True)
-class Installed:
+class Installed(Struct, frozen=True):
     binary: str
     path: str | None  # None: not installed
     version: str | None
     command: str  # that installs it
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(Struct, frozen=True):
     signed_in: bool
     method: str | None = None  # api key, browser, token, variable
     who: str | None = None
     hint: str = ""
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(Struct, frozen=True):
     id: str
     title: str
     provider: str | None = None
@@ -225,16 +219,14 @@ class Model:
     listed_by: Literal["agent", "bridle"] = "agent"
 
 
-@dataclass(frozen=True)
-class NativeSession:
+class NativeSession(Struct, frozen=True):
     native_id: str
     title: str
     updated: str
     cwd: str | None = None
 
 
-@dataclass(frozen=True)
-class McpServer:
+class McpServer(Struct, frozen=True):
     name: str
     status: str
     command: str = ""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import posixpath
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal, get_args
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from bridle.core.agent import Mode
 from bridle.core.errors import UsageError
@@ -46,8 +47,7 @@ _MORE_PATHS = ("old_path", "new_path", "source", "destination", "from", "to")
 _PATH_LISTS = ("paths", "files", "file_paths")
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(Struct, frozen=True):
     """Where a request is judged. `resolve` follows links; without I/O it can only tidy a path."""
 
     cwd: PurePath
@@ -57,15 +57,13 @@ class Context:
     resolve: Callable[[str], str] = posixpath.normpath
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True):
     verdict: Verdict
     rule: str
     note: str  # why, for the agent that was denied and the person who is asked
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """What is left out matches everything."""
 
     name: str
@@ -90,8 +88,7 @@ class Rule:
         return self.place in places
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(Struct, frozen=True):
     rules: tuple[Rule, ...]
 
     @classmethod

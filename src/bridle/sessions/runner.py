@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from bridle.core.agent import Agent, Conversation, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import BridleError, SessionBusy

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Seconds; None means no limit."""
 
     turn: float | None = None
@@ -15,8 +15,7 @@ class Limits:
     request: float | None = None
 
 
-@dataclass(frozen=True)
-class Terms:
+class Terms(Struct, frozen=True):
     approve: str = "ask"
     supervision: str = "auto"
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -18,12 +18,12 @@ import inspect
 import re
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
 
 import msgspec
+from msgspec.structs import replace
 
 from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import (
