@@ -11,7 +11,9 @@ once, keep a list, and name in the wake-up's result the task (`runId`) that caus
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bridle.agents.claude.lines import Table, table, tables, text
 from bridle.core.events import BackgroundChanged, BackgroundTask
@@ -19,8 +21,7 @@ from bridle.core.events import BackgroundChanged, BackgroundTask
 _OVER = frozenset({"completed", "failed", "killed", "stopped"})
 
 
-@dataclass(frozen=True)
-class _Task:
+class _Task(Struct, frozen=True):
     task_id: str
     title: str
     call_id: str | None = None

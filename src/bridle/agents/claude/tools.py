@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from bridle.agents.claude.lines import Table, count, storable, strings, table, tables, text
 from bridle.core import tools
@@ -42,8 +42,7 @@ def vocabulary(name: str) -> str:
     return "MCP" if name.startswith("mcp__") else _NAMES.get(name, name)
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """A call that has begun and not ended."""
 
     call_id: str
@@ -74,8 +73,7 @@ def call_of(block: Table, parent: str | None) -> Call:
     return Call(text(block, "id"), text(block, "name"), storable(table(block, "input")), parent)
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     """A `tool_result` with what its line tells beside it."""
 
     call_id: str
@@ -172,6 +170,8 @@ def _block(block: Table) -> Content:
 
 
 def _image(source: Table) -> Image | None:
+    import hashlib  # it loads OpenSSL, and images are rare
+
     try:
         data = base64.b64decode(text(source, "data"), validate=True)
     except (binascii.Error, ValueError):
