@@ -9,40 +9,43 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from bridle.agents.stdio import StdioAgent, found
-from bridle.core.agent import Agent, SessionSpec
-from bridle.sessions.terms import Terms
 from bridle.supervision.launch import Launched, launch, spawn_early
 
+if TYPE_CHECKING:
+    from bridle.core.agent import Agent, SessionSpec
+    from bridle.sessions.terms import Terms
 
-class HeadStart(NamedTuple):
-    session: str
-    launched: Launched
 
+class HeadStart:
+    def __init__(self, records: Path, level: str) -> None:
+        self.session = new_session()
+        self.launched = launch_warden(records, self.session, level)
 
-def begin(records: Path, agent: Agent, spec: SessionSpec, terms: Terms) -> HeadStart | None:
-    """None where the program is not known before there is a prompt."""
-    if not isinstance(agent, StdioAgent):
-        return None
-    wire = agent.wire(spec)
-    if wire.lifetime != "session":
-        return None
-    path = terms.environment.get("PATH")
-    program = found(
-        agent.info, spec, wire.launch(spec, None), lambda name: shutil.which(name, path=path)
-    )
-    session = new_session()
-    launched = launch_warden(records, session, terms)
-    whole = {**terms.environment, **program.env}
-    return HeadStart(session, spawn_early(launched, program.argv, cwd=spec.cwd, env=whole))
+    def spawn(self, agent: Agent, spec: SessionSpec, terms: Terms) -> None:
+        """Nothing happens where the program is not known before there is a prompt."""
+        from bridle.agents.stdio import StdioAgent, found
+
+        if not isinstance(agent, StdioAgent):
+            return
+        wire = agent.wire(spec)
+        if wire.lifetime == "session":
+            path = terms.environment.get("PATH")
+            program = found(
+                agent.info,
+                spec,
+                wire.launch(spec, None),
+                lambda name: shutil.which(name, path=path),
+            )
+            env = {**terms.environment, **program.env}
+            self.launched = spawn_early(self.launched, program.argv, cwd=spec.cwd, env=env)
 
 
 def new_session() -> str:
     return os.urandom(5).hex()
 
 
-def launch_warden(records: Path, session: str, terms: Terms) -> Launched:
+def launch_warden(records: Path, session: str, level: str) -> Launched:
     marker = f"{session}-{os.urandom(3).hex()}"  # a session may have several, one after the other
-    return launch(level=terms.supervision, records=records, marker=marker)
+    return launch(level=level, records=records, marker=marker)

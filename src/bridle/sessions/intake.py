@@ -18,7 +18,7 @@ from bridle.core.events import (
     ToolStarted,
 )
 from bridle.sessions.budget import Budget, weight
-from bridle.sessions.caps import Caps
+from bridle.sessions.caps import MESSAGE_CAP, Caps
 from bridle.supervision.secrets import Secrets, TextRedactor
 
 RAW_CAP = 1024 * 1024
@@ -85,14 +85,19 @@ class Intake:
 
     def _kept(self, batch: Sequence[Heard]) -> Iterator[Heard]:
         for heard in batch:
-            size = min(len(heard.raw or b""), RAW_CAP) + sum(map(weight, heard.events))
+            size = _size(heard)
             if self._budget.admits(size, heard.events):
                 self._budget.spend(size)
-                yield heard
+                yield heard if size < MESSAGE_CAP else self._shortened(heard)
                 continue
             if not self._dropped:
                 yield Heard(None, [self._over_budget()])
             self._dropped.add(heard.raw or b"")
+
+    def _shortened(self, heard: Heard) -> Heard:
+        """Words must fit before they are gone through; other events are cut one by one."""
+        events = [self._caps.apply(e) if isinstance(e, Chunk) else e for e in heard.events]
+        return Heard(heard.raw, events)
 
     def _event(self, event: Event, plain: bool) -> Sequence[Event]:
         if not isinstance(event, Chunk):
@@ -169,6 +174,12 @@ class _Dropped:
             f"sha256 {self._hash.hexdigest()}"
         )
         return Notice(level="warning", kind="truncated", text=text)
+
+
+def _size(heard: Heard) -> int:
+    """What it takes in the log; of what is very long most goes elsewhere."""
+    raw = len(heard.raw or b"")
+    return raw + sum(map(weight, heard.events)) if raw <= RAW_CAP else 2 * RAW_CAP
 
 
 def _words(batch: Sequence[Heard]) -> Iterator[str]:

@@ -68,7 +68,9 @@ class Sessions:
             mode=spec.mode,
             settings={"approve": terms.approve},
         )
-        warden = head.launched if head else launch_warden(self._paths.spawns, row.id, terms)
+        warden = (
+            head.launched if head else launch_warden(self._paths.spawns, row.id, terms.supervision)
+        )
         lease = Lease.take(self._paths.leases, row.id)
         assert lease is not None
         created = self.catalog.create(row)
@@ -87,7 +89,7 @@ class Sessions:
                 hint=f"`bridle sessions follow {row.id}` watches it",
             )
         await self._recover(row)
-        warden = launch_warden(self._paths.spawns, row.id, terms)
+        warden = launch_warden(self._paths.spawns, row.id, terms.supervision)
         row = self.catalog.get(row.id)
         if row.native_id and not self.catalog.native_ids(row.id):
             spec = replace(spec, fork=True)  # the id is still the original's
@@ -152,10 +154,8 @@ class Sessions:
             await runner.close()
             await door.close()
             broadcast.close()
-            await warden.close()
-            await asyncio.wrap_future(
-                self.catalog.update(row.id, owner_socket=None, owner_pid=None)
-            )
+            disowned = self.catalog.update(row.id, owner_socket=None, owner_pid=None)
+            await asyncio.gather(warden.close(), asyncio.wrap_future(disowned))
             lease.release()
             self._open.discard(session)
 

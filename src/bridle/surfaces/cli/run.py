@@ -43,10 +43,13 @@ def _head_start(options: Namespace, folder: Path, wishes: dict[str, Any]) -> Hea
     agent = options.agent or config.agent
     if options.resume is not None or options.worktree is not None or ":" in agent:
         return None
-    from bridle.order import order
-    from bridle.sessions.headstart import begin
+    from bridle.sessions.headstart import HeadStart
 
-    return begin(config.paths.spawns, *order(config, agent, cwd=folder, **wishes))
+    head = HeadStart(config.paths.spawns, config.supervision)
+    from bridle.order import order
+
+    head.spawn(*order(config, agent, cwd=folder, **wishes))
+    return head
 
 
 async def _run(
