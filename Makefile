@@ -47,6 +47,7 @@ lock: ## resolve the dependencies anew (needs uv)
 docs: $(READY) ## write what the documents say of the code
 	$(BIN)/python docs/generate.py
 	$(BIN)/bridle schema > docs/events.schema.json
+	$(BIN)/python docs/picture.py
 
 fix: $(READY) ## format and mend what ruff can
 	$(BIN)/ruff check --fix
