@@ -43,6 +43,7 @@ class Bench:
             "LINES": "40",
         }
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._terminals: list[Terminal] = []
 
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "bridle", *words]
@@ -84,6 +85,7 @@ class Bench:
     def terminal(self, *words: str, **environment: str) -> Terminal:
         terminal = Terminal(self.command(*words), self.project, self.environment | environment)
         self._processes.append(terminal.process)
+        self._terminals.append(terminal)
         return terminal
 
     def close(self) -> None:
@@ -94,6 +96,8 @@ class Bench:
             for stream in (process.stdout, process.stderr):
                 if stream:
                     stream.close()
+        for terminal in self._terminals:
+            terminal.close()
 
 
 class Terminal:
@@ -114,6 +118,7 @@ class Terminal:
         )
         self.before = termios.tcgetattr(slave)
         self._slave = slave  # kept open: the end of the program is not the end of the terminal
+        self._open = [slave, self._master]
         self.raw = b""
 
     @property
@@ -151,8 +156,8 @@ class Terminal:
         return termios.tcgetattr(self._slave)
 
     def close(self) -> None:
-        os.close(self._master)
-        os.close(self._slave)
+        while self._open:
+            os.close(self._open.pop())
 
     def _read(self, patience: float) -> bool:
         if not select.select([self._master], [], [], patience)[0]:

@@ -254,4 +254,7 @@ def test_debug_writes_a_log_file(bench: Bench) -> None:
     done = bench.mock(SAY, "--debug")
     line = done.stderr.splitlines()[0]
     assert line.startswith("log: ")
-    assert Path(line.removeprefix("log: ")).stat().st_mode & 0o777 == 0o600
+    path = Path(line.removeprefix("log: "))
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "entries 1 to" in path.read_text()
+    assert "Hello" not in path.read_text()

@@ -213,3 +213,13 @@ def test_a_terminal_that_stands_still_does_not_stop_the_session(bench: Bench) ->
     assert terminal.end() == 0
     assert "After." in terminal.text
     assert "Line 199." in terminal.text
+
+
+def test_a_terminal_that_goes_away_ends_the_turn(bench: Bench) -> None:
+    terminal = run(bench, [{"say": "Before."}, {"hang": True}])
+    terminal.wait_for("Before.")
+    terminal.close()
+    terminal.process.wait(timeout=15)
+    shown = bench.run("sessions", "show", "last", "--json").stdout
+    ends = [json.loads(line)["event"] for line in shown.splitlines() if "turn_ended" in line]
+    assert [end["reason"] for end in ends] == ["cancelled"]

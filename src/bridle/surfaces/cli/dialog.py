@@ -92,7 +92,7 @@ class PermissionDialog:
         if self._complaint:
             parts.append(Text(phrases.one_line(self._complaint), style="red"))
         parts.append(self._reason.draw() if self._reason else self._choices())
-        return _framed("may it?", Group(*parts))
+        return _framed("permission", Group(*parts))
 
     def _type_reason(self, line: Line, key: str) -> Answer | None:
         if key == ENTER:

@@ -59,7 +59,7 @@ class Keyboard:
             os.close(self._fd)
 
     def restore(self) -> None:
-        termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
+        termios.tcsetattr(self._fd, termios.TCSANOW, self._before)
 
     @contextmanager
     def lent(self) -> Iterator[None]:
@@ -90,7 +90,7 @@ class Keyboard:
         mode = termios.tcgetattr(self._fd)
         mode[3] &= ~(termios.ICANON | termios.ECHO)  # ISIG stays: Ctrl-C is a signal
         mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
-        termios.tcsetattr(self._fd, termios.TCSADRAIN, mode)
+        termios.tcsetattr(self._fd, termios.TCSANOW, mode)
 
     def _read(self) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Sequence
+from contextlib import suppress
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -41,8 +42,9 @@ class LiveView:
         self._dialog: Dialog | None = None
         self._seen: Dialog | None = None  # the one that is on the screen
         self._given: set[str] = set()  # requests answered here
-        self._stirred = asyncio.Event()
+        self._stirred = asyncio.Event()  # there is something to paint
         self._painted = asyncio.Event()
+        self._closing = asyncio.Event()
         self._screen = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -55,50 +57,57 @@ class LiveView:
             self._keyboard.open()
             self._tasks.append(asyncio.create_task(self._listen(self._keyboard)))
         self._live.start()
-        self._tasks.append(asyncio.create_task(self._keep_painting()))
+        self._painter = asyncio.create_task(self._keep_painting())
+        self._tasks.append(self._painter)
 
     async def show(self, page: Sequence[Entry]) -> None:
         for entry in page:
             self._drawing.add(entry)
         self._choose_dialog()
         self._stirred.set()
-        while len(self._drawing.finished) > BACKLOG:
+        while len(self._drawing.finished) > BACKLOG and not self._painter.done():
             self._painted.clear()
             await self._painted.wait()
+        for task in self._tasks:
+            if task.done():
+                task.result()  # which raises why: the terminal is gone
 
     async def tell(self, text: str) -> None:
         self._drawing.finished.append(Text(text, style="yellow"))
         self._stirred.set()
 
     async def close(self) -> None:
+        self._closing.set()
+        self._stirred.set()
         for task in self._tasks:
-            task.cancel()
+            if task is not self._painter:  # which ends after the picture it is at
+                task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._drawing.end()
         self._dialog = None
-        async with self._screen:
+        try:
             await asyncio.to_thread(self._paint, self._drawing.take(), None)
             await asyncio.to_thread(self._live.stop)
-        if self._keyboard:
-            self._keyboard.close()
+        finally:
+            if self._keyboard:
+                self._keyboard.close()
 
     # -- painting ----------------------------------------------------------------------------------
 
     async def _keep_painting(self) -> None:
         """In a thread: a terminal that stands still must not stop the session."""
-        while True:
-            async with self._screen:
-                pieces, below, dialog = self._drawing.take(), self._below(), self._dialog
-                await asyncio.shield(asyncio.to_thread(self._paint, pieces, below))
-                self._seen = dialog
-            self._painted.set()
-            await asyncio.sleep(INTERVAL)
-            try:
-                async with asyncio.timeout(SPIN - INTERVAL if self._drawing.moving else None):
-                    await self._stirred.wait()
-            except TimeoutError:
-                pass
-            self._stirred.clear()
+        try:
+            while not self._closing.is_set():
+                async with self._screen:
+                    pieces, below, dialog = self._drawing.take(), self._below(), self._dialog
+                    await asyncio.to_thread(self._paint, pieces, below)
+                    self._seen = dialog
+                self._painted.set()
+                await _wait(self._closing, INTERVAL)
+                await _wait(self._stirred, SPIN - INTERVAL if self._drawing.moving else None)
+                self._stirred.clear()
+        finally:
+            self._painted.set()  # nobody waits for one who is gone
 
     def _below(self) -> RenderableType | None:
         parts = [self._drawing.below(), self._dialog.draw() if self._dialog else None]
@@ -158,3 +167,9 @@ class LiveView:
         except BridleError as error:
             await self.tell(f"error: {error.message}")
         self._choose_dialog()
+
+
+async def _wait(event: asyncio.Event, seconds: float | None) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

@@ -105,8 +105,10 @@ def _mend_streams() -> None:
 
 
 def _traceback() -> None:
+    import logging
     import traceback
 
+    logging.getLogger("bridle").debug("it ended with an error", exc_info=True)
     traceback.print_exc()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ from bridle.surfaces.cli.plain import PlainView
 from bridle.surfaces.cli.view import Reachable, View
 
 INTERRUPTED = 130
+_log = logging.getLogger("bridle")
 PATIENCE = 0.5  # seconds in which the policy, or another terminal, has answered
 
 
@@ -54,6 +56,7 @@ async def watch(
     """`pages` must be closable, as an async generator is."""
     async with aclosing(pages):  # type: ignore[type-var]
         async for page in pages:
+            _log.debug("entries %d to %d", page[0].seq, page[-1].seq)
             await view.show(page)
             if helper:
                 helper.note(page)
@@ -103,6 +106,10 @@ def interruptible(
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Task[None]] = set()
 
+    def end() -> None:
+        if not tasks:
+            tasks.add(asyncio.create_task(_cancel(cancel, view)))
+
     def interrupt() -> None:
         if keyboard and keyboard.away:
             return  # it was meant for the editor
@@ -110,11 +117,11 @@ def interruptible(
             if keyboard:
                 keyboard.restore()
             os._exit(INTERRUPTED)  # the warden ends the agent when we are gone
-        tasks.add(asyncio.create_task(_cancel(cancel, view)))
+        end()
 
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for number in signals:
-        loop.add_signal_handler(number, interrupt)
+    signals = {signal.SIGINT: interrupt, signal.SIGTERM: end, signal.SIGHUP: end}
+    for number, handler in signals.items():
+        loop.add_signal_handler(number, handler)
     try:
         yield
     finally:
