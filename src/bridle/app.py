@@ -7,7 +7,7 @@ import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bridle import agents
 from bridle.agents.errands import Errands
@@ -21,7 +21,7 @@ from bridle.core.agent import (
     TellsInstall,
     TellsModels,
 )
-from bridle.core.errors import Unsupported, UsageError
+from bridle.core.errors import StoreDamaged, Unsupported, UsageError
 from bridle.core.events import encode
 from bridle.order import Order, order
 from bridle.sessions.headstart import HeadStart
@@ -31,14 +31,19 @@ from bridle.store.database import Database
 from bridle.supervision.environment import child_environment
 
 
+if TYPE_CHECKING:
+    from bridle.store.salvage import Report
+
+
 @asynccontextmanager
 async def open_harness(
     *, config: Config | None = None, cwd: Path | str = ".", paths: Paths | None = None
 ) -> AsyncIterator[Harness]:
     """Opens the user's store with the config that counts in `cwd`; closes what was started."""
     paths = paths or find_paths()
-    database = Database.open(paths.store)
+    database, mended = _open_store(paths.store)
     harness = Harness(config or load(Path(cwd), paths=paths), paths, database)
+    harness.mended = mended
     try:
         await harness.sessions.recover()
         yield harness
@@ -47,12 +52,22 @@ async def open_harness(
         database.close()
 
 
+def _open_store(path: Path) -> tuple[Database, Report | None]:
+    try:
+        return Database.open(path), None
+    except StoreDamaged:
+        from bridle.store.salvage import open_mended
+
+        return open_mended(path)
+
+
 class Harness:
     """Everything a surface needs: sessions to start and find, agents to ask."""
 
     def __init__(self, config: Config, paths: Paths, database: Database) -> None:
         self.config = config
         self.paths = paths
+        self.mended: Report | None = None  # what was saved of a damaged store, to be told
         self.sessions = Sessions(paths, database)
 
     # -- sessions --------------------------------------------------------------------------------

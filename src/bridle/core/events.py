@@ -132,7 +132,7 @@ class AgentReady(_Event, frozen=True):
 
 
 class AgentExited(_Event, frozen=True):
-    """Last event of a conversation."""
+    """The agent's process is gone. What it left open is ended right after."""
 
     code: int | None = None
     signal: int | None = None
@@ -303,7 +303,7 @@ def decode_event(data: bytes | str) -> Event:
     """A stored tag or shape this version does not know decodes to `Unrecognized`."""
     try:
         return _event_decoder.decode(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raw = data if isinstance(data, str) else data.decode("utf-8", "replace")
         return Unrecognized(raw=raw, why=f"stored by another version: {error}")
 

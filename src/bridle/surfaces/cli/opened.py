@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,4 +19,6 @@ async def harness(options: Namespace, cwd: Path | str = ".") -> AsyncIterator[Ha
 
     async with bridle.open(cwd=cwd) as opened:
         options.color = options.color or opened.config.color
+        if opened.mended:
+            sys.stderr.write(f"{opened.mended}\n")
         yield opened
