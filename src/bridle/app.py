@@ -30,7 +30,6 @@ from bridle.sessions.session import AttachedSession, Session, read_all
 from bridle.store.database import Database
 from bridle.supervision.environment import child_environment
 
-
 if TYPE_CHECKING:
     from bridle.store.salvage import Report
 
