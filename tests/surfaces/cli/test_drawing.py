@@ -136,6 +136,26 @@ def test_what_a_subagent_does_is_shown_inside_its_call() -> None:
     ) == ["  ✓ Read b  1.0 s", "  found it", "", "✓ Task look  4.0 s"]
 
 
+def test_a_subagent_in_the_background_does_not_cut_the_agents_sentence() -> None:
+    task = ToolStarted(call_id="t", tool="Task", name="task", title="Task `look`")
+    assert screen(
+        task,
+        ToolFinished(call_id="t", outcome="completed"),
+        MessageChunk(message_id="m", text="It works "),
+        MessageChunk(message_id="s", text="I begin.", parent="t"),
+        ToolStarted(call_id="i", tool="Read", name="read", title="Read `b`", parent="t"),
+        MessageChunk(message_id="m", text="in the background."),
+        ToolFinished(call_id="i", outcome="completed", parent="t"),
+    ) == [
+        "✓ Task look  1.0 s",
+        "  I begin.",
+        "",
+        "  ✓ Read b  2.0 s",
+        "It works in the background.",
+        "",
+    ]
+
+
 def test_the_policy_is_heard_only_when_it_refuses() -> None:
     request = PermissionRequested(request_id="r", tool="Bash", title="Bash `x`", call_id="c1")
     allowed = RequestAnswered(request_id="r", answer=Answer("allow"), by="policy", surface="auto")

@@ -54,12 +54,13 @@ class Drawing:
         self._prompts = prompts  # somebody else's: this terminal did not type them
         self._clock = clock
         self._message: tuple[str, Prose] | None = None
-        self._thought: tuple[str, Cleaner, list[str]] | None = None
+        self._thoughts: dict[str | None, tuple[str, Cleaner, list[str]]] = {}  # by parent
         self._calls: dict[str, tuple[ToolStarted, str, float]] = {}  # with its time, twice
         self._depths: dict[str, int] = {}
         self._plan: tuple[PlanStep, ...] = ()
         self._background: tuple[BackgroundTask, ...] = ()
         self._busy = "starting"
+        self._session = ""
 
     # -- what moves --------------------------------------------------------------------------------
 
@@ -73,8 +74,8 @@ class Drawing:
         spin = SPINNER[int(self._clock() * 10) % len(SPINNER)]
         if self._message:
             parts.append(Text(self._message[1].tail(TAIL_LINES)))
-        if self._thought:
-            words = "".join(self._thought[2][-200:])[-400:]
+        for _, _, chunks in self._thoughts.values():
+            words = "".join(chunks[-200:])[-400:]
             parts.append(
                 Text(f"{spin} thinking  {phrases.one_line(words)[-60:]}", style="dim italic")
             )
@@ -90,6 +91,7 @@ class Drawing:
     # -- what happened -----------------------------------------------------------------------------
 
     def add(self, entry: Entry) -> None:
+        self._session = entry.session
         ended = self.outcomes.note([entry])
         event = entry.event
         match event:
@@ -100,31 +102,32 @@ class Drawing:
             case MessageWithdrawn():
                 self._withdraw(event.message_id)
             case ToolStarted():
-                self._rest()
+                self._rest(event.parent)
                 self._depths[event.call_id] = self._depths.get(event.parent or "", -1) + 1
                 self._calls[event.call_id] = (event, entry.at, self._clock())
             case ToolUpdated():
                 self._retitle(event)
             case ToolFinished():
-                self._rest()
+                self._rest(event.parent)
+                self._rest(event.call_id)
                 self._finish(entry, event)
             case PermissionRequested() | QuestionAsked():
-                self._rest()
+                self._rest(event.parent)
                 self.requests[event.request_id] = event
             case RequestAnswered():
                 self._answered(entry, event)
             case PlanChanged():
-                self._rest()
+                self._rest(event.parent)
                 self._change_plan(event.steps)
             case Notice():
-                self._rest()
+                self._rest(event.parent)
                 self.finished.append(pieces.notice(event))
             case TurnStarted():
                 self._start_turn(event)
             case TurnEnded():
                 self._rest()
                 self._busy = "working in the background" if self._background else ""
-                self.finished += [pieces.ending(outcome, entry.session) for outcome in ended]
+                self.finished += [pieces.ending(outcome) for outcome in ended]
             case UserMessage():
                 self._rest()
                 self.finished.append(pieces.prompt(f"{event.text}  ({event.how})"))
@@ -137,7 +140,7 @@ class Drawing:
             case SettingsChanged():
                 self._settings(event)
             case AgentExited():
-                self._rest()
+                self._rest_all()
                 self._busy = ""
                 self._calls.clear()
                 self.requests.clear()
@@ -152,7 +155,9 @@ class Drawing:
 
     def end(self) -> None:
         """Nothing more will come."""
-        self._rest()
+        self._rest_all()
+        if self.outcomes.ended:
+            self.finished.append(Text(phrases.how_to_resume(self._session), style="dim"))
         self._busy = ""
         self._calls.clear()
 
@@ -166,28 +171,35 @@ class Drawing:
 
     def _think(self, event: ThoughtChunk | MessageChunk) -> None:
         """A subagent's messages are shown like thoughts: they are not said to the user."""
-        if self._thought is None or self._thought[0] != event.message_id:
-            self._rest()
-            self._thought = (event.message_id, Cleaner(), [])
-        self._thought[2].append(self._thought[1].feed(event.text))
+        thought = self._thoughts.get(event.parent)
+        if thought is None or thought[0] != event.message_id:
+            self._rest(event.parent)
+            thought = self._thoughts[event.parent] = (event.message_id, Cleaner(), [])
+        thought[2].append(thought[1].feed(event.text))
 
     def _withdraw(self, message_id: str) -> None:
         """What went up cannot be taken back; what did not is dropped."""
         if self._message and self._message[0] == message_id:
             self._message = None
-        if self._thought and self._thought[0] == message_id:
-            self._thought = None
+        kept = {who: one for who, one in self._thoughts.items() if one[0] != message_id}
+        self._thoughts = kept
 
-    def _rest(self) -> None:
-        """Somebody else speaks or acts now: what was being said is whole."""
-        if self._message:
+    def _rest(self, speaker: str | None = None) -> None:
+        """What this one was saying is whole: it says or does something else now.
+
+        A subagent beside the agent does not interrupt it.
+        """
+        if self._message and speaker is None:
             self.finished += [pieces.message(block) for block in self._message[1].end()]
             self._message = None
-        if self._thought:
-            words = "".join(self._thought[2])
+        if thought := self._thoughts.pop(speaker, None):
+            words = "".join(thought[2])
             if words.strip():
                 self.finished.append(pieces.thought(words))
-            self._thought = None
+
+    def _rest_all(self) -> None:
+        for speaker in (None, *self._thoughts):
+            self._rest(speaker)
 
     # -- deeds -------------------------------------------------------------------------------------
 
@@ -200,7 +212,7 @@ class Drawing:
 
     def _finish(self, entry: Entry, event: ToolFinished) -> None:
         call, at, _ = self._calls.pop(event.call_id, (None, entry.at, 0.0))
-        depth = self._depths.pop(event.call_id, 0)
+        depth = self._depths.get(event.call_id, 0)  # kept: a subagent may work on afterwards
         seconds = seconds_between(at, entry.at) if call else None
         self.finished.append(
             pieces.finished(call, event.call_id, event.outcome, event.content, seconds, depth)

@@ -161,7 +161,7 @@ def prompt(text: str) -> RenderableType:
     return Padding(Group(Text("› ", style="cyan", end=""), body), (0, 0, 1, 0))
 
 
-def ending(outcome: Outcome, session: str) -> RenderableType:
+def ending(outcome: Outcome) -> RenderableType:
     style = _STATE_STYLES[outcome.reason]
     line = Text(phrases.summary(outcome), style="dim")
     line.stylize(f"not dim {style}", 0, 2 + len(outcome.reason))
@@ -169,5 +169,4 @@ def ending(outcome: Outcome, session: str) -> RenderableType:
         Text(text, style="red" if text.startswith("error") else "yellow")
         for text in phrases.failure(outcome)
     ]
-    resume = Text(phrases.how_to_resume(session), style="dim")
-    return Group(*wrong, line, resume)
+    return Group(*wrong, line)

@@ -25,6 +25,7 @@ class PlainView:
     def __init__(self) -> None:
         self.outcomes = Outcomes()
         self._titles: dict[str, str] = {}
+        self._session = ""
         self._text = FinalText()
         self._answered = False
 
@@ -34,13 +35,15 @@ class PlainView:
             progress = self._progress(entry)
             await self._write(sys.stderr, progress)
             for outcome in self.outcomes.note([entry]):
-                await self._end(outcome, entry.session)
+                await self._end(outcome)
+            self._session = entry.session
 
     async def tell(self, text: str) -> None:
         await self._write(sys.stderr, [text])
 
     async def close(self) -> None:
-        pass
+        if self.outcomes.ended:
+            await self._write(sys.stderr, [phrases.how_to_resume(self._session)])
 
     def _progress(self, entry: Entry) -> list[str]:
         match entry.event:
@@ -60,10 +63,9 @@ class PlainView:
             case _:
                 return []
 
-    async def _end(self, outcome: Outcome, session: str) -> None:
+    async def _end(self, outcome: Outcome) -> None:
         await asyncio.to_thread(self._answer, outcome)
-        lines = [*phrases.failure(outcome), phrases.summary(outcome)]
-        await self._write(sys.stderr, [*lines, phrases.how_to_resume(session)])
+        await self._write(sys.stderr, [*phrases.failure(outcome), phrases.summary(outcome)])
 
     def _answer(self, outcome: Outcome) -> None:
         """Answers are paragraphs: an agent that wakes by itself has another one."""
