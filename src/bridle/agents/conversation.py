@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -125,9 +125,13 @@ class StdioConversation(_Talk):
         await self._launch(self._spec, None)
         await self._send(self._wire.greet())
 
-    async def prompt(self, prompt: Prompt) -> None:
+    def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
+        """Not a coroutine itself, so that it refuses before anybody is told of a new turn."""
+        if self._turn_open:
+            raise SessionBusy("the agent has just begun a turn by itself", hint="send it later")
+        messages = list(self._wire.prompt(prompt))  # it may refuse a file
         self._opened()
-        await self._send(self._wire.prompt(prompt))
+        return self._send(messages)
 
     async def steer(self, prompt: Prompt) -> None:
         if "steer" not in self._info.can:

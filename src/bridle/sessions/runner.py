@@ -82,6 +82,7 @@ class Runner:
         self._clocks: dict[str, asyncio.TimerHandle] = {}
         self._overruled: Failure | None = None  # why we end the turn, whatever the agent says
         self._begin_lock = asyncio.Lock()
+        self._look_lock = asyncio.Lock()
 
     # -- what a surface asks ---------------------------------------------------------------------
 
@@ -91,12 +92,9 @@ class Runner:
         when_busy: WhenBusy = "queue",
     ) -> None:
         if not self._turns and not self._begin_lock.locked():
-            await self._begin(prompt)
+            await self._begin(prompt, when_busy)
         elif when_busy == "refuse":
-            raise SessionBusy(
-                "a turn is under way in this session",
-                hint="wait for it, cancel it, or queue the prompt",
-            )
+            raise _busy()
         elif when_busy == "steer" and await self._steer(prompt):
             self._say(UserMessage(text=prompt.text, how="steer"))
         elif self._turns:
@@ -104,7 +102,7 @@ class Runner:
             self._idle.clear()
             self._say(UserMessage(text=prompt.text, how="queued"))
         else:
-            await self._begin(prompt)
+            await self._begin(prompt, when_busy)
 
     async def _steer(self, prompt: Prompt) -> bool:
         """False when the turn ended in this very moment."""
@@ -157,14 +155,24 @@ class Runner:
 
     # -- turns -----------------------------------------------------------------------------------
 
-    async def _begin(self, prompt: Prompt) -> None:
+    async def _begin(
+        self, prompt: Prompt, when_busy: WhenBusy = "queue", *, queued: bool = False
+    ) -> None:
         self._idle.clear()
         async with self._begin_lock:
             try:
                 conversation, _ = await asyncio.gather(self._open(), self._look())
+                sending = self._sending(conversation, prompt)
+                if sending is None and when_busy == "refuse":
+                    raise _busy()
             except Exception:
                 self._settle_idle()
                 raise
+            if sending is None:
+                self._queue.appendleft(prompt)
+                if not queued:
+                    self._say(UserMessage(text=prompt.text, how="queued"))
+                return
             self._start_turn(
                 TurnStarted(
                     origin="prompt",
@@ -172,7 +180,21 @@ class Runner:
                     attachments=self._shelf.keep(prompt.files),
                 )
             )
-            await conversation.prompt(prompt)
+            await sending
+
+    def _sending(
+        self, conversation: Conversation, prompt: Prompt
+    ) -> Coroutine[Any, Any, None] | None:
+        """None when the agent woke in the meantime: its own turn comes first.
+
+        The conversation knows of a turn before we have heard of it, and refuses at once.
+        """
+        if self._turns:
+            return None
+        try:
+            return conversation.prompt(prompt)
+        except SessionBusy:
+            return None
 
     def _start_turn(self, event: TurnStarted, raw: bytes | None = None) -> None:
         self._turns.begin()
@@ -201,8 +223,9 @@ class Runner:
             self._next()
 
     async def _look(self) -> None:
-        if self._before is None:
-            self._before = await snapshot(self._spec.cwd)
+        async with self._look_lock:
+            if self._before is None:
+                self._before = await snapshot(self._spec.cwd)
 
     async def _compare(self) -> None:
         if self._before is None:
@@ -218,7 +241,7 @@ class Runner:
     def _next(self) -> None:
         """The turn is over: the queue's next prompt, or rest."""
         if self._queue:
-            self._later(self._begin(self._queue.popleft()))
+            self._later(self._begin(self._queue.popleft(), queued=True))
         else:
             self._settle_idle()
 
@@ -297,8 +320,8 @@ class Runner:
     async def _act(self, event: Event, raw: bytes | None) -> None:
         match event:
             case TurnStarted():
+                self._start_turn(event, raw)  # first: from here on no prompt begins another
                 await self._look()
-                self._start_turn(event, raw)
             case TurnEnded():
                 await self._end_turn(event, raw)
             case PermissionRequested():
@@ -423,6 +446,13 @@ class Runner:
         except BridleError as error:
             self._say(Notice(level="error", kind="session", text=error.message))
             self._settle_idle()
+
+
+def _busy() -> SessionBusy:
+    return SessionBusy(
+        "a turn is under way in this session",
+        hint="wait for it, cancel it, or queue the prompt",
+    )
 
 
 def _ends_planning(request: Request, answer: Answer) -> bool:

@@ -1,0 +1,51 @@
+"""An agent that wakes by itself just when somebody prompts it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+
+import pytest
+from desk import Desk
+
+from bridle.core.agent import Prompt
+from bridle.core.errors import SessionBusy
+from bridle.core.events import MessageChunk, TurnEnded, TurnStarted
+from bridle.testing.host import PlainHost
+
+WAKE = [{"background": "Tick", "after": 0.05, "steps": [{"say": "awake"}]}, {"say": "soon"}]
+
+
+async def test_a_prompt_at_the_moment_it_wakes_gets_its_own_turn(desk: Desk) -> None:
+    session = await desk.start()
+    for round in range(12):
+        await session.prompt(json.dumps(WAKE))
+        await asyncio.sleep(0.04 + round * 0.004)  # around the moment it wakes
+        await session.prompt(json.dumps([{"say": f"answer {round}"}]))
+        async with asyncio.timeout(10):
+            await session.idle()
+    log = desk.sessions.log.since(session.id, limit=10_000)
+    begun = Counter(entry.turn for entry in log if isinstance(entry.event, TurnStarted))
+    ended = Counter(entry.turn for entry in log if isinstance(entry.event, TurnEnded))
+    assert begun == ended == dict.fromkeys(range(1, 37), 1)
+    prompts = {e.turn: e.event.prompt for e in log if isinstance(e.event, TurnStarted)}
+    for round in range(12):
+        [turn] = [turn for turn, text in prompts.items() if f'answer {round}"' in str(text)]
+        said = [e.event.text for e in log if e.turn == turn and isinstance(e.event, MessageChunk)]
+        assert "".join(said) == f"answer {round}"
+
+
+async def test_a_conversation_refuses_a_prompt_when_it_has_woken_and_nobody_heard(
+    desk: Desk,
+) -> None:
+    async with PlainHost.open(desk.folder / "host") as host:
+        conversation = await desk.agent.open(desk.spec(), host)
+        heard = conversation.heard()
+        await conversation.prompt(Prompt(json.dumps(WAKE)))
+        async for batch in heard:
+            if any(isinstance(e, TurnStarted) for one in batch for e in one.events):
+                break
+        with pytest.raises(SessionBusy):
+            await conversation.prompt(Prompt("too early"))
+        await conversation.close()
