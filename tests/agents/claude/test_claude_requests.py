@@ -195,6 +195,9 @@ def test_the_end_of_plan_mode_is_asked_with_the_plan_that_the_call_holds() -> No
             call_id="c1",
         )
     ]
+    # what was asked is given back: with the plan in it, the CLI would call it edited by the user
+    body = {"behavior": "allow", "updatedInput": {}}
+    assert list(claude.answer("r2", Answer("allow"))) == [response("r2", body)]
 
 
 @pytest.mark.parametrize(

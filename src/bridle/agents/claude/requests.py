@@ -50,7 +50,7 @@ _OTHER_HOOKS = frozenset(
 class _Open(NamedTuple):
     channel: Literal["callback", "permission", "question"]
     call_id: str
-    input: Table
+    input: Table  # as it was asked: given back otherwise, it would count as changed by the user
 
 
 class Requests:
@@ -77,15 +77,16 @@ class Requests:
         elif name in _ASKED_ANYWAY | _INWARD or self._is_own_plan(name, input):
             yield Reply(success(request_id, {}))
         else:
-            call = self._call(input, name, table(input, "tool_input"))
-            yield self._ask(request_id, "callback", call)
+            asked = table(input, "tool_input")
+            yield self._ask(request_id, "callback", self._call(input, name, asked), asked)
 
     def permission(self, request_id: str, request: Table) -> Iterator[Event | Reply]:
         """`can_use_tool`."""
         name = text(request, "tool_name")
-        call = self._call(request, name, table(request, "input"))
+        asked = table(request, "input")
+        call = self._call(request, name, asked)
         if name == "AskUserQuestion":
-            self._open[request_id] = _Open("question", call.call_id, call.input)
+            self._open[request_id] = _Open("question", call.call_id, asked)
             yield QuestionAsked(
                 request_id=request_id,
                 questions=tuple(_question(q) for q in tables(call.input, "questions")),
@@ -95,7 +96,8 @@ class Requests:
         elif call.call_id in self._allowed:
             yield Reply(success(request_id, _allow(self._allowed[call.call_id])))
         else:
-            yield self._ask(request_id, "permission", call, text(request, "decision_reason"))
+            why = text(request, "decision_reason")
+            yield self._ask(request_id, "permission", call, asked, why)
 
     def withdrawn(self, request_id: str) -> Iterator[Event]:
         """`control_cancel_request`: nobody waits for the answer any more."""
@@ -151,9 +153,14 @@ class Requests:
         return Call(call_id, name, storable(input), parent)
 
     def _ask(
-        self, request_id: str, channel: Literal["callback", "permission"], call: Call, why: str = ""
+        self,
+        request_id: str,
+        channel: Literal["callback", "permission"],
+        call: Call,
+        asked: Table,
+        why: str = "",
     ) -> Event:
-        self._open[request_id] = _Open(channel, call.call_id, call.input)
+        self._open[request_id] = _Open(channel, call.call_id, asked)
         return PermissionRequested(
             request_id=request_id,
             tool=call.tool,
