@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from claude_desk import (
     ClaudeDesk,
@@ -14,6 +16,7 @@ from claude_desk import (
     started,
     turns_of,
     until,
+    until_true,
 )
 
 from bridle.core.events import (
@@ -28,7 +31,7 @@ from bridle.core.events import (
     TurnStarted,
 )
 from bridle.testing.anthropic_api import tool_results
-from bridle.testing.model_script import Call, Hold, Say, reply
+from bridle.testing.model_script import Call, Hold, Reply, Request, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 
@@ -189,6 +192,39 @@ async def test_a_command_in_the_background_wakes_the_agent(desk: ClaudeDesk) -> 
     listed = background(log)
     assert [("wait at the gate", "toolu_bg")] in listed
     assert listed.index([]) == len(listed) - 1
+
+
+async def test_a_prompt_at_the_moment_the_agent_wakes_gets_its_own_turn(desk: ClaudeDesk) -> None:
+    gate = desk.project / "gate"
+    wait = f"while [ ! -e {gate} ]; do sleep 0.02; done; rm {gate}"
+    call = Call("Bash", {"command": wait, "description": "wait", "run_in_background": True})
+
+    def script(request: Request) -> Reply:
+        begin = "begin" in str(request.body["messages"][-1])
+        return reply(call) if begin else reply(Say(f"Reply {request.step}."))
+
+    desk.double.scenarios["race"] = script
+    session = await desk.start()
+    await run(session, "@@race@@")
+
+    for delay in (0.0, 0.05, 0.1, 0.15, 0.2):
+        since = session.last_seq
+        await session.prompt("begin")
+        await until(session, TurnEnded, since=since)
+        gate.touch()
+        await asyncio.sleep(delay)  # around the moment it wakes
+        await session.prompt("are you there?")
+        async with asyncio.timeout(20):
+            await session.idle()
+        await until_true(lambda: not gate.exists())
+
+    log = desk.log(session)
+    prompts = [entry.turn for entry in log if entry.event == ARE_YOU_THERE]
+    assert len(prompts) == 5
+    assert all(said(log, turn).startswith("Reply") for turn in prompts)
+
+
+ARE_YOU_THERE = TurnStarted(origin="prompt", prompt="are you there?")
 
 
 async def test_closing_a_session_ends_its_background_work(desk: ClaudeDesk) -> None:

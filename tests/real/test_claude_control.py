@@ -23,6 +23,7 @@ from bridle.core.events import (
     SettingsChanged,
     ToolFinished,
     TurnEnded,
+    UsageReported,
     UserMessage,
 )
 from bridle.sessions.terms import Limits
@@ -166,6 +167,48 @@ async def test_words_in_mid_turn_reach_the_model_in_the_same_turn(desk: ClaudeDe
     assert ends(log) == [COMPLETED]
     assert said(log) == "Understood."
     assert "make it green" in user_text((await desk.double.seen("steer", 1)).body)
+
+
+async def test_words_after_the_last_call_are_still_answered_in_the_same_turn(
+    desk: ClaudeDesk,
+) -> None:
+    desk.double.scenarios["late"] = [
+        reply(Say("Blue. ", chunks=1), Hold("steered"), Say("That is all. ", chunks=1)),
+        reply(Say("Green.")),
+    ]
+    session = await desk.start()
+
+    await session.prompt("@@late@@ begin")
+    await until(session, MessageChunk)
+    await session.prompt("make it green", when_busy="steer")
+    await session.configure(model="claude-opus-4-8")  # answered after what came before it
+    await until(session, SettingsChanged, lambda event: event.model is not None)
+    desk.double.release("steered")
+    await session.idle()
+
+    log = desk.log(session)
+    assert said(log) == "Blue. That is all. Green."
+    assert ends(log) == [COMPLETED]
+    assert len(of(log, UsageReported)) == 1
+    assert of(log, UsageReported)[0].output_tokens == 40
+
+
+async def test_a_cancel_after_steering_ends_the_turn(desk: ClaudeDesk) -> None:
+    desk.double.scenarios |= {
+        "hang": [reply(Say("It begins", chunks=1), Hold("never")), reply(Say("Steered."))],
+        "next": [reply(Say("Still here."))],
+    }
+    session = await desk.start()
+
+    await session.prompt("@@hang@@")
+    await until(session, MessageChunk)
+    await session.prompt("make it green", when_busy="steer")
+    await session.cancel()
+    await session.idle()
+    log = await run(session, "@@next@@")
+
+    assert ends(desk.log(session))[0] == CANCELLED
+    assert said(log, log[-1].turn) == "Still here."
 
 
 async def test_a_queued_prompt_is_the_next_turn(desk: ClaudeDesk) -> None:

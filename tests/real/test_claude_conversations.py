@@ -8,6 +8,7 @@ import pytest
 from claude_desk import ClaudeDesk, ends, of, run, said
 
 from bridle.core.agent import File
+from bridle.core.errors import Unsupported
 from bridle.core.events import AgentReady, Attachment, TurnEnded, TurnStarted, UsageReported
 from bridle.testing.anthropic_api import blocks, system_text, user_text
 from bridle.testing.model_script import Call, Say, Usage, attempts, reply
@@ -99,6 +100,21 @@ async def test_a_text_file_reaches_the_model_with_its_name(desk: ClaudeDesk) -> 
     told = user_text(desk.double.turns[0].body)
     assert "rare words" in told
     assert "a.txt" in told
+
+
+async def test_a_file_that_the_agent_cannot_take_is_refused_and_begins_no_turn(
+    desk: ClaudeDesk,
+) -> None:
+    desk.double.scenarios["next"] = [reply(Say("Still here."))]
+    session = await desk.start()
+
+    with pytest.raises(Unsupported):
+        await session.prompt("look", files=[File("a.bin", "application/x-thing", b"\xff\xfe")])
+    await session.idle()
+    log = await run(session, "@@next@@")
+
+    assert [event.prompt for event in of(desk.log(session), TurnStarted)] == ["@@next@@"]
+    assert said(log) == "Still here."
 
 
 async def test_a_system_prompt_is_added_to_the_cli_s_own(desk: ClaudeDesk) -> None:

@@ -230,6 +230,31 @@ async def test_a_person_decides_when_planning_ends(desk: ClaudeDesk, yes: bool) 
     assert session.result().text == "Over."
 
 
+async def test_an_agent_that_enters_plan_mode_is_held_to_it(desk: ClaudeDesk) -> None:
+    target = desk.project / "planned.txt"
+    desk.double.scenarios["plan"] = [
+        reply(Call("EnterPlanMode", {}, id="toolu_enter")),
+        reply(write(target, call_id="toolu_early")),
+        reply(Call("ExitPlanMode", {"plan": "1. Write it."}, id="toolu_exit")),
+        reply(write(target)),
+        reply(Say("Over.")),
+    ]
+    session = await desk.start(approve="auto")
+
+    await session.prompt("@@plan@@")
+    asked = await until(session, PermissionRequested, lambda e: e.tool == "ExitPlanMode")
+    assert not target.exists()
+    session.answer(asked.request_id, Answer("allow"))
+    await session.idle()
+
+    log = desk.log(session)
+    assert finished(log, "toolu_early").outcome == "denied"
+    assert finished(log, "toolu_w").outcome == "completed"
+    assert [event.mode for event in of(log, SettingsChanged) if event.mode] == ["plan", "agent"]
+    edited = "edited by user" in tool_results(desk.double.turns[3].body)["toolu_exit"]
+    assert edited == (desk.claude.version == "2.1.197")  # which says so of every plan
+
+
 async def test_in_ask_mode_nothing_is_written_although_the_cli_would(desk: ClaudeDesk) -> None:
     target = desk.project / "asked.txt"
     desk.double.scenarios["ask"] = [reply(write(target)), reply(Say("An answer."))]
