@@ -167,6 +167,11 @@ def test_agents_and_models_are_listed(bench: Bench) -> None:
     text = bench.run("agents", **clean_path).stdout
     assert re.search(r"claude +Claude Code +not installed", text)
     assert "to install claude: npm install" in text
+    one = bench.run("agents", "mock").stdout
+    assert one.startswith("mock  Mock, built in\n")
+    assert "  ✓ streaming    text arrives as it is written\n" in one
+    assert "  · mcp          takes MCP servers\n" in one
+    assert bench.run("agents", "nobody").returncode == 2
     models = json.loads(bench.run("models", "mock", "--json").stdout)
     assert [model["id"] for model in models["mock"]] == ["mock-quick", "mock-deep"]
     assert "mock-deep" in bench.run("models", **clean_path).stdout

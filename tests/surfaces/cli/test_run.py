@@ -136,7 +136,12 @@ def test_a_failure_is_told_with_its_hint(bench: Bench) -> None:
 def test_a_session_is_resumed_and_forked_in_a_new_process(bench: Bench) -> None:
     bench.run("run", "-a", "mock", "script:recall")
     (first,) = json.loads(bench.run("sessions", "list", "--json").stdout)
-    again = bench.run("run", "--resume", first["id"][:6], "second words")
+    other = bench.run("run", "-a", "replay", "--resume", first["id"], "x")
+    assert (other.returncode, other.stderr.splitlines()[0]) == (
+        2,
+        f"error: session {first['id']} is with mock, and stays with it",
+    )
+    again = bench.run("run", "-a", "mock", "--resume", first["id"][:6], "second words")
     assert again.returncode == 0, again.stderr
     assert first["id"] in again.stderr
     forked = bench.run("run", "-c", "--fork", "third words")

@@ -8,8 +8,17 @@ from argparse import Namespace
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bridle.core.agent import Account, Agent, Installed, Model, TellsModels, capabilities
+from bridle.core.agent import (
+    CAPABILITIES,
+    Account,
+    Agent,
+    Installed,
+    Model,
+    TellsModels,
+    capabilities,
+)
 from bridle.core.errors import BridleError
+from bridle.core.terminal import clean
 from bridle.surfaces.cli import opened, phrases
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, warn, width
 
@@ -60,9 +69,16 @@ def models(options: Namespace) -> int:
 
 async def _agents(options: Namespace) -> int:
     async with opened.harness(options) as harness:
-        found = await about_all(harness)
+        if options.agent:
+            harness.agent(options.agent)  # which says so when there is none
+            found: Sequence[About] = [await about(harness, options.agent)]
+        else:
+            found = await about_all(harness)
     if options.json:
         say_json(found)
+        return 0
+    if options.agent:
+        _tell(found[0], Style(colored(options, sys.stdout)))
         return 0
     rows = [(one.name, one.title, one.state, " ".join(one.can)) for one in found]
     style = Style(colored(options, sys.stdout))
@@ -71,6 +87,19 @@ async def _agents(options: Namespace) -> int:
     for one in missing:
         say(style("dim", f"to install {one.name}: {one.install}"))
     return 0
+
+
+def _tell(one: About, style: Style) -> None:
+    say(f"{style('bold', one.name)}  {clean(one.title)}, {clean(one.state)}")
+    if one.installed and one.installed.path:
+        say(f"  at {clean(one.installed.path)}")
+    elif one.installed and one.install:
+        say(f"  to install it: {one.install}")
+    if one.account and one.account.hint:
+        say(f"  {clean(one.account.hint)}")
+    for word, meaning in CAPABILITIES.items():
+        mark = style("green", "✓") if word in one.can else style("dim", "·")
+        say(f"  {mark} {word:<12} {meaning}")
 
 
 async def about_all(harness: Harness) -> Sequence[About]:

@@ -162,7 +162,9 @@ def _requests(commands: Any) -> None:
 
 
 def _agents(commands: Any) -> None:
-    _json(_command(commands, "agents", "agents:agents", "agents, and what each of them can do"))
+    agents = _command(commands, "agents", "agents:agents", "agents, and what each of them can do")
+    agents.add_argument("agent", nargs="?", metavar="AGENT", help="tell more about this one")
+    _json(agents)
     models = _command(commands, "models", "agents:models", "models of an agent")
     models.add_argument("agent", nargs="?", metavar="AGENT", help="default: all that are installed")
     _json(models)

@@ -106,10 +106,14 @@ async def _watch(
 
 
 def _row(harness: Harness, options: Namespace, folder: Path) -> SessionRow:
-    if options.agent:
-        raise UsageError("a session keeps its agent", hint="leave out -a with --resume")
     try:
-        return harness.sessions.catalog.get(options.resume, cwd=str(folder))
+        row = harness.sessions.catalog.get(options.resume, cwd=str(folder))
+        if options.agent not in (None, row.agent):
+            raise UsageError(
+                f"session {row.id} is with {row.agent}, and stays with it",
+                hint="leave out -a with --resume",
+            )
+        return row
     except SessionNotFound:
         if options.resume != "last":
             raise
