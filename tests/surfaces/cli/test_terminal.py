@@ -147,6 +147,7 @@ def test_ctrl_c_twice_leaves_at_once_and_gives_the_terminal_back(bench: Bench) -
     terminal.wait_for("cancelling")
     terminal.interrupt()
     assert terminal.end() == 130
+    assert terminal.raw.endswith(b"\x1b[?25h")  # the cursor is there again
     assert terminal.modes[:6] == terminal.before[:6]
 
 

@@ -165,6 +165,7 @@ class LiveView:
         except RequestNotOpen:
             pass  # somebody was quicker; the log says who
         except BridleError as error:
+            self._given.discard(request_id)
             await self.tell(f"error: {error.message}")
         self._choose_dialog()
 

@@ -22,6 +22,7 @@ from bridle.surfaces.cli.plain import PlainView
 from bridle.surfaces.cli.view import Reachable, View
 
 INTERRUPTED = 130
+SHOW_CURSOR = b"\x1b[?25h"
 _log = logging.getLogger("bridle")
 PATIENCE = 0.5  # seconds in which the policy, or another terminal, has answered
 
@@ -116,6 +117,7 @@ def interruptible(
         if tasks:
             if keyboard:
                 keyboard.restore()
+                os.write(1, SHOW_CURSOR)
             os._exit(INTERRUPTED)  # the warden ends the agent when we are gone
         end()
 
