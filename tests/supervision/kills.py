@@ -160,6 +160,15 @@ def wait_until_gone(token: str, spare: Collection[int] = (), within: float = WIT
     return [f"{pid} {words}" for pid, words in left.items()]
 
 
+def end_holders(token: str) -> list[str]:
+    """Kills until nothing holds the token: a shell may fork between a look and a kill."""
+    deadline = time.monotonic() + WITHIN
+    while (left := holders(token)) and time.monotonic() < deadline:
+        for pid in left:
+            _kill(pid)
+    return list(left.values())
+
+
 def _kill_once(case: Case, stage: Stage, records: Path, chance: random.Random) -> Kill:
     token = new_token(chance)
     moment = chance.choice(("early", "ready"))
