@@ -113,6 +113,7 @@ class _Talk:
             if replies:
                 await process.send(replies)
             yield heard
+            del batch, heard, replies  # one long line in memory is enough while the next comes
 
     def _exited(self, exit: Exit, process: LineProcess) -> AgentExited:
         return AgentExited(code=exit.code, signal=exit.signal, detail=process.stderr_tail)
@@ -157,6 +158,7 @@ class StdioConversation(_Talk):
         yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
         async for batch in self._hear(process):
             yield [Heard(raw, list(self._turns_in(events))) for raw, events in batch]
+            del batch
         exit = await process.exit()
         last: list[Event] = [self._exited(exit, process)]
         if self._turn_open:

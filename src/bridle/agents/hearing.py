@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
@@ -14,6 +16,12 @@ MAX_DEPTH = 100
 NO_BRACKETS = bytes(set(range(256)) - set(b'{}[]"'))
 STEPS = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")  # as signed bytes: one in, one out
 BLOCK = 65536
+LONG = 1024 * 1024  # bytes; nothing shorter can take much memory
+MOST_DECODED = 36 * 1024 * 1024  # bytes of memory for one line
+VALUE = 64  # bytes of a small one
+SHOWN = 4096  # bytes of a long line that nobody understood
+WIDEST = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")  # one such character makes all take 4 bytes
+WIDE = re.compile(rb"[\xc4-\xef]|\\u(?!00)")
 
 
 class Hearing:
@@ -30,7 +38,7 @@ class Hearing:
                 case Overlong():
                     heard.append(Heard(line.head, [self._overlong(line)]))
                 case Tail(data) if data.strip() and not _looks_whole(data):
-                    cut = _unrecognized(data, "cut off: the agent ended within this line")
+                    cut = unrecognized(data, "cut off: the agent ended within this line")
                     heard.append(Heard(data, [cut]))
                 case bytes(raw) | Tail(raw) if raw.strip():
                     heard.append(Heard(raw, self._decode(raw, replies)))
@@ -38,11 +46,13 @@ class Hearing:
 
     def _decode(self, raw: bytes, replies: list[dict[str, Any]]) -> Sequence[Event]:
         if deeper_than(MAX_DEPTH, raw):
-            return [_unrecognized(raw, f"nested deeper than {MAX_DEPTH} levels")]
+            return [unrecognized(raw, f"nested deeper than {MAX_DEPTH} levels")]
+        if len(raw) > LONG and (size := decoded_size(raw)) > MOST_DECODED:
+            return [unrecognized(raw, f"would take {size >> 20} MB to decode")]
         try:
             said = list(self._wire.decode(raw))
         except Exception as error:  # a wire's mistake must not end the turn
-            return [_unrecognized(raw, f"{type(error).__name__} in the wire: {error}")]
+            return [unrecognized(raw, f"{type(error).__name__} in the wire: {error}")]
         replies += [one.message for one in said if isinstance(one, Reply)]
         return [one for one in said if not isinstance(one, Reply)]
 
@@ -71,9 +81,41 @@ def deeper_than(levels: int, raw: bytes) -> bool:
     return False
 
 
+def decoded_size(raw: bytes) -> int:
+    """Bytes of memory that the values of a JSON text may take, at most."""
+    width = 4 if WIDEST.search(raw) else 2 if WIDE.search(raw) else 1
+    values = _values(raw)
+    if values * VALUE > MOST_DECODED:  # unless they stand in a text
+        values = _values_outside_strings(raw)
+    return len(raw) * width + values * VALUE
+
+
+def _values(json: bytes) -> int:
+    return json.count(b",") + 2 * (json.count(b"[") + json.count(b"{"))
+
+
+def _values_outside_strings(raw: bytes) -> int:
+    values, inside, start = 0, False, 0
+    while start < len(raw):
+        end = start + BLOCK
+        while raw[end - 1 : end] == b"\\":
+            end += 1  # a backslash stays with what it escapes
+        block = raw[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
+        parts = block.split(b'"')
+        values += sum(map(_values, parts[inside::2]))
+        inside ^= len(parts) % 2 == 0
+        start = end
+    return values
+
+
 def _looks_whole(raw: bytes) -> bool:
     return raw.rstrip().endswith((b"}", b"]"))
 
 
-def _unrecognized(raw: bytes, why: str) -> Unrecognized:
-    return Unrecognized(raw=raw.decode("utf-8", "replace"), why=why)
+def unrecognized(raw: bytes, why: str) -> Unrecognized:
+    """Of a long line only the beginning: the session keeps the whole."""
+    if len(raw) <= LONG:
+        return Unrecognized(raw=raw.decode("utf-8", "replace"), why=why)
+    head = raw[:SHOWN].decode("utf-8", "replace")
+    sha256 = hashlib.sha256(raw).hexdigest()
+    return Unrecognized(raw=head, why=why, length=len(raw), sha256=sha256)

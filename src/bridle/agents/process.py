@@ -44,6 +44,7 @@ class LineProcess:
             lines = self._lines.feed(chunk)
             while batch := list(islice(lines, BATCH)):
                 yield batch
+                del batch
         if batch := list(self._lines.end()):
             yield batch
 

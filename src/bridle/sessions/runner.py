@@ -279,6 +279,8 @@ class Runner:
             async for batch in conversation.heard():
                 for raw, events in self._intake.take(batch):
                     await self._hear(raw, events)
+                    del raw, events
+                del batch
                 self._await_words()
                 await self._journal.room()
         except Exception as error:

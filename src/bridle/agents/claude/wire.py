@@ -16,6 +16,7 @@ from bridle.agents.claude.settings import Settings
 from bridle.agents.claude.speech import Speech
 from bridle.agents.claude.tools import Call, Result, call_of, results
 from bridle.agents.claude.usage import Meter
+from bridle.agents.hearing import unrecognized
 from bridle.core.agent import Launch, Mode, Prompt, Reply, SessionSpec
 from bridle.core.events import (
     Answer,
@@ -26,7 +27,6 @@ from bridle.core.events import (
     ToolFinished,
     TurnEnded,
     TurnStarted,
-    Unrecognized,
 )
 
 Said = Iterator[Event | Reply]
@@ -100,7 +100,7 @@ class ClaudeWire:
     def _line(self, raw: bytes) -> Said:
         line = parse(raw)
         if isinstance(line, str):
-            yield _unrecognized(raw, line)
+            yield unrecognized(raw, line)
             return
         request_id = text(line, "request_id")
         match text(line, "type"):
@@ -126,7 +126,7 @@ class ClaudeWire:
             case "rate_limit_event":
                 yield from self._limit(table(line, "rate_limit_info"))
             case kind if kind not in notices.QUIET_TYPES:
-                yield _unrecognized(raw, f"a line of type {kind!r}")
+                yield unrecognized(raw, f"a line of type {kind!r}")
 
     def _stream(self, line: Table) -> Said:
         parent = text(line, "parent_tool_use_id") or None
@@ -173,7 +173,7 @@ class ClaudeWire:
                     speech.other(message_id)
                 case _:
                     speech.other(message_id)
-                    yield _unrecognized(raw, f"a block of type {kind!r}")
+                    yield unrecognized(raw, f"a block of type {kind!r}")
 
     def _api_error(self, word: str, blocks: list[Table], parent: str | None) -> Said:
         """The CLI's words for a failure; the turn's end will tell them."""
@@ -235,7 +235,7 @@ class ClaudeWire:
             case _ if notice := notices.notice(subtype, line):
                 yield notice
             case _ if subtype not in notices.QUIET_SUBTYPES:
-                yield _unrecognized(raw, f"a system line of subtype {subtype!r}")
+                yield unrecognized(raw, f"a system line of subtype {subtype!r}")
 
     def _state(self, state: str) -> Said:
         if state == "idle" and self._deferred:
@@ -310,7 +310,7 @@ class ClaudeWire:
 
     def _asked(self, request_id: str, request: Table, raw: bytes) -> Said:
         if not request_id:
-            yield _unrecognized(raw, "a request without an id")
+            yield unrecognized(raw, "a request without an id")
             return
         match subtype := text(request, "subtype"):
             case "hook_callback":
@@ -320,7 +320,7 @@ class ClaudeWire:
             case _:
                 yield Reply(error(request_id, f"{subtype!r} is not supported"))
                 if subtype not in notices.REFUSED_REQUESTS:
-                    yield _unrecognized(raw, f"a request of subtype {subtype!r} was refused")
+                    yield unrecognized(raw, f"a request of subtype {subtype!r} was refused")
 
     def _limit(self, info: Table) -> Said:
         limit = notices.limit(info, self._clock())
@@ -333,7 +333,3 @@ class ClaudeWire:
         if speech is None:
             speech = self._speeches[parent] = Speech(parent)
         return speech
-
-
-def _unrecognized(raw: bytes, why: str) -> Unrecognized:
-    return Unrecognized(raw=raw.decode("utf-8", "replace"), why=why)

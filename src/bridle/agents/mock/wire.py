@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import MsgspecError, convert, json, to_builtins
 
+from bridle.agents.hearing import unrecognized
 from bridle.core import events as ev
 from bridle.core import tools
 from bridle.core.agent import Launch, Mode, Prompt, Reply, SessionSpec
@@ -66,7 +67,7 @@ class MockWire:
         try:
             yield self._event(json.decode(line))
         except (MsgspecError, ValueError, RecursionError) as error:
-            yield ev.Unrecognized(raw=line.decode("utf-8", "replace"), why=str(error))
+            yield unrecognized(line, str(error))
 
     def _event(self, message: Any) -> ev.Event:
         """A key that is missing or of another type makes no case match, or fails to convert."""
