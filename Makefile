@@ -22,9 +22,10 @@ check: $(READY) ## lint, types, import rules
 test: $(READY) ## the tests that need nothing but this checkout
 	$(BIN)/pytest -n 4 -m "not real and not torture"
 
-test-real: $(READY) ## drive the real agent CLIs (from npm) against a scripted model
+test-real: $(READY) ## real agent CLIs (from npm) with a scripted model; as root, an ordinary user
 	$(BIN)/python tests/real/clis.py install
-	$(BIN)/pytest -n 4 -m real tests/real
+	$(BIN)/pytest -n 4 -m real tests/real --ignore tests/real/test_ordinary_user.py
+	$(BIN)/pytest -m real tests/real/test_ordinary_user.py
 
 torture: $(READY) ## long fault injection: kills, fuzz, power cuts, secrets
 	$(BIN)/pytest -n 2 -m torture --timeout 3600 -rP tests

@@ -1,0 +1,251 @@
+"""An ordinary user gets what root gets: the demo, the tests, ssh and set-uid programs in a tool."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import local_sshd
+import pytest
+from ordinary_user import Clone, OrdinaryUser, python_for, until
+
+from bridle.supervision.cgroup import Cgroup, NoCgroup
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+LEVELS = ["namespace", "cgroup", "subreaper", "group"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What came of a turn in which the agent's shell tool ran some commands."""
+
+    code: int
+    level: str | None
+    outcomes: list[str]
+    output: str
+    errors: str
+
+
+@pytest.fixture(scope="module")
+def user() -> Iterator[OrdinaryUser]:
+    if sys.platform != "linux":
+        pytest.skip("the user is made with Linux's useradd")
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a user")
+    if missing := [name for name in ("useradd", "setpriv", "make") if not shutil.which(name)]:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    made = OrdinaryUser.create()
+    try:
+        yield made
+    finally:
+        made.remove()
+
+
+@pytest.fixture(scope="module")
+def clone(user: OrdinaryUser) -> Clone:
+    python = python_for(user)
+    if python is None:
+        pytest.skip("no Python 3.11 with venv outside of root's folders")
+    return Clone.make(user, python)
+
+
+@pytest.fixture(scope="module")
+def demo(clone: Clone) -> subprocess.CompletedProcess[str]:
+    return clone.make_demo()
+
+
+@pytest.fixture(scope="module")
+def ready(clone: Clone, demo: subprocess.CompletedProcess[str]) -> Clone:
+    assert demo.returncode == 0, demo.stderr
+    return clone
+
+
+@pytest.fixture(scope="module")
+def chosen(ready: Clone) -> str:
+    """The level that `auto` takes, as `bridle doctor` says."""
+    ended = " (auto takes this one)"
+    return next(text.removesuffix(ended) for _, text in doctor(ready) if text.endswith(ended))
+
+
+@pytest.fixture(scope="module")
+def server(user: OrdinaryUser) -> Iterator[local_sshd.Server]:
+    if not local_sshd.can_have_sshd():
+        pytest.skip("neither sshd nor apt-get to get it with")
+    local_sshd.ensure_client()
+    if not local_sshd.SYSTEM_CONFIG.is_dir():
+        pytest.skip(f"the system's ssh_config does not include {local_sshd.SYSTEM_CONFIG}")
+    with local_sshd.serving(user, local_sshd.sshd_for(user)) as running:
+        yield running
+
+
+@pytest.fixture
+def delegated(user: OrdinaryUser) -> Iterator[Cgroup]:
+    """A control group the user may divide, as a desktop or login session gives one."""
+    try:
+        group = Cgroup.create(f"bridle-test-{user.name}")
+    except (NoCgroup, OSError) as error:
+        pytest.skip(f"no control group to give away: {error}")
+    for name in ("", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"):
+        os.chown(f"{group.folder}/{name}", user.uid, user.uid)
+    yield group
+    group.kill(5)
+    group.remove()
+
+
+@dataclass(frozen=True)
+class Project:
+    """A work tree with a commit that the repository behind the ssh server does not have."""
+
+    user: OrdinaryUser
+    tree: Path
+    bare: Path
+
+    def arrived(self) -> bool:
+        head = self.user.must_run("git", "rev-parse", "HEAD", cwd=self.tree).strip()
+        there = self.user.must_run("git", "for-each-ref", "--format=%(objectname)", cwd=self.bare)
+        return there.split() == [head]
+
+
+@pytest.fixture
+def project(user: OrdinaryUser, server: local_sshd.Server, tmp_path: Path) -> Project:
+    tree, bare = user.home / tmp_path.name, user.home / f"{tmp_path.name}.git"
+    user.must_run("git", "init", "-q", "--bare", "-b", "main", bare)
+    user.must_run("git", "init", "-q", "-b", "main", tree)
+    who = ("-c", f"user.name={user.name}", "-c", f"user.email={user.name}@localhost")
+    user.must_run("git", *who, "commit", "-q", "--allow-empty", "-m", "First", cwd=tree)
+    user.must_run("git", "remote", "add", "origin", f"ssh://{server.host}{bare}", cwd=tree)
+    return Project(user, tree, bare)
+
+
+def doctor(clone: Clone) -> list[tuple[str, str]]:
+    """What it says of supervision."""
+    said = clone.bridle("doctor", "--json")
+    assert said.returncode == 0, said.stderr
+    findings = json.loads(said.stdout)
+    return [(one["level"], one["text"]) for one in findings if one["about"] == "supervision"]
+
+
+def take_turn(
+    clone: Clone, *commands: str, cwd: Path, level: str = "", group: Cgroup | None = None
+) -> Turn:
+    script = json.dumps([{"run": command, "ask": False} for command in commands])
+    ran = clone.bridle(
+        *("run", "-a", "mock", "--json", script),
+        cwd=cwd,
+        group=Path(group.folder) if group else None,
+        variables={"BRIDLE_SUPERVISION": level} if level else {},
+    )
+    events = [json.loads(line)["event"] for line in ran.stdout.splitlines()]
+    taken = [event["supervision"] for event in events if event["type"] == "agent_started"]
+    ended = [event for event in events if event["type"] == "tool_finished"]
+    return Turn(
+        code=ran.returncode,
+        level=taken[0] if taken else None,
+        outcomes=[event["outcome"] for event in ended],
+        output="".join(part["text"] for event in ended for part in event["content"]),
+        errors=ran.stderr,
+    )
+
+
+def assert_nothing_runs(user: OrdinaryUser, *but: int) -> None:
+    until(
+        lambda: user.processes().keys() <= set(but),
+        within=2,
+        told=lambda: f"left behind: {user.processes()}",
+    )
+
+
+def test_the_demo_is_the_first_thing_that_works_in_a_clone(
+    demo: subprocess.CompletedProcess[str], user: OrdinaryUser
+) -> None:
+    assert demo.returncode == 0, demo.stderr
+    assert demo.stdout.count("Good morning, world") == 2  # once played, once played back
+    assert list(user.scratch.iterdir()) == []
+
+
+def test_doctor_names_the_level_that_auto_takes_and_why_none_above_it(
+    ready: Clone, chosen: str
+) -> None:
+    assert chosen in ("cgroup", "subreaper")
+    above = doctor(ready)[: LEVELS.index(chosen)]
+    assert [(kind, text.partition(": ")[0]) for kind, text in above] == [
+        ("note", level) for level in LEVELS[: len(above)]
+    ]
+    assert all(text.partition(": ")[2] for _, text in above)
+
+
+def test_the_tests_of_sessions_supervision_and_command_line_pass(ready: Clone) -> None:
+    ran = ready.pytest("tests/sessions", "tests/supervision", "tests/surfaces")
+    assert ran.returncode == 0, ran.stdout[-6000:] + ran.stderr
+
+
+def test_a_push_over_ssh_from_the_shell_tool_arrives(
+    ready: Clone, chosen: str, project: Project, server: local_sshd.Server
+) -> None:
+    stray = "setsid sleep 300 > /dev/null 2>&1 &"
+    turn = take_turn(ready, stray, "git push origin main", cwd=project.tree)
+    assert (turn.code, turn.level) == (0, chosen), turn
+    assert turn.outcomes == ["completed", "completed"], turn
+    assert "Bad owner or permissions" not in turn.output
+    assert project.arrived()
+    assert_nothing_runs(ready.user, server.pid)
+
+
+def test_a_push_arrives_from_a_group_that_a_login_delegates(
+    ready: Clone, project: Project, server: local_sshd.Server, delegated: Cgroup
+) -> None:
+    stray = "setsid sleep 300 > /dev/null 2>&1 &"
+    turn = take_turn(ready, stray, "git push origin main", cwd=project.tree, group=delegated)
+    assert (turn.code, turn.level) == (0, "cgroup"), turn
+    assert turn.outcomes == ["completed", "completed"], turn
+    assert project.arrived()
+    assert_nothing_runs(ready.user, server.pid)
+    assert delegated.members() == set()
+
+
+def test_ssh_would_refuse_in_the_namespace_that_auto_leaves_out(
+    ready: Clone, project: Project, server: local_sshd.Server
+) -> None:
+    turn = take_turn(ready, "git push origin main", cwd=project.tree, level="namespace")
+    if turn.code == 4:
+        pytest.skip(turn.errors)
+    assert (turn.level, turn.outcomes) == ("namespace", ["failed"]), turn
+    assert f"Bad owner or permissions on {server.system_file}" in turn.output
+    assert not project.arrived()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_level_that_is_asked_for_is_taken_or_refused_but_never_lowered(
+    ready: Clone, level: str
+) -> None:
+    turn = take_turn(ready, "echo here", cwd=ready.folder, level=level)
+    if turn.code == 0:
+        assert (turn.level, turn.output) == (level, "here\n")
+    else:
+        assert (turn.code, turn.level, turn.output) == (4, None, ""), turn
+        assert turn.errors.startswith(f"error: supervision level {level} is not to be had here: ")
+        assert "\nhint: " in turn.errors
+
+
+@pytest.mark.parametrize(
+    ("program", "command"),
+    [
+        ("passwd", "passwd -S"),  # reads what only root may
+        ("sudo", "sudo -n true; echo exit $?"),  # looks at the owners of its files
+    ],
+)
+def test_a_set_uid_program_does_in_the_shell_tool_what_it_does_outside(
+    ready: Clone, chosen: str, program: str, command: str
+) -> None:
+    if not shutil.which(program):
+        pytest.skip(f"no {program} here")
+    outside = ready.user.run("sh", "-c", f"{{ {command}; }} 2>&1")
+    inside = take_turn(ready, command, cwd=ready.folder)
+    assert (inside.code, inside.level, inside.output) == (0, chosen, outside.stdout), inside
