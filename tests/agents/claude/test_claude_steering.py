@@ -73,3 +73,13 @@ def test_an_interrupt_ends_the_turn_whatever_words_wait() -> None:
     steered(claude)
     cut = result("", terminal_reason="aborted_streaming")
     assert hear(claude, cut)[-1] == TurnEnded(reason="cancelled")
+
+
+def test_a_cancel_takes_back_the_words_that_still_wait() -> None:
+    claude = prompted()
+    taken, waiting = steered(claude), steered(claude)
+    hear(claude, lifecycle(taken, "started"))
+    assert [message["request"] for message in claude.cancel()] == [
+        {"subtype": "cancel_async_message", "message_uuid": waiting},
+        {"subtype": "interrupt"},
+    ]

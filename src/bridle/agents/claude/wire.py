@@ -79,7 +79,10 @@ class ClaudeWire:
         return self._requests.answer(request_id, answer)
 
     def cancel(self) -> Iterable[dict[str, Any]]:
-        return [self._settings.request({"subtype": "interrupt"})]
+        """Words that still wait are taken back first: they would begin a turn of their own."""
+        bodies = [{"subtype": "cancel_async_message", "message_uuid": id} for id in self._steers]
+        bodies.append({"subtype": "interrupt"})
+        return [self._settings.request(body) for body in bodies]
 
     def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
         return list(self._settings.configure(model, mode))
