@@ -196,3 +196,12 @@ def processes_with(variable: str) -> list[str]:
         if variable.encode() in environment and not zombie:
             found.append(f"{folder.name} {command[:120]}")
     return found
+
+
+async def no_process_left(claude: RealClaude) -> None:
+    """Every process that it started, or that they started, is gone within 2 s."""
+    home = f"HOME={claude.home}"
+    deadline = time.monotonic() + 2
+    while (left := processes_with(home)) and time.monotonic() < deadline:
+        await asyncio.sleep(0.02)
+    assert left == []

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from claude_desk import ClaudeDesk, processes_with, until_true
+from claude_desk import ClaudeDesk, no_process_left
 from clis import Cli, CliError, pinned
 from real_claude import RealClaude
 
@@ -56,15 +56,6 @@ async def desk(
     yield desk
     await desk.close()
     await no_process_left(claude)
-
-
-async def no_process_left(claude: RealClaude) -> None:
-    home = f"HOME={claude.home}"
-    try:
-        await until_true(lambda: not processes_with(home), within=2)
-    except AssertionError:
-        left = processes_with(home)
-        assert left == [], "processes outlived their session"
 
 
 def _asked_for_real_tests(config: pytest.Config) -> bool:

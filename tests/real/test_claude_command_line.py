@@ -13,8 +13,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from claude_desk import KEY, check_log, ends, of, processes_with, said, until_true
-from conftest import no_process_left
+from claude_desk import (
+    KEY,
+    check_log,
+    ends,
+    no_process_left,
+    of,
+    processes_with,
+    said,
+    until_true,
+)
 from real_claude import RealClaude
 
 from bridle.core.events import (

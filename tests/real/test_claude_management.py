@@ -91,7 +91,9 @@ async def test_it_lists_the_sessions_that_it_keeps_of_a_folder(
     agent = load("claude")
     assert isinstance(agent, TellsSessions)
     desk.double.scenarios["keep"] = [reply(Say("Kept."))]
-    log = await run(await desk.start(), "@@keep@@ this one")
+    session = await desk.start()
+    log = await run(session, "@@keep@@ this one")
+    await session.close()  # it writes its sessions a little later than it speaks
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(desk.claude.home / ".claude"))
 
     [kept] = await agent.native_sessions(errand, desk.project)
