@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -55,22 +56,30 @@ class SessionHost:
         return await self._warden.spawn(argv, cwd=cwd, env=whole, stdin=stdin)
 
     def spill(self) -> SpillFile:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         while True:
             path = self._folder / f"{next(self._numbers):05}"
             try:
                 fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             except FileExistsError:
                 continue
-            return SpillFile(path, fd, self._spill_cap, self._secrets, self._budget)
+            except OSError:
+                return SpillFile(path.name, None, 0, self._secrets, self._budget)
+            return SpillFile(path.name, fd, self._spill_cap, self._secrets, self._budget)
 
 
 class SpillFile:
-    """Takes bytes in any pieces, keeps them redacted up to the caps, and says what it dropped."""
+    """Takes bytes in any pieces, keeps them redacted up to the caps, and says what it dropped.
 
-    def __init__(self, path: Path, fd: int, cap: int, secrets: Secrets, budget: Budget) -> None:
-        self._path = path
-        self._file = os.fdopen(fd, "wb", buffering=BLOCK)
+    A disk that is full, or fails, is a cap like another: a long line must not end the turn.
+    """
+
+    def __init__(
+        self, name: str, fd: int | None, cap: int, secrets: Secrets, budget: Budget
+    ) -> None:
+        self._name = name
+        self._fd = fd
         self._room = cap
         self._budget = budget
         self._dropped = 0
@@ -83,12 +92,21 @@ class SpillFile:
     def close(self) -> str:
         self._keep(self._redactor.flush())
         if self._dropped:
-            self._file.write(f"\n[{self._dropped} bytes past the cap were dropped]\n".encode())
-        self._file.close()
-        return self._path.name
+            self._write(f"\n[{self._dropped} bytes past the cap were dropped]\n".encode())
+        if self._fd is not None:
+            os.close(self._fd)
+        return self._name
 
     def _keep(self, data: bytes) -> None:
-        kept = data[: self._budget.take(min(self._room, len(data)))]
-        self._file.write(kept)
-        self._room -= len(kept)
-        self._dropped += len(data) - len(kept)
+        kept = self._write(data[: self._budget.take(min(self._room, len(data)))])
+        self._room -= kept
+        if kept < len(data):
+            self._dropped += len(data) - kept
+            self._room = 0  # what comes later would stand in the wrong place
+
+    def _write(self, data: bytes) -> int:
+        written = 0
+        with contextlib.suppress(OSError):
+            while self._fd is not None and written < len(data):
+                written += os.write(self._fd, data[written:])
+        return written

@@ -40,13 +40,18 @@ class Journal:
         self._batch.append((raw, [entry]))
         self._batch_bytes += weight(event) + len(raw or b"")
 
-    def _flush(self) -> None:
+    def write_urgent(self, turn: int, event: Event) -> None:
+        """On a full disk: with all that waits before it, into the room that is kept for this."""
+        self.write(turn, event)
+        self._flush(urgent=True)
+
+    def _flush(self, *, urgent: bool = False) -> None:
         batch, self._batch = self._batch, []
         size, self._batch_bytes = self._batch_bytes, 0
         if not batch:
             return
         entries = [entry for _, group in batch for entry in group]
-        done = self._log.append(batch)
+        done = self._log.append(batch, urgent=urgent)
         self._in_flight.append(done)
         self._in_flight_bytes += size
         done.add_done_callback(

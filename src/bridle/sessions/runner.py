@@ -34,10 +34,18 @@ from bridle.sessions.requests import Request, Requests
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.terms import Limits
 from bridle.sessions.turns import Turns
+from bridle.store.writer import Storage
 from bridle.workspace.changes import Snapshot, changed_since, snapshot
 
 _ACTED_ON = frozenset({TurnStarted, TurnEnded, PermissionRequested, QuestionAsked})
 _NOTED = frozenset({BackgroundChanged, RequestAnswered, SettingsChanged, AgentReady})
+
+_NO_SPACE = Notice(
+    level="error",
+    kind="storage",
+    text="no space left for the log: the agent is held back until some is free",
+)
+_SPACE_AGAIN = Notice(level="info", kind="storage", text="there is space again: it goes on")
 
 WhenBusy = Literal["queue", "refuse", "steer"]
 
@@ -141,6 +149,13 @@ class Runner:
     def rested(self) -> bool:
         """Idle, and all of it in the log."""
         return self._idle.is_set() and self._journal.settled
+
+    def storage_changed(self, storage: Storage) -> None:
+        """Told in the log, so that whoever reads it knows why the agent stands still."""
+        if storage == "full" and self._turns:
+            self._journal.write_urgent(self._turns.current, _NO_SPACE)
+        elif storage == "ok" and self._turns:
+            self._write(_SPACE_AGAIN)
 
     async def close(self) -> None:
         if self._opening:
@@ -281,8 +296,9 @@ class Runner:
                     await self._hear(raw, events)
                     del raw, events
                 del batch
-                self._await_words()
+                self._stop_clock("idle")  # while the store is behind, it is we who are silent
                 await self._journal.room()
+                self._await_words()
         except Exception as error:
             failure = Failure(kind="stream_broken", message=f"{type(error).__name__}: {error}")
             await self._gone(TurnEnded(reason="failed", failure=failure))

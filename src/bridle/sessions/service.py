@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from bridle.store.database import Database
 from bridle.store.event_log import EventLog
 from bridle.store.search import Search
 from bridle.store.session_row import SessionRow
+from bridle.store.writer import Storage
 from bridle.supervision.secrets import Secrets
 from bridle.supervision.tree import Launched, Warden, sweep
 
@@ -41,6 +43,7 @@ from bridle.supervision.tree import Launched, Warden, sweep
 class Sessions:
     def __init__(self, paths: Paths, database: Database) -> None:
         self._paths = paths
+        self._database = database
         self.catalog = Catalog(database)
         self.log = EventLog(database)
         self.search = Search(database)
@@ -143,6 +146,7 @@ class Sessions:
             shelf=Shelf(row.id, self.search, self.attachments, known),
         )
         runner.warm()
+        unwatch = self._watch_storage(runner)
         door = Door(runner, broadcast)
         socket = self._paths.socket(row.id)
         await door.open(socket)
@@ -152,6 +156,7 @@ class Sessions:
 
         async def close() -> None:
             await runner.close()
+            unwatch()
             await door.close()
             broadcast.close()
             disowned = self.catalog.update(row.id, owner_socket=None, owner_pid=None)
@@ -162,6 +167,14 @@ class Sessions:
         session = Session(row.id, runner, broadcast, self.log, close)
         self._open.add(session)
         return session
+
+    def _watch_storage(self, runner: Runner) -> Callable[[], None]:
+        loop = asyncio.get_running_loop()
+
+        def changed(storage: Storage) -> None:  # in the store's thread
+            loop.call_soon_threadsafe(runner.storage_changed, storage)
+
+        return self._database.watch(changed)
 
     def attach(self, row: SessionRow) -> AttachedSession:
         return AttachedSession(row.id, str(self._paths.socket(row.id)), self.log)
