@@ -1,109 +1,129 @@
-"""Memory of the stdio layer under floods: RSS over idle must stay under 64 MB.
+"""Memory of a whole `bridle run` under floods: its peak over an idle run must stay under 64 MB.
 
-python bench/memory.py          1 GB unbroken, 5 GB of lines, 1 GB of garbage, 300 MB of JSON
-python bench/memory.py 50       50 MB of each
+python -m bench.memory                 50 MB of each kind, and the longest lines that are decoded
+python -m bench.memory full            1 GB unbroken, 5 GB of lines, 1 GB of garbage, 300 MB of JSON
+python -m bench.memory 200 garbage     200 MB of garbage
 """
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import json
+import os
+import subprocess
 import sys
 import tempfile
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-
-from bridle.agents.mock import agent
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import Event, TurnEnded
-from bridle.testing.host import PlainHost
+from typing import Any
 
 LIMIT_MB = 64
-LINE_CAP = 16 * 1024 * 1024  # what a session has by default
 FULL = {"unbroken": 1024, "lines": 5 * 1024, "garbage": 1024, "json": 300, "stderr": 1024}
+LOOK = 0.01  # seconds between two looks; the kernel keeps the peak itself
+MB = 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Measured:
-    kind: str
-    megabytes: int
+    code: int
     seconds: float
-    idle_mb: float
     peak_mb: float
-    events: int
-    end: Event
-
-    @property
-    def over_idle_mb(self) -> float:
-        return self.peak_mb - self.idle_mb
+    disk_mb: float  # all that the run left behind
+    entries: list[dict[str, Any]]  # that were printed, when they were kept
 
 
-def rss_mb() -> float:
-    with Path("/proc/self/statm").open() as file:
-        return int(file.read().split()[1]) * 4096 / 1e6
+def run(turn: list[dict[str, Any]], *, keep: bool = False, **environment: str) -> Measured:
+    """One turn of the embedded agent in a process and a home of its own.
 
-
-class Peak:
-    """Watches the resident size from a thread, a hundred times a second."""
-
-    def __init__(self) -> None:
-        self.value = rss_mb()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Peak:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._stop.wait(0.01):
-            self.value = max(self.value, rss_mb())
-
-
-async def flood(kind: str, megabytes: int, folder: Path) -> Measured:
-    """A turn of the mock that floods; the consumer looks at each event and lets it go."""
-    async with PlainHost.open(folder, line_cap=LINE_CAP) as host:
-        conversation = await agent.open(SessionSpec(cwd=folder), host)
-        heard = conversation.heard()
-        await anext(heard)
-        gc.collect()
-        idle, start, events = rss_mb(), time.monotonic(), 0
-        with Peak() as peak:
-            await conversation.prompt(Prompt(json.dumps([{"flood": megabytes, "of": kind}])))
-            end: Event | None = None
-            while end is None:
-                for one in await anext(heard):
-                    events += len(one.events)
-                    end = next((e for e in one.events if isinstance(e, TurnEnded)), end)
+    `keep` the entries that it prints, to look at them.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "project").mkdir()
+        script = folder / "script.json"
+        script.write_text(json.dumps([turn]))
+        home = {"HOME": name, "BRIDLE_HOME": f"{name}/home", "BRIDLE_MOCK_STATE": f"{name}/mock"}
+        words = [sys.executable, "-m", "bridle", "run", "-a", "mock", "--json", str(script)]
+        start = time.monotonic()
+        with (folder / "printed").open("wb") as printed:
+            process = subprocess.Popen(
+                words,
+                cwd=folder / "project",
+                env={"PATH": os.environ["PATH"], **home, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=printed if keep else subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            peak = _peak(process)
         seconds = time.monotonic() - start
-        await conversation.close()
-        async for _ in heard:
-            pass
-        return Measured(kind, megabytes, seconds, idle, peak.value, events, end)
+        kept = (folder / "home").rglob("*")
+        disk = sum(file.stat().st_size for file in kept if file.is_file()) / MB
+        return Measured(process.returncode, seconds, peak, disk, _entries(folder / "printed"))
 
 
-def measure(kind: str, megabytes: int) -> Measured:
-    with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(flood(kind, megabytes, Path(folder)))
+def _peak(process: subprocess.Popen[bytes]) -> float:
+    """Megabytes, as the kernel tells them until the process ends."""
+    status = Path(f"/proc/{process.pid}/status")
+    peak = 0
+    while process.poll() is None:
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                peak = max(peak, int(line.split()[1]))
+        time.sleep(LOOK)
+    return peak / 1024
 
 
-def main(words: list[str]) -> int:
-    sizes = {kind: int(words[0]) for kind in words[1:] or FULL} if words else FULL
+def _entries(printed: Path) -> list[dict[str, Any]]:
+    with printed.open("rb") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def result(text: str) -> dict[str, Any]:
+    """A line of the agent's that brings a tool's output."""
+    content = [{"type": "text", "text": text}]
+    said = {"type": "result", "call_id": "c1", "outcome": "completed", "content": content}
+    return {"line": json.dumps(said, ensure_ascii=False)}
+
+
+def call(values: str) -> dict[str, Any]:
+    """A line of the agent's that calls a tool with these values, in JSON."""
+    return {"line": f'{{"type":"call","id":"c1","tool":"x","input":{{"values":[{values}]}}}}'}
+
+
+PROSE = "A quick brown fox jumps over the lazy dog. "
+LONGEST: dict[str, list[dict[str, Any]]] = {  # what the line cap, 16 MB by default, lets through
+    "a result of 15.9 MB": [result(PROSE * int(15.9 * MB / len(PROSE)))],
+    "three of them": [result(PROSE * int(15.9 * MB / len(PROSE)))] * 3,
+    "8 MB with one emoji": [result("\N{ROCKET}" + PROSE * int(8 * MB / len(PROSE)))],
+    "15 MB with one emoji": [result("\N{ROCKET}" + PROSE * int(15 * MB / len(PROSE)))],
+    "15 MB of empty lists": [call(",".join(["[]"] * 5_000_000))],
+    "15 MB of short words": [call(",".join(['"ab"'] * 3_000_000))],
+}
+
+
+def floods(sizes: dict[str, int]) -> dict[str, list[dict[str, Any]]]:
+    return {f"{size} MB {kind}": [{"flood": size, "of": kind}] for kind, size in sizes.items()}
+
+
+def main(words: list[str] | None = None) -> int:
+    match words or []:
+        case ["full"]:
+            turns = {**floods(FULL), **LONGEST}
+        case [size, *kinds]:
+            turns = floods({kind: int(size) for kind in kinds or FULL})
+        case _:
+            turns = {**floods(dict.fromkeys(FULL, 50)), **LONGEST}
+    idle = run([{"say": "hello"}])
+    print(f"idle: {idle.peak_mb:.1f} MB")
     worst = 0.0
-    for kind, megabytes in sizes.items():
-        it = measure(kind, megabytes)
-        worst = max(worst, it.over_idle_mb)
+    for name, turn in turns.items():
+        it = run(turn)
+        over = it.peak_mb - idle.peak_mb
+        worst = max(worst, over) if it.code == 0 else float("inf")
         print(
-            f"{it.kind:9} {it.megabytes:5} MB  {it.seconds:6.1f} s"
-            f"  {it.megabytes / it.seconds:6.0f} MB/s  {it.events:9} events"
-            f"  idle {it.idle_mb:5.1f} MB  peak +{it.over_idle_mb:5.1f} MB"
+            f"{name:22} {it.seconds:7.1f} s  peak +{over:5.1f} MB"
+            f"  left on disk {it.disk_mb - idle.disk_mb:6.1f} MB  exit {it.code}",
+            flush=True,
         )
     print(f"worst: +{worst:.1f} MB over idle; the limit is {LIMIT_MB} MB")
     return 0 if worst < LIMIT_MB else 1

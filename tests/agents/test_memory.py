@@ -1,4 +1,4 @@
-"""Memory stays bounded under a flood: the short form of `bench/memory.py`."""
+"""Memory stays bounded under a flood: the short form of `bench/stdio_memory.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).parents[2] / "bench" / "memory.py"
+BENCH = Path(__file__).parents[2] / "bench" / "stdio_memory.py"
 
 
 @pytest.mark.parametrize("kind", ["unbroken", "lines", "garbage", "json", "stderr"])
