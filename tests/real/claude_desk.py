@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -135,10 +135,9 @@ async def until(
 
 
 async def until_true(condition: Callable[[], bool], within: float = PATIENCE) -> None:
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        await asyncio.sleep(0.02)
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110 - it is other processes that change it
+            await asyncio.sleep(0.02)
 
 
 def of(entries: Iterable[Entry], kind: type[E]) -> list[E]:
@@ -201,7 +200,6 @@ def processes_with(variable: str) -> list[str]:
 async def no_process_left(claude: RealClaude) -> None:
     """Every process that it started, or that they started, is gone within 2 s."""
     home = f"HOME={claude.home}"
-    deadline = time.monotonic() + 2
-    while (left := processes_with(home)) and time.monotonic() < deadline:
-        await asyncio.sleep(0.02)
-    assert left == []
+    with contextlib.suppress(TimeoutError):
+        await until_true(lambda: not processes_with(home), within=2)
+    assert processes_with(home) == []
