@@ -1,0 +1,146 @@
+"""What a session costs: bounded memory on any output, and nothing that stays or stirs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from desk import Desk
+
+from bridle.agents.hearing import MOST_DECODED, decoded_size
+from bridle.core.events import TurnEnded
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from bench.memory import LIMIT_MB, LONGEST, Measured, floods, run
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+FLOODS = {"unbroken": 50, "lines": 20, "garbage": 10, "json": 50, "stderr": 50}
+TURNS = floods(FLOODS) | LONGEST
+TURNS_IN_A_ROW = 200
+
+
+@pytest.fixture(scope="module")
+def idle() -> Measured:
+    return run([{"say": "hello"}])
+
+
+@linux
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("name", TURNS)
+def test_no_output_costs_more_than_64_mb(name: str, idle: Measured) -> None:
+    measured = run(TURNS[name])
+    assert measured.code == 0
+    assert measured.peak_mb - idle.peak_mb < LIMIT_MB
+
+
+@linux
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("kind", ["lines", "garbage", "unbroken"])
+def test_a_turn_takes_no_more_of_the_disk_than_its_cap(kind: str, idle: Measured) -> None:
+    steps = [{"flood": 3, "of": kind} for _ in range(5)]
+    limits = {"BRIDLE_LIMITS_TURN_LOG": "4MB", "BRIDLE_LIMITS_LINE": "1MB"}
+    measured = run([*steps, {"say": "end"}], keep=True, **limits)
+    assert measured.disk_mb - idle.disk_mb < 8  # SQLite's own pages and indexes count too
+    types = [entry["event"]["type"] for entry in measured.entries]
+    assert types[-1] in ("turn_ended", "agent_exited")
+
+
+def test_commas_inside_a_text_are_no_values() -> None:
+    text = json.dumps({"text": '[1,"\\\\",{}],' * 200_000}).encode()
+    values = json.dumps({"values": [[]] * 700_000}, separators=(",", ":")).encode()
+    assert len(text) < decoded_size(text) < 2 * len(text)
+    assert decoded_size(values) > MOST_DECODED
+
+
+# -- what stays ------------------------------------------------------------------------------------
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+
+def threads() -> list[str]:
+    """But for the pool that asyncio fills up to its own bound."""
+    names = (thread.name for thread in threading.enumerate())
+    return sorted(name for name in names if not name.startswith("asyncio_"))
+
+
+def children() -> list[str]:
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
+@linux
+@pytest.mark.timeout(180)
+async def test_two_hundred_turns_leave_no_descriptor_thread_or_child(desk: Desk) -> None:
+    session = await desk.start()
+    for _ in range(3):  # what is opened once is open from here on
+        await session.ask(json.dumps([{"say": "hello"}, {"run": "true", "ask": False}]))
+    before = descriptors(), threads(), children()
+    for number in range(TURNS_IN_A_ROW):
+        step = {"run": "true", "ask": False} if number % 20 == 0 else {"say": "hello"}
+        await session.prompt(json.dumps([step]))
+        await session.idle()
+    assert (descriptors(), threads(), children()) == before
+    ends = [e for e in desk.sessions.log.since(session.id, limit=10_000) if _completed(e.event)]
+    assert len(ends) == TURNS_IN_A_ROW + 3
+
+
+def _completed(event: object) -> bool:
+    return event == TurnEnded(reason="completed")
+
+
+@linux
+async def test_twenty_sessions_leave_no_descriptor_thread_or_child(desk: Desk) -> None:
+    async def once() -> None:
+        session = await desk.start()
+        await session.ask(json.dumps([{"say": "hello"}]))
+        await session.close()
+
+    await once()
+    before = descriptors(), threads(), children()
+    for _ in range(20):
+        await once()
+    assert (descriptors(), threads(), children()) == before
+
+
+# -- what stirs ------------------------------------------------------------------------------------
+
+
+def switches(pid: int) -> int:
+    """How often a process, with all its threads, went to sleep of its own will."""
+    total = 0
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        for line in status.read_text().splitlines():
+            if line.startswith("voluntary_ctxt_switches:"):
+                total += int(line.split()[1])
+    return total
+
+
+@linux
+@pytest.mark.timeout(60)
+def test_an_owner_whose_agent_is_silent_does_not_stir(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([[{"say": "hush"}, {"hang": True}]]))
+    owner = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("owner.py")), str(tmp_path), str(script)],
+        stdout=subprocess.PIPE,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+    )
+    try:
+        assert owner.stdout
+        while b"hush" not in owner.stdout.readline():
+            pass
+        time.sleep(1)  # what the start still had to do
+        before = switches(owner.pid)
+        time.sleep(3)
+        assert switches(owner.pid) - before <= 5
+    finally:
+        owner.kill()
+        owner.wait()
