@@ -104,7 +104,9 @@ async def test_it_inherits_no_file_no_ignored_signal_and_no_terminal(warden: War
         f"[0, 1, 2]\n['ShdPnd:\\t{zero}', 'SigBlk:\\t{zero}']\nTrue\n"
     )
     ignoring = await shell(warden, "grep SigIgn /proc/$$/status")
-    assert await read_all(ignoring.stdout) == f"SigIgn:\t{zero}\n"
+    ignored = int((await read_all(ignoring.stdout)).split()[1], 16)
+    glibc_own = 1 << 31 | 1 << 32  # signals 32 and 33: `make` passes them on ignored, no call helps
+    assert ignored & ~glibc_own == 0
 
 
 async def test_the_pid_is_the_one_we_see(warden: Warden, marker: str) -> None:
