@@ -9,7 +9,14 @@ from claude_desk import ClaudeDesk, ends, of, run, said
 
 from bridle.core.agent import File
 from bridle.core.errors import Unsupported
-from bridle.core.events import AgentReady, Attachment, TurnEnded, TurnStarted, UsageReported
+from bridle.core.events import (
+    AgentReady,
+    Attachment,
+    Notice,
+    TurnEnded,
+    TurnStarted,
+    UsageReported,
+)
 from bridle.testing.anthropic_api import blocks, system_text, user_text
 from bridle.testing.model_script import Call, Say, Usage, attempts, reply
 
@@ -140,6 +147,30 @@ async def test_an_extra_folder_may_be_written_to(desk: ClaudeDesk) -> None:
     assert (folder / "made.txt").read_text() == "x"
     told = system_text(desk.double.turns[0].body) + user_text(desk.double.turns[0].body)
     assert str(folder) in told
+
+
+async def test_a_command_of_the_cli_is_a_turn_that_needs_no_model(desk: ClaudeDesk) -> None:
+    session = await desk.start()
+
+    log = await run(session, "/context")
+
+    assert "Context Usage" in said(log)
+    assert ends(log) == [TurnEnded(reason="completed")]
+    assert desk.double.turns == []
+
+
+async def test_a_compacted_conversation_is_told_and_goes_on(desk: ClaudeDesk) -> None:
+    desk.double.scenarios["long"] = [reply(Say(text)) for text in ("One.", "Two.", "Three.")]
+    session = await desk.start()
+    await run(session, "@@long@@")
+    await run(session, "again")
+
+    log = await run(session, "/compact") + await run(session, "and now?")
+
+    assert [event.kind for event in of(log, Notice)] == ["compaction"]
+    assert ends(log) == [TurnEnded(reason="completed")] * 2
+    assert said(log, 4) == "Three."
+    assert "@@long@@" not in user_text(desk.double.turns[-1].body)
 
 
 async def test_an_answer_in_a_schema_is_the_turn_s_result(desk: ClaudeDesk) -> None:

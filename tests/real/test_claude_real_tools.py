@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+from hashlib import sha256
+
 import pytest
 from claude_desk import ClaudeDesk, finished, of, run, shown, started
 
@@ -9,6 +12,7 @@ from bridle.core.events import (
     Diff,
     FileChange,
     FilesChanged,
+    Image,
     PlanChanged,
     PlanStep,
     ToolFinished,
@@ -118,6 +122,21 @@ async def test_parallel_calls_each_get_their_own_result(desk: ClaudeDesk) -> Non
     assert shown(finished(log, "toolu_1")).strip() == "one"
     assert shown(finished(log, "toolu_2")).strip() == "two"
     assert tool_results(desk.double.turns[1].body) == {"toolu_1": "one", "toolu_2": "two"}
+
+
+async def test_an_image_that_is_read_is_told_as_an_image(desk: ClaudeDesk) -> None:
+    dot = base64.b64decode(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
+        "hgGAWjR9awAAAABJRU5ErkJggg=="
+    )
+    (desk.project / "dot.png").write_bytes(dot)
+    read = Call("Read", {"file_path": str(desk.project / "dot.png")}, id="toolu_r")
+    desk.double.scenarios["image"] = [reply(read), reply(Say("A dot."))]
+    session = await desk.start()
+
+    log = await run(session, "@@image@@")
+
+    assert finished(log, "toolu_r").content == (Image("image/png", sha256(dot).hexdigest()),)
 
 
 async def test_a_tool_that_does_not_exist_is_a_failed_call(desk: ClaudeDesk) -> None:
