@@ -93,13 +93,13 @@ class RecordedWire(ClaudeWire):
     path: Path
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
-        return Launch(["cat", str(self.path)])
+        return Launch(["sh", "-c", f"read prompt; exec cat {self.path}"])
 
     def greet(self) -> Iterable[dict[str, Any]]:
         return []
 
     def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]:
-        return []
+        return [{"go": True}]
 
 
 async def run_session(path: Path, folder: Path, show: Callable[[Any], None]) -> float:

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 from desk import Desk
-
 from msgspec.structs import replace
 
+from bridle.agents.mock.wire import MockWire
+from bridle.agents.stdio import StdioAgent
+from bridle.core.agent import Launch, Prompt, SessionSpec
 from bridle.core.errors import RequestNotOpen, SessionBusy
 from bridle.core.events import (
+    AgentExited,
     Answer,
     Entry,
     FileChange,
@@ -331,3 +334,24 @@ async def test_a_missing_binary_says_how_to_install_it_and_leaves_no_open_turn(
     assert "npm install" in error.value.hint
     await session.idle()
     assert desk.sessions.catalog.open_turns() == []
+
+
+class _Quitter(MockWire):
+    """Ends as soon as it runs."""
+
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
+        return Launch(["sh", "-c", "echo out of order >&2; exit 3"])
+
+
+async def test_an_agent_that_ends_before_it_is_prompted_fails_the_turn(desk: Desk) -> None:
+    agent = StdioAgent(desk.agent.info, _Quitter)
+    session = await desk.sessions.start(agent, desk.spec(), desk.terms())
+    async with asyncio.timeout(10):
+        results = [await session.ask("hello"), await session.ask("are you there?")]
+    assert [result.status for result in results] == ["failed", "failed"]
+    assert [result.failure and result.failure.kind for result in results] == ["agent_crashed"] * 2
+    entries = desk.sessions.log.since(session.id)
+    assert [turn for turn, _ in ends(entries)] == [1, 2]
+    assert "out of order" in next(
+        entry.event.detail for entry in entries if isinstance(entry.event, AgentExited)
+    )

@@ -176,7 +176,7 @@ class Runner:
         self._idle.clear()
         async with self._begin_lock:
             try:
-                conversation, _ = await asyncio.gather(self._open(), self._look())
+                conversation = await self._meet()
                 sending = self._sending(conversation, prompt)
                 if sending is None and when_busy == "refuse":
                     raise _busy()
@@ -195,7 +195,24 @@ class Runner:
                     attachments=self._shelf.keep(prompt.files),
                 )
             )
-            await sending
+            if conversation is self._conversation:
+                await sending
+                return
+            sending.close()
+            failure = Failure(
+                kind="agent_crashed",
+                message="the agent ended before it took the prompt",
+                hint="its last words are in the agent_exited event",
+            )
+            await self._end_turn(TurnEnded(reason="failed", failure=failure))
+
+    async def _meet(self) -> Conversation:
+        """An agent that died since its last turn is started again; one that dies at once is not."""
+        for _ in range(2):
+            conversation, _ = await asyncio.gather(self._open(), self._look())
+            if conversation is self._conversation:
+                break
+        return conversation
 
     def _sending(
         self, conversation: Conversation, prompt: Prompt
@@ -397,8 +414,7 @@ class Runner:
         if by != "withdrawn" and self._conversation:
             self._later(self._conversation.answer(request_id, answer))
         if _ends_planning(request, answer):
-            self._context = replace(self._context, mode="agent")
-            self._say(SettingsChanged(mode="agent"))
+            self._set_mode("agent")
         self._await_words()
 
     def _withdraw_requests(self) -> None:
