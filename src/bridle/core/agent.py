@@ -143,8 +143,8 @@ class Conversation(Protocol):
     """One live connection to an agent: events come out, verbs go in."""
 
     def heard(self) -> AsyncIterator[Sequence[Heard]]: ...  # ends after AgentExited
-    async def prompt(self, prompt: Prompt) -> None: ...
-    async def steer(self, prompt: Prompt) -> None: ...  # within the running turn
+    async def prompt(self, prompt: Prompt) -> None: ...  # SessionBusy: it woke just now
+    async def steer(self, prompt: Prompt) -> None: ...  # within the turn; SessionBusy: it is over
     async def answer(self, request_id: str, answer: Answer) -> None: ...
     async def cancel(self) -> None: ...  # the running turn; a TurnEnded follows
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None: ...
