@@ -155,7 +155,7 @@ class Clone:
 
     def make_demo(self) -> subprocess.CompletedProcess[str]:
         """As the first thing in a new clone: sets up what it needs."""
-        return self.user.run("make", "demo", f"PYTHON={self.python}", cwd=self.folder, within=280)
+        return self.user.run("make", "demo", f"PYTHON={self.python}", cwd=self.folder, within=500)
 
     def bridle(
         self,
@@ -171,7 +171,7 @@ class Clone:
         words = ("-q", "-rfE", "-n", "3", "-m", "not real and not torture")
         base = f"--basetemp={self.user.home}/t"  # short, for sockets lie in there
         program = self.folder / ".venv/bin/pytest"
-        return self.user.run(program, *words, base, *folders, cwd=self.folder, within=280)
+        return self.user.run(program, *words, base, *folders, cwd=self.folder, within=500)
 
 
 def python_for(user: OrdinaryUser) -> str | None:

@@ -17,7 +17,7 @@ from ordinary_user import Clone, OrdinaryUser, python_for, until
 
 from bridle.supervision.cgroup import Cgroup, NoCgroup
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 LEVELS = ["namespace", "cgroup", "subreaper", "group"]
 

@@ -16,6 +16,7 @@ import pytest
 
 from bridle.core.agent import Exit
 from bridle.core.errors import SupervisionUnavailable
+from bridle.supervision.launch import spawn_early
 from bridle.supervision.processes import MARKER
 from bridle.supervision.tree import Child, Level, Warden, launch
 
@@ -266,6 +267,19 @@ async def test_a_warden_that_nobody_takes_over_ends_by_itself(tmp_path: Path, ma
     assert list(tmp_path.iterdir()) == []
     assert launched.process.stderr is not None
     launched.process.stderr.close()
+
+
+async def test_a_warden_that_ended_before_it_was_asked_for_a_program_still_says_why(
+    tmp_path: Path, marker: str
+) -> None:
+    (tmp_path / "file").touch()
+    before = open_files(os.getpid())
+    launched = launch(records=tmp_path / "file", marker=marker)
+    await asyncio.to_thread(launched.process.wait, 10)
+    launched = spawn_early(launched, ["true"], cwd="/", env={})
+    with pytest.raises(SupervisionUnavailable, match=r"the warden has ended .*Not a directory"):
+        await Warden.attach(launched)
+    assert open_files(os.getpid()) == before
 
 
 async def test_a_spawn_that_closing_overtakes_ends_too(

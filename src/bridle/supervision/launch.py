@@ -88,9 +88,15 @@ def spawn_early(
     if len(message) > _FITS_THE_SOCKET:
         return launched
     ours, theirs = open_pipes()
-    launched.control.sendmsg([message], rights(theirs))
-    for number in theirs:
-        os.close(number)
+    try:
+        launched.control.sendmsg([message], rights(theirs))
+    except ConnectionError:  # it has ended already, and `Warden.attach` will hear why
+        for number in ours:
+            os.close(number)
+        return launched
+    finally:
+        for number in theirs:
+            os.close(number)
     early = Early(list(argv), str(cwd), dict(env), ours)
     return launched._replace(early=early)
 
