@@ -15,6 +15,7 @@ from bridle.core.events import MessageChunk, TurnEnded, TurnStarted
 from bridle.testing.host import PlainHost
 
 WAKE = [{"background": "Tick", "after": 0.05, "steps": [{"say": "awake"}]}, {"say": "soon"}]
+WAKE_AND_STAY = [{"background": "Tick", "after": 0.05, "steps": [{"say": "awake"}, {"sleep": 30}]}]
 
 
 async def test_a_prompt_at_the_moment_it_wakes_gets_its_own_turn(desk: Desk) -> None:
@@ -42,7 +43,7 @@ async def test_a_conversation_refuses_a_prompt_when_it_has_woken_and_nobody_hear
     async with PlainHost.open(desk.folder / "host") as host:
         conversation = await desk.agent.open(desk.spec(), host)
         heard = conversation.heard()
-        await conversation.prompt(Prompt(json.dumps(WAKE)))
+        await conversation.prompt(Prompt(json.dumps(WAKE_AND_STAY)))
         async for batch in heard:
             if any(isinstance(e, TurnStarted) for one in batch for e in one.events):
                 break
