@@ -23,6 +23,7 @@ class Broadcast:
         self._recent_bytes = 0
         self._last = last_seq
         self._closed = False
+        self._failure: BaseException | None = None
         self._waiters: set[asyncio.Future[None]] = set()
 
     @property
@@ -42,6 +43,11 @@ class Broadcast:
         self._closed = True
         self.wake()
 
+    def fail(self, error: BaseException) -> None:
+        """Nothing more will be durable: readers are told why after all that is."""
+        self._failure = error
+        self.close()
+
     async def entries(self, since: int = 0) -> AsyncIterator[Entry]:
         async for page in self.pages(since):
             for entry in page:
@@ -56,6 +62,8 @@ class Broadcast:
                 page = self._page(since)
                 since = page[-1].seq
                 yield page
+            elif self._failure:
+                raise self._failure
             elif self._closed or (until and until()):
                 return
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 
@@ -29,16 +29,24 @@ class Journal:
         self._batch_bytes = 0
         self._in_flight: deque[Future[None]] = deque()
         self._in_flight_bytes = 0
+        self.failure: BaseException | None = None  # why nothing is kept any more
+        self.on_failure: Callable[[], None] = lambda: None
 
     def write(self, turn: int, event: Event, raw: bytes | None = None) -> None:
-        """Entries of one line follow each other: the first brings the line."""
+        """Entries of one line follow each other, each with the same `raw`."""
+        if self.failure:
+            return  # what would be the next number is not known to be free
         if not self._batch:
             self._at = datetime.now(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
             self._loop.call_soon(self._flush)  # all that is said before then goes together
         self._seq += 1
         entry = Entry(session=self._session, seq=self._seq, turn=turn, at=self._at, event=event)
+        self._batch_bytes += weight(event)
+        if raw is not None and self._batch and self._batch[-1][0] is raw:
+            self._batch[-1][1].append(entry)
+            return
         self._batch.append((raw, [entry]))
-        self._batch_bytes += weight(event) + len(raw or b"")
+        self._batch_bytes += len(raw or b"")
 
     def write_urgent(self, turn: int, event: Event) -> None:
         """On a full disk: with all that waits before it, into the room that is kept for this."""
@@ -62,6 +70,7 @@ class Journal:
         """Waits while the store is behind, so that the pipe fills and the agent slows down."""
         while len(self._in_flight) >= IN_FLIGHT or self._in_flight_bytes >= IN_FLIGHT_BYTES:
             await asyncio.wrap_future(self._in_flight[0])
+        self._raise_failure()
 
     @property
     def settled(self) -> bool:
@@ -71,11 +80,21 @@ class Journal:
         self._flush()
         while self._in_flight:
             await asyncio.wrap_future(self._in_flight[-1])
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self.failure:
+            raise self.failure
 
     def _durable(self, done: Future[None], entries: Sequence[Entry], size: int) -> None:
         self._in_flight.remove(done)
         self._in_flight_bytes -= size
-        if entries and not done.exception():
+        if error := done.exception():
+            if self.failure is None:
+                self.failure = error
+                self.on_failure()
+            self._broadcast.fail(self.failure)
+        elif entries:
             self._broadcast.publish(entries, size)
 
     def wake_readers(self) -> None:

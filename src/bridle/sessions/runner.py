@@ -91,6 +91,7 @@ class Runner:
         self._overruled: Failure | None = None  # why we end the turn, whatever the agent says
         self._begin_lock = asyncio.Lock()
         self._look_lock = asyncio.Lock()
+        journal.on_failure = self._stop_agent
 
     # -- what a surface asks ---------------------------------------------------------------------
 
@@ -317,6 +318,7 @@ class Runner:
                 await self._journal.room()
                 self._await_words()
         except Exception as error:
+            await conversation.close()
             failure = Failure(kind="stream_broken", message=f"{type(error).__name__}: {error}")
             await self._gone(TurnEnded(reason="failed", failure=failure))
             raise
@@ -326,6 +328,11 @@ class Runner:
                 failure=Failure(kind="stream_broken", message="the agent ended without a result"),
             )
         )
+
+    def _stop_agent(self) -> None:
+        """Nothing it does would be kept."""
+        if self._conversation:
+            self._later(self._conversation.close())
 
     async def _gone(self, end: TurnEnded) -> None:
         """The conversation is over, whatever it left open."""
@@ -350,7 +357,6 @@ class Runner:
                 if kind in _NOTED:
                     self._note(event)
                 self._write(event, raw)
-            raw = None
 
     async def _act(self, event: Event, raw: bytes | None) -> None:
         match event:

@@ -155,14 +155,16 @@ class Sessions:
         )
 
         async def close() -> None:
-            await runner.close()
-            unwatch()
-            await door.close()
-            broadcast.close()
-            disowned = self.catalog.update(row.id, owner_socket=None, owner_pid=None)
-            await asyncio.gather(warden.close(), asyncio.wrap_future(disowned))
-            lease.release()
             self._open.discard(session)
+            try:
+                await runner.close()
+            finally:
+                unwatch()
+                await door.close()
+                broadcast.close()
+                disowned = self.catalog.update(row.id, owner_socket=None, owner_pid=None)
+                await asyncio.gather(warden.close(), asyncio.wrap_future(disowned))
+                lease.release()
 
         session = Session(row.id, runner, broadcast, self.log, close)
         self._open.add(session)

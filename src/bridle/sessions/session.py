@@ -26,6 +26,7 @@ class Session:
         log: EventLog,
         on_close: Callable[[], Awaitable[None]],
     ) -> None:
+        self._given = broadcast.last_seq  # by `run`
         self.id = id
         self._runner = runner
         self._broadcast = broadcast
@@ -44,10 +45,10 @@ class Session:
         await self._runner.prompt(Prompt(text, tuple(files)), when_busy)
 
     async def run(self, text: str, *, files: Sequence[File] = ()) -> AsyncIterator[Entry]:
-        """Prompts, and yields every new entry until the agent is idle again."""
-        since = self.last_seq
+        """Prompts, and yields every entry it has not yielded before, until the agent is idle."""
         await self.prompt(text, files=files)
-        async for entry in self.until_idle(since):
+        async for entry in self.until_idle(self._given):
+            self._given = entry.seq
             yield entry
 
     async def until_idle(self, since: int = 0) -> AsyncIterator[Entry]:

@@ -1,0 +1,52 @@
+"""What happens between an agent's line and the store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from desk import Desk
+
+from bridle.core.errors import BridleError, StoreError
+from bridle.core.events import AgentStarted, Notice, PermissionRequested, ToolStarted, TurnStarted
+
+
+async def test_every_entry_of_a_line_has_the_line(desk: Desk) -> None:
+    """A request and the answer that policy gave to it come of one line."""
+    session = await desk.start("permission")
+    entries = [entry async for entry in session.run("go")]
+    for entry in entries:
+        if isinstance(entry.event, ToolStarted | PermissionRequested):
+            raw = json.loads(desk.sessions.log.raw(session.id, entry.seq) or b"null")
+            assert raw["tool"] == "write"
+        elif isinstance(entry.event, TurnStarted):
+            assert desk.sessions.log.raw(session.id, entry.seq) is None
+
+
+async def test_run_yields_the_session_from_its_first_entry_and_nothing_twice(desk: Desk) -> None:
+    session = await desk.start()
+    first = [entry async for entry in session.run('[{"say": "One."}]')]
+    second = [entry async for entry in session.run('[{"say": "Two."}]')]
+    assert isinstance(first[0].event, AgentStarted)
+    assert [entry.seq for entry in first + second] == list(range(1, len(first + second) + 1))
+
+
+async def test_when_the_store_refuses_an_entry_the_session_ends_and_says_so(desk: Desk) -> None:
+    session = await desk.start("hang")
+    await session.prompt("go")
+    await session.until_idle(0).__anext__()
+    # another writer takes the next numbers, which only the owner of a session may do
+    row = desk.sessions.catalog.get(session.id)
+    entry = desk.sessions.log.since(session.id)[-1]
+    notice = Notice(level="info", kind="session", text="not the owner's")
+    stolen = type(entry)(
+        session=row.id, seq=session.last_seq + 1, turn=1, at=entry.at, event=notice
+    )
+    await asyncio.wrap_future(desk.sessions.log.append([(None, [stolen])]))
+    with pytest.raises(StoreError):
+        async with asyncio.timeout(10):
+            await session.prompt("more", when_busy="queue")
+            await session.idle()
+    with pytest.raises(BridleError):
+        await session.close()
