@@ -166,7 +166,7 @@ class Sessions:
                 await asyncio.gather(warden.close(), asyncio.wrap_future(disowned))
                 lease.release()
 
-        session = Session(row.id, runner, broadcast, self.log, close)
+        session = Session(row.id, runner, broadcast, self.log, close, since=row.entries)
         self._open.add(session)
         return session
 

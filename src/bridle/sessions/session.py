@@ -25,9 +25,11 @@ class Session:
         broadcast: Broadcast,
         log: EventLog,
         on_close: Callable[[], Awaitable[None]],
+        *,
+        since: int,
     ) -> None:
-        self._given = broadcast.last_seq  # by `run`
         self.id = id
+        self._given = since  # number of the last entry that `run` has yielded
         self._runner = runner
         self._broadcast = broadcast
         self._log = log
