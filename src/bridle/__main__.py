@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def main(words: list[str] | None = None) -> int:
@@ -17,5 +22,17 @@ def main(words: list[str] | None = None) -> int:
     return command_line(words)
 
 
+def program() -> NoReturn:
+    """Leaves without taking Python apart: with all that is loaded that lasts longer than a turn's
+    own overhead, and everything that matters is closed and flushed by now."""
+    code = main()
+    for stream in (sys.stdout, sys.stderr):
+        try:  # noqa: SIM105  contextlib is not loaded yet for `--version`
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass  # closed, or nobody reads it
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -25,6 +25,11 @@ class StdioAgent:
         self.wire = wire
         self._grace = grace
 
+    def program(self, spec: SessionSpec) -> Launch | None:
+        """What runs as soon as a conversation opens; None where it takes a prompt to know."""
+        wire = self.wire(spec)
+        return wire.launch(spec, None) if wire.lifetime == "session" else None
+
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
         # Here, because asyncio is heavy and a program may be started before it is loaded.
         from bridle.agents.conversation import PerTurnConversation, StdioConversation

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
-from bridle.core.events import Answer, Event
+if TYPE_CHECKING:
+    from bridle.core.events import Answer, Event
 
 Mode = Literal["agent", "plan", "ask"]
 

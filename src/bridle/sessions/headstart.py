@@ -27,19 +27,12 @@ class HeadStart:
         """Nothing happens where the program is not known before there is a prompt."""
         from bridle.agents.stdio import StdioAgent, found
 
-        if not isinstance(agent, StdioAgent):
+        if not isinstance(agent, StdioAgent) or not (asked := agent.program(spec)):
             return
-        wire = agent.wire(spec)
-        if wire.lifetime == "session":
-            path = terms.environment.get("PATH")
-            program = found(
-                agent.info,
-                spec,
-                wire.launch(spec, None),
-                lambda name: shutil.which(name, path=path),
-            )
-            env = {**terms.environment, **program.env}
-            self.launched = spawn_early(self.launched, program.argv, cwd=spec.cwd, env=env)
+        path = terms.environment.get("PATH")
+        program = found(agent.info, spec, asked, lambda name: shutil.which(name, path=path))
+        env = {**terms.environment, **program.env}
+        self.launched = spawn_early(self.launched, program.argv, cwd=spec.cwd, env=env)
 
 
 def new_session() -> str:

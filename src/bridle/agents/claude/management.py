@@ -12,18 +12,19 @@ from typing import Any
 
 from bridle.agents.claude.launch import launch
 from bridle.agents.claude.lines import Table, parse, strings, table, tables, text
-from bridle.agents.claude.wire import ClaudeWire
 from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import (
     Account,
     AgentInfo,
     Installed,
+    Launch,
     McpServer,
     Model,
     NativeSession,
     Ran,
     Run,
     SessionSpec,
+    Wire,
 )
 from bridle.core.errors import AgentError, AgentNotInstalled
 
@@ -58,9 +59,18 @@ _SERVER = re.compile(r"(?P<name>[^:]+): (?P<command>.*) - \W* ?(?P<status>\w[^â€
 _HEAD = 64 * 1024  # of a stored session, where its first words are; as much of its end
 
 
+def _wire(spec: SessionSpec) -> Wire:
+    from bridle.agents.claude.wire import ClaudeWire  # not before the program has been started
+
+    return ClaudeWire(spec)
+
+
 class ClaudeCode(StdioAgent):
     def __init__(self) -> None:
-        super().__init__(INFO, ClaudeWire)
+        super().__init__(INFO, _wire)
+
+    def program(self, spec: SessionSpec) -> Launch:
+        return launch(spec)
 
     async def installed(self, run: Run) -> Installed:
         path = run.find("claude")

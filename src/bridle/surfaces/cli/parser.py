@@ -21,7 +21,8 @@ HIDDEN = argparse.SUPPRESS
 N = TypeVar("N", int, float)
 
 
-def build() -> Parser:
+def build(only: str = "") -> Parser:
+    """All commands; for `run` alone just that one, since making the others delays its agent."""
     parser = Parser(
         prog="bridle",
         description="One harness for every coding agent.",
@@ -31,11 +32,15 @@ def build() -> Parser:
     parser.add_argument("-V", "--version", action="store_true", help="print the version")
     parser.set_defaults(command=None, parser=parser)
     commands = _group(parser)
-    _run(commands)
-    _sessions(commands)
-    _requests(commands)
-    _agents(commands)
-    _config(commands)
+    if only == "run":
+        _run(commands)
+        return parser
+    for add in (_run, _sessions, _requests, _agents, _config, _others):
+        add(commands)
+    return parser
+
+
+def _others(commands: Any) -> None:
     demo = _command(
         commands, "demo", "demo:demo", "see a whole turn: no key, no network, nothing installed"
     )
@@ -43,7 +48,6 @@ def build() -> Parser:
     completion = _command(commands, "completion", "completion:completion", "complete in your shell")
     completion.add_argument("shell", choices=SHELLS, help="the script for this shell")
     _command(commands, "schema", "schema:schema", "JSON schema of what --json prints")
-    return parser
 
 
 def _run(commands: Any) -> None:
