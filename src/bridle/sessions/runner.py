@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 from bridle.core.permission import Context, Policy
+from bridle.sessions.clocks import Clocks
 from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
 from bridle.sessions.requests import Request, Requests
@@ -87,7 +88,7 @@ class Runner:
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._clocks: dict[str, asyncio.TimerHandle] = {}
+        self._clocks = Clocks()
         self._overruled: Failure | None = None  # why we end the turn, whatever the agent says
         self._begin_lock = asyncio.Lock()
         self._look_lock = asyncio.Lock()
@@ -235,8 +236,8 @@ class Runner:
         self._intake.new_turn()
         self._overruled = None
         self._say(event, raw)
-        if self._limits.turn is not None:
-            self._clock("turn", self._limits.turn, self._out_of_time, "the turn", self._limits.turn)
+        limit = self._limits.turn
+        self._clocks.start("turn", limit, self._out_of_time, "the turn", limit)
         self._await_words()
 
     async def _end_turn(self, event: TurnEnded, raw: bytes | None = None) -> None:
@@ -250,9 +251,9 @@ class Runner:
             event = TurnEnded(reason="failed", failure=self._overruled)
         self._say(event, raw)
         self._shelf.index(self._turns.end())
-        self._stop_clock("turn")
+        self._clocks.stop("turn")
         if not self._turns:
-            self._stop_clock("idle")
+            self._clocks.stop("idle")
             self._next()
 
     async def _look(self) -> None:
@@ -314,7 +315,7 @@ class Runner:
                     await self._hear(raw, events)
                     del raw, events
                 del batch
-                self._stop_clock("idle")  # while the store is behind, it is we who are silent
+                self._clocks.stop("idle")  # while the store is behind, it is we who are silent
                 await self._journal.room()
                 self._await_words()
         except Exception as error:
@@ -392,7 +393,7 @@ class Runner:
             case RequestAnswered(request_id=request_id, answer=answer):
                 if request_id in self._requests:
                     self._requests.settle(request_id, answer)
-                    self._stop_clock(request_id)
+                    self._clocks.stop(request_id)
             case SettingsChanged(mode="plan" | "ask" | "agent" as mode):
                 if mode in ("plan", "ask", self._spec.mode):  # tighter, or what a person set
                     self._context = replace(self._context, mode=mode)
@@ -415,7 +416,7 @@ class Runner:
         surface: str | None,
     ) -> None:
         request = self._requests.settle(request_id, answer)
-        self._stop_clock(request_id)
+        self._clocks.stop(request_id)
         self._say(RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface))
         if by != "withdrawn" and self._conversation:
             self._later(self._conversation.answer(request_id, answer))
@@ -428,20 +429,18 @@ class Runner:
             self._settle(request_id, Answer("deny"), "withdrawn", None)
 
     def _wait_for_answer(self, request_id: str) -> None:
-        if self._limits.request is not None:
-            deny = Answer("deny", note="Nobody answered in time.")
-            self._clock(
-                request_id, self._limits.request, self._settle, request_id, deny, "timeout", None
-            )
+        deny = Answer("deny", note="Nobody answered in time.")
+        limit = self._limits.request
+        self._clocks.start(request_id, limit, self._settle, request_id, deny, "timeout", None)
 
     # -- time ------------------------------------------------------------------------------------
 
     def _await_words(self) -> None:
         """An agent that says nothing is stuck, unless it is we who keep it waiting."""
-        self._stop_clock("idle")
-        if self._limits.idle is not None and self._turns and not len(self._requests):
+        self._clocks.stop("idle")
+        if self._turns and not len(self._requests):
             limit = self._limits.idle
-            self._clock("idle", limit, self._out_of_time, "silence", limit)
+            self._clocks.start("idle", limit, self._out_of_time, "silence", limit)
 
     def _out_of_time(self, what: str, limit: float) -> None:
         self._overruled = Failure(
@@ -451,14 +450,6 @@ class Runner:
         )
         if self._conversation:
             self._later(self._conversation.cancel())
-
-    def _clock(self, name: str, seconds: float, call: Callable[..., object], *args: Any) -> None:
-        self._stop_clock(name)
-        self._clocks[name] = asyncio.get_running_loop().call_later(seconds, call, *args)
-
-    def _stop_clock(self, name: str) -> None:
-        if clock := self._clocks.pop(name, None):
-            clock.cancel()
 
     # -- the log ---------------------------------------------------------------------------------
 

@@ -1,0 +1,25 @@
+"""Deadlines by name, on the clock that does not jump."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+
+class Clocks:
+    def __init__(self) -> None:
+        self._running: dict[str, asyncio.TimerHandle] = {}
+
+    def start(
+        self, name: str, seconds: float | None, call: Callable[..., object], *args: Any
+    ) -> None:
+        """Anew, if it ran already; None is no deadline."""
+        self.stop(name)
+        if seconds is not None:
+            loop = asyncio.get_running_loop()
+            self._running[name] = loop.call_later(seconds, call, *args)
+
+    def stop(self, name: str) -> None:
+        if clock := self._running.pop(name, None):
+            clock.cancel()
