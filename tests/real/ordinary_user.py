@@ -168,7 +168,7 @@ class Clone:
         return self.user.run(program, *words, cwd=cwd, group=group, variables=variables)
 
     def pytest(self, *folders: str) -> subprocess.CompletedProcess[str]:
-        words = ("-q", "-rfE", "-n", "3", "-m", "not real and not torture")
+        words = ("-q", "-rfE", "-n", "3", "--timeout", "120", "-m", "not real and not torture")
         base = f"--basetemp={self.user.home}/t"  # short, for sockets lie in there
         program = self.folder / ".venv/bin/pytest"
         return self.user.run(program, *words, base, *folders, cwd=self.folder, within=500)
