@@ -91,13 +91,13 @@ def call(values: str) -> dict[str, Any]:
 
 
 PROSE = "A quick brown fox jumps over the lazy dog. "
-LONGEST: dict[str, list[dict[str, Any]]] = {  # what the line cap, 16 MB by default, lets through
-    "a result of 15.9 MB": [result(PROSE * int(15.9 * MB / len(PROSE)))],
-    "three of them": [result(PROSE * int(15.9 * MB / len(PROSE)))] * 3,
+LONGEST: dict[str, list[dict[str, Any]]] = {  # what the line cap, 12 MB by default, lets through
+    "a result of 11.9 MB": [result(PROSE * int(11.9 * MB / len(PROSE)))],
+    "five of them": [result(PROSE * int(11.9 * MB / len(PROSE)))] * 5,
     "8 MB with one emoji": [result("\N{ROCKET}" + PROSE * int(8 * MB / len(PROSE)))],
-    "15 MB with one emoji": [result("\N{ROCKET}" + PROSE * int(15 * MB / len(PROSE)))],
-    "15 MB of empty lists": [call(",".join(["[]"] * 5_000_000))],
-    "15 MB of short words": [call(",".join(['"ab"'] * 3_000_000))],
+    "11 MB with one emoji": [result("\N{ROCKET}" + PROSE * int(11 * MB / len(PROSE)))],
+    "11 MB of empty lists": [call(",".join(["[]"] * 3_700_000))],
+    "11 MB of short words": [call(",".join(['"ab"'] * 2_200_000))],
 }
 
 

@@ -16,6 +16,7 @@ from bridle.core.events import (
     PermissionRequested,
     ThoughtChunk,
     ToolStarted,
+    Unrecognized,
 )
 from bridle.sessions.budget import Budget, weight
 from bridle.sessions.caps import MESSAGE_CAP, Caps
@@ -69,7 +70,7 @@ class Intake:
             for event in said:
                 events += self._event(event, plain)
                 whole &= not self._redactor.joined
-            yield self._raw(raw, clean) if whole else None, events
+            yield self._raw(raw, clean) if whole and not _spilled(said) else None, events
 
     def rest(self) -> list[Event]:
         """What is still held back, and what was dropped: nothing else is coming in this turn."""
@@ -174,6 +175,11 @@ class _Dropped:
             f"sha256 {self._hash.hexdigest()}"
         )
         return Notice(level="warning", kind="truncated", text=text)
+
+
+def _spilled(said: Sequence[Event]) -> bool:
+    """An over-long line: its beginning, which may end within a secret, is in its event."""
+    return any(isinstance(event, Unrecognized) and event.spill for event in said)
 
 
 def _size(heard: Heard) -> int:

@@ -24,4 +24,4 @@ class Terms(Struct, frozen=True):
     output_cap: int = 50_000  # bytes, as all below
     spill_cap: int = 256 * 1024 * 1024
     turn_cap: int = 256 * 1024 * 1024
-    line_cap: int = 16 * 1024 * 1024
+    line_cap: int = 12 * 1024 * 1024  # decoding one takes four times that

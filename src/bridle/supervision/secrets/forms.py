@@ -24,7 +24,7 @@ _UNFINISHED_UNICODE = re.compile(
     rb"|\\{1,4}u[dD][89abAB][0-9a-fA-F]{2}\Z"
 )
 _UNFINISHED_PERCENT = re.compile(rb"%(?:25)*[0-9a-fA-F]?\Z")
-_WRAP = rb"(?:\r?\n|\\{1,4}r|\\{1,4}n){0,2}"  # `base64` breaks its lines; JSON escapes the break
+_WRAP = rb"(?:\r?\n|\\{1,16}r|\\{1,16}n){0,2}"  # `base64` breaks its lines; JSON escapes the break
 _MOST_RAW_BYTES = 32  # of one character with its escapes and the line break before it
 
 
@@ -109,7 +109,7 @@ def _spellings(character: str) -> bytes:
     codes = [units[at : at + 2].hex().encode() for at in range(0, len(units), 2)]
     ways = (
         _plain(character, data),
-        b"".join(rb"\\{1,4}u" + _any_case(code) for code in codes),
+        b"".join(rb"\\{1,16}u" + _any_case(code) for code in codes),
         b"".join(rb"%(?:25){0,2}" + _any_case(b"%02x" % byte) for byte in data),
     )
     return b"(?:" + b"|".join(ways) + b")"
@@ -118,11 +118,11 @@ def _spellings(character: str) -> bytes:
 def _plain(character: str, data: bytes) -> bytes:
     match character:
         case "\\":
-            return rb"\\{1,8}"
+            return rb"\\{1,32}"
         case "/" | '"' | "'":
-            return rb"\\{0,7}" + data
+            return rb"\\{0,31}" + data
         case "\n" | "\r" | "\t":
-            return data + rb"|\\{1,8}" + {"\n": b"n", "\r": b"r", "\t": b"t"}[character]
+            return data + rb"|\\{1,16}" + {"\n": b"n", "\r": b"r", "\t": b"t"}[character]
         case _:
             return re.escape(data)
 

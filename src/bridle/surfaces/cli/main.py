@@ -31,7 +31,7 @@ def main(words: list[str]) -> int:
 def _guarded(words: list[str]) -> int:
     debug = "--debug" in words
     try:
-        options = parse(build(), words)
+        options = parse(build(words[0] if words else ""), words)
         options.color = getattr(options, "color", None)
         options.debug = getattr(options, "debug", False)
         return _run(options)
@@ -79,7 +79,7 @@ def _run(options: Namespace) -> int:
     if options.debug:
         from bridle.surfaces.cli.log import start
 
-        start()
+        start(getattr(options, "env", None) or ())
     module, _, name = options.command.partition(":")
     command: Callable[[Namespace], int] = getattr(
         import_module(f"bridle.surfaces.cli.{module}"), name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -131,7 +132,7 @@ async def fork(harness: Harness, options: Namespace) -> int:
 
 @_command
 async def rename(harness: Harness, options: Namespace) -> int:
-    title = phrases.one_line(options.title)
+    title = phrases.one_line(_discreet(options.title))
     if not title:
         raise UsageError("a title needs a letter")
     await asyncio.wrap_future(harness.sessions.catalog.rename(_row(harness, options).id, title))
@@ -149,6 +150,17 @@ async def delete(harness: Harness, options: Namespace) -> int:
 
 
 # -- parts -----------------------------------------------------------------------------------------
+
+
+def _discreet(text: str) -> str:
+    """A title is kept as everything else: without the secrets of this environment."""
+    from bridle.supervision.environment import secrets_of
+    from bridle.supervision.secrets import Secrets
+
+    secrets = Secrets()
+    for name, value in secrets_of(os.environ):
+        secrets.register(name, value)
+    return secrets.redact_text(text)
 
 
 def _still_view(options: Namespace) -> View:
