@@ -18,6 +18,7 @@ import pytest
 from desk import Desk
 from secret_places import WAYS, Fragments, canary, kept
 
+from bridle.core import tools
 from bridle.core.agent import File
 from bridle.core.events import (
     AgentExited,
@@ -250,7 +251,6 @@ async def test_no_cut_leaves_a_part_of_a_secret(desk: Desk, at: int) -> None:
                   "input": {"path": "/" + "p" * (40 - at) + SECRET + "/file"}}},
         {"line": "x" * (4096 - at) + SECRET + "y" * 100_000},
         {"line": "x" * (cap - at) + SECRET + "y" * 1_000},
-        {"send": {"type": "text", "id": "m", "text": "x" * (head - at) + SECRET + "y" * 1_100_000}},
         output_cap=cap,
         line_cap=90_000,
     )  # fmt: skip
@@ -259,8 +259,23 @@ async def test_no_cut_leaves_a_part_of_a_secret(desk: Desk, at: int) -> None:
     assert cut.text.startswith("x" * (head - at) + MARK[:at])
     whole = (desk.paths.spill / session.id / cut.cut.spill).read_text()
     assert whole == long.replace(SECRET, MARK)
-    assert [e.event.raw[-1] for e in entries if isinstance(e.event, Unrecognized)]
-    assert MARK in [e.event for e in entries if isinstance(e.event, ToolStarted)][1].title + MARK
+    calls = [e.event for e in entries if isinstance(e.event, ToolStarted)]
+    assert calls[1].title == tools.title("Bash", calls[1].input)
+    assert calls[1].input["command"].endswith(f" {MARK}")
+    lines = [e.event for e in entries if isinstance(e.event, Unrecognized)]
+    assert [line.raw.strip("x") for line in lines] == ["", (MARK + "y" * 99)[:at]]
+    assert lines[0].length == 4096 - at + len(SECRET) + 100_000
+
+
+async def test_a_message_too_long_for_an_event_is_cut_around_the_secret(desk: Desk) -> None:
+    text = "x" * (30_000 - 12) + SECRET + "y" * 1_100_000
+    session, entries = await play(desk, {"send": {"type": "text", "id": "m", "text": text}})
+    nothing_found(desk, session.id)
+    said = only(entries, MessageChunk).text
+    assert said.startswith("x" * (30_000 - 12) + MARK[:12] + "\n… ")
+    assert said.splitlines()[-1].endswith("bytes left out; whole in 00001]")
+    whole = (desk.paths.spill / session.id / "00001").read_text()
+    assert whole == text.replace(SECRET, MARK)
 
 
 async def test_what_the_user_types_and_attaches_is_kept_without_the_secret(desk: Desk) -> None:

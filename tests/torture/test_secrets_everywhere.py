@@ -6,14 +6,22 @@ all that it kept of it.
 
 from __future__ import annotations
 
+import os
 import random
 import string
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from bridle.core.agent import Heard
+from bridle.core.events import Event, MessageChunk, Notice, ThoughtChunk
+from bridle.sessions.budget import Budget
+from bridle.sessions.host import SpillFile
+from bridle.sessions.intake import Intake
 from bridle.supervision.secrets import Redactor, Secrets, TextRedactor
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "supervision"))
@@ -33,7 +41,58 @@ def _byte_stream(secrets: Secrets, first: str, second: str) -> str:
     return (b"".join(map(redactor.feed, pieces)) + redactor.flush()).decode()
 
 
-PLACES: dict[str, Place] = {"text stream": _text_stream, "byte stream": _byte_stream}
+def _spill_file(secrets: Secrets, first: str, second: str) -> str:
+    with tempfile.TemporaryFile() as file:
+        spill = SpillFile("1", os.dup(file.fileno()), 1 << 20, secrets, Budget(1 << 20))
+        spill.write(first.encode())
+        spill.write(second.encode())
+        spill.close()
+        file.seek(0)
+        return file.read().decode()
+
+
+def _intake(*batches: list[Event]) -> Place:
+    """Words on their way into the log; FIRST and SECOND stand for the pieces."""
+
+    def place(secrets: Secrets, first: str, second: str) -> str:
+        intake = Intake(secrets, output_cap=50_000, budget=Budget(1 << 30), spill=_no_spill)
+        kept: list[Event] = []
+        for batch in batches:
+            heard = [Heard(None, [_filled(event, first, second)]) for event in batch]
+            kept += [event for _, events in intake.take(heard) for event in events]
+        kept += intake.rest()
+        return "".join(e.text for e in kept if isinstance(e, MessageChunk | ThoughtChunk))
+
+    return place
+
+
+def _no_spill() -> SpillFile:
+    raise AssertionError("nothing here is long")
+
+
+def _filled(event: Event, first: str, second: str) -> Event:
+    if isinstance(event, MessageChunk | ThoughtChunk):
+        text = event.text.replace("FIRST", first, 1) if "FIRST" in event.text else second
+        return replace(event, text=text)
+    return event
+
+
+_ONE = MessageChunk(message_id="m", text="FIRST")
+_TWO = MessageChunk(message_id="m", text="SECOND")
+PLACES: dict[str, Place] = {
+    "text stream": _text_stream,
+    "byte stream": _byte_stream,
+    "spill file": _spill_file,
+    "message": _intake([_ONE, _TWO]),
+    "message in two reads": _intake([_ONE], [_TWO]),
+    "thought in two reads": _intake(
+        [ThoughtChunk(message_id="m", text="FIRST")], [ThoughtChunk(message_id="m", text="SECOND")]
+    ),
+    "message before and after others": _intake(
+        [Notice(level="info", kind="session", text="before"), _ONE],
+        [_TWO, Notice(level="info", kind="session", text="after")],
+    ),
+}
 _ALPHABETS = [
     string.ascii_letters + string.digits,
     string.ascii_letters + string.digits + "-_",
@@ -64,6 +123,13 @@ def _check(canaries: list[str], ways: list[str], places: list[str]) -> int:
                     assert kept == whole, (place, way, cut, value)
                     looked += 1
     return looked
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_three_canaries_cut_anywhere_are_found_nowhere(place: str) -> None:
+    chance = random.Random(3)
+    canaries = [_canary(chance)[:24] for _ in range(3)]
+    assert _check(canaries, ["plain", "json", "base64, second"], [place]) > 250
 
 
 def test_fifty_canaries_cut_anywhere_are_not_found() -> None:

@@ -82,7 +82,7 @@ class Caps:
             # the beginning of an over-long line: what may begin a secret there is left out
             start = TextRedactor(self._secrets).feed(event.raw)
             return msgspec.structs.replace(event, raw=start)
-        ends = self._cut(event.raw, self._cap)
+        ends = self._cut(event.raw, self._cap, tail=0)
         length, sha256 = _measured(event.raw)
         return msgspec.structs.replace(
             event,
@@ -134,10 +134,11 @@ class Caps:
         ends = self._cut(text, room)
         return f"{ends.text}\n[{ends.left_out} bytes left out; whole in {ends.spill}]"
 
-    def _cut(self, text: str, room: int) -> _Ends:
+    def _cut(self, text: str, room: int, tail: int | None = None) -> _Ends:
+        """Two fifths are for the end, where errors stand."""
         spill = self._spill()
         redactor = TextRedactor(self._secrets)
-        ends = _Ends(room)
+        ends = _Ends(room, room * 2 // 5 if tail is None else tail)
         for piece in _pieces(text):
             spill.write(piece.encode("utf-8", "replace"))
             ends.add(redactor.feed(piece))
@@ -174,11 +175,11 @@ class _Room:
 
 
 class _Ends:
-    """Beginning and end of a text that goes by: errors stand at the end."""
+    """Beginning and end of a text that goes by."""
 
-    def __init__(self, room: int) -> None:
-        self._head_room = room * 3 // 5
-        self._tail_room = room - self._head_room
+    def __init__(self, room: int, tail: int) -> None:
+        self._head_room = room - tail
+        self._tail_room = tail
         self._bytes = 0
         self._tail = ""
         self.head = ""
