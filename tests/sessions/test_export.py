@@ -352,3 +352,10 @@ def test_calls_inside_calls_are_shown_to_a_depth_and_then_counted() -> None:
 
 def test_an_empty_session_has_a_title() -> None:
     assert to_markdown(fold(log())) == "# Session\n"
+
+
+def test_the_change_of_a_very_long_file_is_counted_not_worked_out() -> None:
+    change = Diff("x", old="a\n" * 3_000, new="b\n" * 3_001)
+    end = ToolFinished(call_id="c", outcome="completed", content=(change,))
+    text = to_markdown(fold(log(*tool(""), end)))
+    assert "3000 lines before, 3001 after" in text

@@ -89,6 +89,14 @@ def test_what_a_terminal_would_hide_is_revealed_to_who_decides() -> None:
     assert "b\\u200b\\u001b[8m" in text
 
 
+def test_every_line_that_would_change_is_shown_to_who_decides() -> None:
+    change = {"path": "a.sql", "old_string": "-- keep\n", "new_string": "++ drop\n"}
+    request = PermissionRequested(request_id="r", tool="Edit", title="Edit `a.sql`", input=change)
+    text = drawn(PermissionDialog(request))
+    assert "--- keep" in text
+    assert "+++ drop" in text
+
+
 def test_questions_are_asked_one_after_the_other() -> None:
     request = QuestionAsked(
         request_id="q",

@@ -115,6 +115,17 @@ def test_a_diff_is_shown_from_a_patch_or_from_both_texts() -> None:
         assert screen(call, end) == expected
 
 
+def test_a_changed_line_that_looks_like_a_header_is_shown() -> None:
+    old, new = "-- users\nkept\n", "++ admins\nkept\n"
+    header = "diff --git a/x b/x\nindex 1..2\n--- a/x\n+++ b/x\n"
+    patch = f"{header}@@ -1,2 +1,2 @@\n--- users\n+++ admins\n kept\n"
+    expected = ["✓ Edit x  1.0 s", "  @@ -1,2 +1,2 @@", "  --- users", "  +++ admins", "   kept"]
+    call = ToolStarted(call_id="c", tool="Edit", name="edit", title="Edit `x`")
+    for diff in (Diff("x", patch=patch), Diff("x", old=old, new=new)):
+        end = ToolFinished(call_id="c", outcome="completed", content=(diff,))
+        assert screen(call, end) == expected
+
+
 def test_added_and_removed_lines_have_their_colours() -> None:
     diff = Diff("x", patch="@@ -1 +1 @@\n-old\n+new\n")
     lines = screen(

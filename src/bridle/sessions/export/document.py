@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 
 from bridle.core.blocks import Call, Request, Turn
-from bridle.core.events import Diff, FileChange, PermissionRequested, Text
+from bridle.core.events import FileChange, PermissionRequested, Text
 from bridle.core.transcript import Transcript
 
 DEEPEST = 20  # calls inside calls; below that they are counted, not shown
@@ -78,13 +77,6 @@ def answered(request: Request) -> str:
     if answer and answer.answers:
         words.append("— " + "; ".join(answer.answers.values()))
     return " ".join(words)
-
-
-def patch(diff: Diff) -> str:
-    if diff.patch is not None:
-        return diff.patch
-    old, new = (diff.old or "").splitlines(), (diff.new or "").splitlines()
-    return "\n".join(difflib.unified_diff(old, new, diff.path, diff.path, lineterm="", n=3))
 
 
 def cut(text: Text) -> str:

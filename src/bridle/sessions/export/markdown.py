@@ -18,9 +18,9 @@ from bridle.sessions.export.document import (
     ending,
     facts,
     input_of,
-    patch,
     title,
 )
+from bridle.sessions.export.patch import patch
 
 
 def to_markdown(transcript: Transcript) -> str:
@@ -90,7 +90,7 @@ def _content(content: Content) -> Iterator[str]:
             if content.cut:
                 yield f"_{_plain(cut(content))}_"
         case Diff():
-            yield _fence(patch(content), "diff")
+            yield _fence("\n".join(patch(content)), "diff")
         case Image():
             yield f"_image {_plain(content.mime)}, sha256 {_plain(content.hash)}_"
 

@@ -18,9 +18,9 @@ from bridle.sessions.export.document import (
     ending,
     facts,
     input_of,
-    patch,
     title,
 )
+from bridle.sessions.export.patch import patch
 
 _STYLE = """
 :root { color-scheme: light dark;
@@ -131,8 +131,8 @@ def _content(content: Content) -> Iterator[str]:
             yield f'<p class="dim">image {_e(content.mime)}, sha256 {_e(content.hash)}</p>'
 
 
-def _diff(text: str) -> Iterator[str]:
-    for line in text.splitlines():
+def _diff(lines: list[str]) -> Iterator[str]:
+    for line in lines:
         kind = {"+": "add", "-": "del"}.get(line[:1])
         yield f'<span class="{kind}">{_e(line)}</span>\n' if kind else f"{_e(line)}\n"
 

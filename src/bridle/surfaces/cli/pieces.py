@@ -19,6 +19,7 @@ from bridle.core.events import (
 )
 from bridle.core.events import Text as ToolText
 from bridle.core.terminal import clean
+from bridle.sessions.export.patch import hunks
 from bridle.surfaces.cli import phrases
 from bridle.surfaces.cli.markdown import Markdown
 from bridle.surfaces.cli.outcome import Outcome
@@ -26,7 +27,6 @@ from bridle.surfaces.cli.outcome import Outcome
 MARKDOWN_CAP = 16_384  # characters of one block; more than that is shown as it is
 DIFF_LINES = 40
 OUTPUT_LINES = 6
-COMPARE_CAP = 2_000  # lines of a file whose change we work out ourselves
 
 _STATE_STYLES = {"completed": "green", "failed": "red", "denied": "yellow", "cancelled": "yellow"}
 _LEVEL_STYLES = {"info": "dim", "warning": "yellow", "error": "red"}
@@ -101,7 +101,9 @@ def _output(text: str) -> Text:
 
 
 def diff(change: Diff, limit: int = DIFF_LINES) -> RenderableType:
-    lines = _patch(change)
+    texts = {name: clean(getattr(change, name) or "") for name in ("old", "new")}
+    given = change.patch if change.patch is None else clean(change.patch)
+    lines = hunks(Diff(change.path, **texts, patch=given), context=2)
     shown = Text(no_wrap=True, overflow="ellipsis")
     for line in lines[:limit]:
         shown.append(line[:500].expandtabs(4) + "\n", style=_line_style(line))
@@ -109,19 +111,6 @@ def diff(change: Diff, limit: int = DIFF_LINES) -> RenderableType:
         shown.append(f"… {len(lines) - limit} more lines\n", style="dim")
     shown.right_crop(1)
     return shown
-
-
-def _patch(change: Diff) -> list[str]:
-    if change.patch is not None:
-        lines = clean(change.patch).splitlines()
-    else:
-        old, new = (clean(text or "").splitlines() for text in (change.old, change.new))
-        if max(len(old), len(new)) > COMPARE_CAP:
-            return [f"{len(old)} lines before, {len(new)} after"]
-        from difflib import unified_diff
-
-        lines = list(unified_diff(old, new, lineterm="", n=2))
-    return [line for line in lines if not line.startswith(("--- ", "+++ ", "diff --git", "index "))]
 
 
 def _line_style(line: str) -> str:
