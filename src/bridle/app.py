@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bridle import agents
 from bridle.agents.errands import Errands
-from bridle.config import Config, Paths, find_paths, load, private_folder
+from bridle.config import Config, Paths, find_paths, load
 from bridle.core.agent import (
     Account,
     Agent,
@@ -22,12 +22,12 @@ from bridle.core.agent import (
     TellsModels,
 )
 from bridle.core.errors import StoreDamaged, Unsupported, UsageError
-from bridle.core.events import encode
 from bridle.order import Order, order
 from bridle.sessions.headstart import HeadStart
 from bridle.sessions.service import Sessions
-from bridle.sessions.session import AttachedSession, Session, read_all
+from bridle.sessions.session import AttachedSession, Session
 from bridle.store.database import Database
+from bridle.store.session_row import SessionRow
 from bridle.supervision.environment import child_environment
 
 if TYPE_CHECKING:
@@ -41,10 +41,12 @@ async def open_harness(
     """Opens the user's store with the config that counts in `cwd`; closes what was started."""
     paths = paths or find_paths()
     database, mended = _open_store(paths.store)
-    harness = Harness(config or load(Path(cwd), paths=paths), paths, database)
+    folder = Path(cwd).resolve()
+    harness = Harness(config or load(folder, paths=paths), paths, database, folder)
     harness.mended = mended
     try:
         await harness.sessions.recover()
+        await harness.sessions.expire(harness.config.store.keep_days)
         yield harness
     finally:
         await harness.sessions.close()
@@ -63,9 +65,10 @@ def _open_store(path: Path) -> tuple[Database, Report | None]:
 class Harness:
     """Everything a surface needs: sessions to start and find, agents to ask."""
 
-    def __init__(self, config: Config, paths: Paths, database: Database) -> None:
+    def __init__(self, config: Config, paths: Paths, database: Database, cwd: Path) -> None:
         self.config = config
         self.paths = paths
+        self.cwd = cwd
         self.mended: Report | None = None  # what was saved of a damaged store, to be told
         self.sessions = Sessions(paths, database)
 
@@ -80,22 +83,33 @@ class Harness:
         **wishes: Any,
     ) -> Session:
         """A new session. `wishes`: cwd, approve, timeout, env, and the fields of `SessionSpec`."""
-        made = self._order(agent or self.config.agent, wishes)
+        made = self._order(agent or self.config.agent, {"cwd": self.cwd, **wishes})
         return await self.sessions.start(*made, title=title, head=head)
 
     async def resume(self, session: str, *, fork: bool = False, **wishes: Any) -> Session:
         """Goes on with a session: its id, the beginning of it, or `last`."""
-        row = self.sessions.catalog.get(session, cwd=str(Path.cwd()))
+        row = self.find(session)
+        if not Path(row.cwd).is_dir():
+            raise UsageError(
+                f"the folder of session {row.id} is gone: {row.cwd}",
+                hint=f"`bridle sessions show {row.id}` still shows what was said",
+            )
         if fork:
             row = await self.sessions.fork(row)
-        kept = {"model": row.model, "mode": row.mode, "approve": row.settings.get("approve")}
+        kept = {"mode": row.mode, "approve": row.settings.get("approve")}
+        if "model" in self.agent(row.agent).info.can:
+            kept["model"] = row.model
         given = {name: value for name, value in wishes.items() if value is not None}
         made = self._order(row.agent, {**kept, **given, "cwd": row.cwd})
         return await self.sessions.resume(row, *made)
 
     def attach(self, session: str) -> AttachedSession:
         """A session that another process runs, to follow, answer, prompt or cancel it."""
-        return self.sessions.attach(self.sessions.catalog.get(session, cwd=str(Path.cwd())))
+        return self.sessions.attach(self.find(session))
+
+    def find(self, session: str) -> SessionRow:
+        """By id, by the beginning of one, or `last`, which is the newest of this folder."""
+        return self.sessions.catalog.get(session, cwd=str(self.cwd))
 
     # -- agents ----------------------------------------------------------------------------------
 
@@ -155,10 +169,4 @@ class Harness:
     def _recording(self, argument: str) -> Path:
         if (file := Path(argument)).is_file():
             return file.resolve()
-        row = self.sessions.catalog.get(argument, cwd=str(Path.cwd()))
-        folder = private_folder(self.paths.cache)
-        recording = folder / f"{row.id}.jsonl"
-        with recording.open("wb") as out:
-            for entry in read_all(self.sessions.log, row.id):
-                out.write(encode(entry) + b"\n")
-        return recording
+        return self.sessions.record(self.find(argument))

@@ -35,9 +35,16 @@ def load(
     withheld: list[Withheld] = []
     folder = project_folder(paths, cwd or Path.cwd())
     if folder and FILE in folder.files:
-        found = read_toml(folder.files[FILE], folder.path / FILE, "project")
-        if (state := trust_state(paths, folder)) != "trusted":
-            found, withheld = tightening(found, state)
+        state = trust_state(paths, folder)
+        try:
+            found = read_toml(folder.files[FILE], folder.path / FILE, "project")
+        except ConfigError as error:
+            if state == "trusted":
+                raise
+            found, withheld = {}, [Withheld(FILE, error.message)]
+        else:
+            if state != "trusted":
+                found, withheld = tightening(found, state)
         values |= found
     values |= _user_file(paths)
     values |= from_environment(environment)

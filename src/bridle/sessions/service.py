@@ -6,15 +6,16 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from bridle.config.paths import Paths
+from bridle.config.paths import Paths, private_folder
 from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import SessionBusy
-from bridle.core.events import Answer, Entry, Event, RequestAnswered, TurnEnded
+from bridle.core.events import Answer, Entry, Event, RequestAnswered, TurnEnded, encode
 from bridle.core.failure import Failure
 from bridle.core.permission import Context, Policy
 from bridle.sessions.broadcast import Broadcast
@@ -26,7 +27,7 @@ from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
 from bridle.sessions.lease import Lease
 from bridle.sessions.runner import Runner
-from bridle.sessions.session import AttachedSession, Session
+from bridle.sessions.session import AttachedSession, Session, read_all
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.terms import Terms
 from bridle.store.attachments import Attachments
@@ -164,6 +165,8 @@ class Sessions:
                 broadcast.close()
                 disowned = self.catalog.update(row.id, owner_socket=None, owner_pid=None)
                 await asyncio.gather(warden.close(), asyncio.wrap_future(disowned))
+                if broadcast.last_seq == 0:  # its agent refused to start
+                    await asyncio.wrap_future(self.catalog.delete(row.id))
                 lease.release()
 
         session = Session(row.id, runner, broadcast, self.log, close, since=row.entries)
@@ -234,8 +237,30 @@ class Sessions:
         try:
             await asyncio.wrap_future(self.catalog.delete(row.id))
             shutil.rmtree(self._paths.spill / row.id, ignore_errors=True)
+            self._recording(row).unlink(missing_ok=True)
         finally:
             lease.release()
+
+    async def expire(self, days: int | None) -> None:
+        """Deletes what nobody owns and nothing was added to for that long; None keeps it all."""
+        if days is None:
+            return
+        before = _time(datetime.now(UTC) - timedelta(days=days))
+        for session in self.catalog.expired(before):
+            with suppress(SessionBusy):
+                await self.delete(self.catalog.get(session))
+
+    def record(self, row: SessionRow) -> Path:
+        """The log as a file, to be played back."""
+        path = self._recording(row)
+        private_folder(path.parent)
+        draft = path.with_suffix(f".{os.getpid()}")
+        with draft.open("wb") as out:
+            out.writelines(encode(entry) + b"\n" for entry in read_all(self.log, row.id))
+        return draft.replace(path)
+
+    def _recording(self, row: SessionRow) -> Path:
+        return self._paths.cache / f"{row.id}.jsonl"
 
     async def fork(self, row: SessionRow, *, up_to_seq: int | None = None) -> SessionRow:
         return await asyncio.wrap_future(
@@ -251,4 +276,8 @@ def _known(terms: Terms) -> Secrets:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _time(datetime.now(UTC))
+
+
+def _time(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
