@@ -37,3 +37,16 @@ class Requests:
                     hint=f"it offers: {', '.join(sorted(offered))}",
                 )
         return self._open.pop(request_id)
+
+    def withdraw(self, request_id: str) -> None:
+        """The agent asks no longer, whatever it says was the answer."""
+        self._open.pop(request_id, None)
+
+
+def allows(request: Request, answer: Answer) -> bool:
+    """By the kind of the option that was chosen: agents name theirs as they like."""
+    if isinstance(request, PermissionRequested):
+        for option in request.options:
+            if option.id == answer.option:
+                return option.kind != "deny"
+    return answer.option != "deny"

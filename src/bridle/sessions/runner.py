@@ -10,7 +10,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from bridle.core.agent import Agent, Conversation, Host, Mode, Prompt, SessionSpec
-from bridle.core.errors import BridleError, SessionBusy
+from bridle.core.errors import BridleError, SessionBusy, UsageError
 from bridle.core.events import (
     AgentReady,
     Answer,
@@ -31,7 +31,7 @@ from bridle.core.permission import Context, Policy
 from bridle.sessions.clocks import Clocks
 from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
-from bridle.sessions.requests import Request, Requests
+from bridle.sessions.requests import Request, Requests, allows
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.terms import Limits
 from bridle.sessions.turns import Turns
@@ -47,6 +47,8 @@ _NO_SPACE = Notice(
     text="no space left for the log: the agent is held back until some is free",
 )
 _SPACE_AGAIN = Notice(level="info", kind="storage", text="there is space again: it goes on")
+
+CANCEL_GRACE = 5.0  # seconds for background work to end, once the turn has
 
 WhenBusy = Literal["queue", "refuse", "steer"]
 
@@ -101,6 +103,7 @@ class Runner:
         prompt: Prompt,
         when_busy: WhenBusy = "queue",
     ) -> None:
+        _refuse_what_is_no_text(prompt)
         if not self._turns and not self._begin_lock.locked():
             await self._begin(prompt, when_busy)
         elif when_busy == "refuse":
@@ -127,9 +130,18 @@ class Runner:
         self._settle(request_id, answer, "person", surface)
 
     async def cancel(self) -> None:
+        """Ends the turn and what works in the background; the agent itself, if it will not."""
         self._queue.clear()
-        if self._conversation:
-            await self._conversation.cancel()
+        async with self._begin_lock:  # a turn that is just beginning is meant too
+            conversation = self._conversation
+        if conversation is None:
+            return
+        await conversation.cancel()
+        try:
+            await asyncio.wait_for(self._idle.wait(), CANCEL_GRACE)
+        except TimeoutError:
+            if self._background and not self._turns:
+                await conversation.close()
 
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
         """The mode is ours to keep, so it counts at once; the agent tells when it took a model."""
@@ -251,10 +263,7 @@ class Runner:
             event = TurnEnded(reason="failed", failure=self._overruled)
         self._say(event, raw)
         self._shelf.index(self._turns.end())
-        self._clocks.stop("turn")
-        if not self._turns:
-            self._clocks.stop("idle")
-            self._next()
+        self._next()
 
     async def _look(self) -> None:
         async with self._look_lock:
@@ -281,6 +290,8 @@ class Runner:
 
     def _settle_idle(self) -> None:
         if not self._turns and not self._queue and not self._background:
+            self._clocks.stop("turn")  # it ran on for what worked in the background
+            self._clocks.stop("idle")
             self._idle.set()
             self._journal.wake_readers()
 
@@ -338,8 +349,7 @@ class Runner:
     async def _gone(self, end: TurnEnded) -> None:
         """The conversation is over, whatever it left open."""
         self._conversation = self._opening = None
-        while self._turns:
-            await self._end_turn(end)
+        await self._end_turn(end)
         if self._background:
             self._background = False
             self._say(BackgroundChanged(tasks=()))
@@ -361,21 +371,25 @@ class Runner:
 
     async def _act(self, event: Event, raw: bytes | None) -> None:
         match event:
+            case TurnStarted() if self._turns:
+                text = "the agent says that a turn began within a turn"
+                self._write(Notice(level="warning", kind="stray", text=text), raw)
             case TurnStarted():
                 self._start_turn(event, raw)  # first: from here on no prompt begins another
                 await self._look()
             case TurnEnded():
                 await self._end_turn(event, raw)
-            case PermissionRequested():
+            case PermissionRequested() | QuestionAsked():
+                if event.request_id in self._requests:  # an answer must not be taken for another's
+                    self._settle(event.request_id, Answer("deny"), "withdrawn", None)
                 self._requests.open(event)  # before anyone can see it, so nobody answers too early
                 self._write(event, raw)
                 self._judge(event)
-            case QuestionAsked():
-                self._requests.open(event)
-                self._write(event, raw)
-                self._wait_for_answer(event.request_id)
 
-    def _judge(self, request: PermissionRequested) -> None:
+    def _judge(self, request: Request) -> None:
+        if isinstance(request, QuestionAsked):
+            self._wait_for_answer(request.request_id)
+            return
         decision = self._policy.decide(request, self._context)
         if decision.verdict == "ask":
             self._wait_for_answer(request.request_id)
@@ -390,10 +404,9 @@ class Runner:
             case BackgroundChanged(tasks=tasks):
                 self._background = bool(tasks)
                 self._settle_idle() if not tasks else self._idle.clear()
-            case RequestAnswered(request_id=request_id, answer=answer):
-                if request_id in self._requests:
-                    self._requests.settle(request_id, answer)
-                    self._clocks.stop(request_id)
+            case RequestAnswered(request_id=request_id):
+                self._requests.withdraw(request_id)
+                self._clocks.stop(_clock_of(request_id))
             case SettingsChanged(mode="plan" | "ask" | "agent" as mode):
                 if mode in ("plan", "ask", self._spec.mode):  # tighter, or what a person set
                     self._context = replace(self._context, mode=mode)
@@ -416,7 +429,7 @@ class Runner:
         surface: str | None,
     ) -> None:
         request = self._requests.settle(request_id, answer)
-        self._clocks.stop(request_id)
+        self._clocks.stop(_clock_of(request_id))
         self._say(RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface))
         if by != "withdrawn" and self._conversation:
             self._later(self._conversation.answer(request_id, answer))
@@ -431,14 +444,16 @@ class Runner:
     def _wait_for_answer(self, request_id: str) -> None:
         deny = Answer("deny", note="Nobody answered in time.")
         limit = self._limits.request
-        self._clocks.start(request_id, limit, self._settle, request_id, deny, "timeout", None)
+        self._clocks.start(
+            _clock_of(request_id), limit, self._settle, request_id, deny, "timeout", None
+        )
 
     # -- time ------------------------------------------------------------------------------------
 
     def _await_words(self) -> None:
         """An agent that says nothing is stuck, unless it is we who keep it waiting."""
         self._clocks.stop("idle")
-        if self._turns and not len(self._requests):
+        if (self._turns or self._background) and not len(self._requests):
             limit = self._limits.idle
             self._clocks.start("idle", limit, self._out_of_time, "silence", limit)
 
@@ -448,8 +463,10 @@ class Runner:
             message=f"{what} lasted longer than {limit:g} s",
             hint="raise the limit with --timeout, or [limits] in the config",
         )
-        if self._conversation:
-            self._later(self._conversation.cancel())
+        if not self._turns:
+            text = f"background work was ended: {self._overruled.message}"
+            self._say(Notice(level="error", kind="limit", text=text))
+        self._later(self.cancel())
 
     # -- the log ---------------------------------------------------------------------------------
 
@@ -487,8 +504,22 @@ def _busy() -> SessionBusy:
 
 
 def _ends_planning(request: Request, answer: Answer) -> bool:
-    return (
-        isinstance(request, PermissionRequested)
-        and request.tool == "ExitPlanMode"
-        and answer.option != "deny"
-    )
+    is_the_plan = isinstance(request, PermissionRequested) and request.tool == "ExitPlanMode"
+    return is_the_plan and allows(request, answer)
+
+
+def _clock_of(request_id: str) -> str:
+    """Not the bare id: an agent chooses it, and could stop a clock of ours."""
+    return f"request {request_id}"
+
+
+def _refuse_what_is_no_text(prompt: Prompt) -> None:
+    """Before anything begins: no agent could be told it, and no log could keep it."""
+    for text in (prompt.text, *(file.name for file in prompt.files)):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"the prompt is not Unicode text at character {error.start}",
+                hint="write it in UTF-8",
+            ) from None

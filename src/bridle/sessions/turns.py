@@ -10,24 +10,25 @@ REMEMBERED = 10_000  # calls: an agent may begin them without end
 class Turns:
     def __init__(self, last: int = 0) -> None:
         self.last = last  # number of the newest turn
-        self._open: list[int] = []  # the agent may wake just when a prompt was sent
+        self._open: int | None = None
         self._of_call: dict[str, int] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._open)
+        return self._open is not None
 
     @property
     def current(self) -> int:
-        return self._open[-1] if self._open else self.last
+        return self.last if self._open is None else self._open
 
     def begin(self) -> int:
         self.last += 1
-        self._open.append(self.last)
+        self._open = self.last
         return self.last
 
     def end(self) -> int | None:
         """The turn that ended; None when none was open."""
-        return self._open.pop() if self._open else None
+        ended, self._open = self._open, None
+        return ended
 
     def of(self, event: Event) -> int:
         turn = self._of_call.get(event.parent) if event.parent else None

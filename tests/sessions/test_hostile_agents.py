@@ -1,0 +1,135 @@
+"""Agents that break the rules: no hang, no turn without its end, no answer to something else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any
+
+import pytest
+from desk import Desk
+from msgspec.structs import replace
+
+from bridle.core.errors import UsageError
+from bridle.core.events import (
+    Answer,
+    Entry,
+    Notice,
+    PermissionRequested,
+    RequestAnswered,
+    SettingsChanged,
+    TurnEnded,
+    TurnStarted,
+)
+from bridle.sessions.session import Session
+from bridle.sessions.terms import Limits
+
+FOREVER = {"send": {"type": "tasks", "tasks": [{"task_id": "b1", "title": "for ever"}]}}
+
+
+def ask(request_id: str, command: str, **more: Any) -> dict[str, Any]:
+    request = {"request_id": request_id, "call_id": "c", "tool": "run", "options": []}
+    return {"send": {"type": "ask", "input": {"command": command}, **request, **more}}
+
+
+async def play(session: Session, *steps: dict[str, Any]) -> list[Entry]:
+    async with asyncio.timeout(20):
+        return [entry async for entry in session.run(json.dumps(steps))]
+
+
+def ends(entries: list[Entry]) -> list[int]:
+    return [entry.turn for entry in entries if isinstance(entry.event, TurnEnded)]
+
+
+async def test_background_work_that_never_ends_is_bounded_by_the_turns_limit(desk: Desk) -> None:
+    session = await desk.start(limits=Limits(turn=0.5))
+    entries = await play(session, FOREVER, {"say": "Hello."})
+    assert ends(entries) == [1]
+    assert "limit" in [e.event.kind for e in entries if isinstance(e.event, Notice)]
+
+
+async def test_background_work_that_never_ends_is_cancelled(desk: Desk) -> None:
+    session = await desk.start()
+    await session.prompt(json.dumps([FOREVER, {"say": "Hello."}]))
+    async with asyncio.timeout(20):
+        async for entry in session.entries():
+            if isinstance(entry.event, TurnEnded):
+                break
+        await session.cancel()
+        await session.idle()
+
+
+async def test_a_turn_within_a_turn_is_no_turn(desk: Desk) -> None:
+    session = await desk.start(limits=Limits(turn=5))
+    entries = await play(session, {"send": {"type": "woke"}}, {"say": "Hello."})
+    assert [e.turn for e in entries if isinstance(e.event, TurnStarted)] == [1]
+    assert ends(entries) == [1]
+
+
+async def test_a_prompt_that_is_no_text_is_refused_and_the_session_goes_on(desk: Desk) -> None:
+    session = await desk.start()
+    with pytest.raises(UsageError):
+        await session.prompt(os.fsdecode(b"caf\xe9"))
+    async with asyncio.timeout(10):
+        assert (await session.ask('[{"say": "Still here."}]')).text == "Still here."
+
+
+async def test_an_option_of_the_kind_deny_does_not_end_the_planning(desk: Desk) -> None:
+    options = [
+        {"id": "go", "label": "Go", "kind": "allow"},
+        {"id": "keep", "label": "Keep planning", "kind": "deny"},
+    ]
+    spec = replace(desk.spec(), mode="plan")
+    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve="edits"))
+    steps = [
+        ask("p1", "", tool="ExitPlanMode", options=options),
+        {"sleep": 0.3},
+        {"write": "pwned.txt", "text": "x"},
+    ]
+    await session.prompt(json.dumps(steps))
+    async with asyncio.timeout(10):
+        async for entry in session.entries():
+            if isinstance(entry.event, PermissionRequested):
+                session.answer(entry.event.request_id, Answer("keep"))
+                break
+        await session.idle()
+    entries = desk.sessions.log.since(session.id)
+    assert SettingsChanged(mode="agent") not in [entry.event for entry in entries]
+    assert not (desk.project / "pwned.txt").exists()
+
+
+async def test_a_request_cannot_stop_a_clock_of_ours(desk: Desk) -> None:
+    session = await desk.start(limits=Limits(turn=1))
+    entries = await play(session, ask("turn", "x"), ask("idle", "x"), {"hang": True})
+    (end,) = [e.event for e in entries if isinstance(e.event, TurnEnded)]
+    assert end.failure and end.failure.kind == "timed_out"
+
+
+async def test_a_request_asked_again_is_not_answered_by_the_first_ones_answer(desk: Desk) -> None:
+    session = await desk.start(approve="ask", limits=Limits(request=0.5))
+    entries = await play(session, ask("p1", "ls"), ask("p1", "rm -rf /"), {"sleep": 1})
+    answers = [e.event.by for e in entries if isinstance(e.event, RequestAnswered)]
+    assert answers == ["withdrawn", "timeout"]
+
+
+async def test_an_agents_own_word_about_an_answer_breaks_nothing(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    settled = {"request_id": "r9", "answer": {"option": "weird"}, "by": "withdrawn"}
+    entries = await play(
+        session, ask("r9", "x"), {"send": {"type": "settled", **settled}}, {"say": "Hello."}
+    )
+    assert [e.event for e in entries if isinstance(e.event, TurnEnded)] == [
+        TurnEnded(reason="completed")
+    ]
+
+
+async def test_a_cancel_while_the_turn_begins_is_not_lost(desk: Desk) -> None:
+    session = await desk.start()
+    prompting = asyncio.create_task(session.prompt('[{"hang": true}]'))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await session.cancel()
+        await prompting
+        await session.idle()
+    assert session.result().status == "cancelled"
