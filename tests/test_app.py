@@ -8,7 +8,9 @@ import pytest
 
 import bridle
 from bridle.config.paths import Paths, find_paths
+from bridle.config.trust import read_folder, trust
 from bridle.core.errors import SessionNotFound, Unsupported, UsageError
+from bridle.core.events import MessageChunk
 
 
 @pytest.fixture
@@ -91,3 +93,34 @@ async def test_a_broken_config_of_an_untrusted_project_stops_nothing(
     (tmp_path / ".bridle/config.toml").write_text("agent = [\n")
     async with bridle.open(paths=paths, cwd=tmp_path) as harness:
         assert [held.key for held in harness.config.withheld] == ["config.toml"]
+
+
+async def test_trust_in_one_folder_loosens_nothing_for_a_session_of_another(
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROSS_X", "crossed over")
+    session = await one_session(paths, tmp_path / "theirs")
+    ours = tmp_path / "ours"
+    (ours / ".bridle").mkdir(parents=True)
+    (ours / ".bridle/config.toml").write_text('[env]\npass = ["CROSS_X"]\n')
+    folder = read_folder(ours)
+    assert folder
+    trust(paths, folder)
+    async with bridle.open(paths=paths, cwd=ours) as harness:
+        assert harness.config.env.passed == ("CROSS_X",)
+        resumed = await harness.resume(session)
+        await resumed.ask('[{"run": "echo [$CROSS_X] > seen.txt", "ask": false}]')
+    assert (tmp_path / "theirs/seen.txt").read_text() == "[]\n"
+
+
+async def test_a_copy_made_in_the_middle_of_a_turn_says_so(paths: Paths, tmp_path: Path) -> None:
+    async with bridle.open(paths=paths, cwd=tmp_path) as harness:
+        running = await harness.start("mock", approve="auto")
+        await running.prompt('[{"say": "Hello there."}, {"hang": true}]')
+        async for entry in running.entries():
+            if isinstance(entry.event, MessageChunk):
+                break
+        copy = await harness.resume(running.id, fork=True)
+        (failure,) = [turn.failure for turn in copy.transcript().turns]
+        assert failure and "copy" in failure.message
+        await running.cancel()

@@ -43,6 +43,7 @@ async def open_harness(
     database, mended = _open_store(paths.store)
     folder = Path(cwd).resolve()
     harness = Harness(config or load(folder, paths=paths), paths, database, folder)
+    harness.follows_folder = config is None
     harness.mended = mended
     try:
         await harness.sessions.recover()
@@ -69,6 +70,7 @@ class Harness:
         self.config = config
         self.paths = paths
         self.cwd = cwd
+        self.follows_folder = False  # a session of another folder runs under that one's config
         self.mended: Report | None = None  # what was saved of a damaged store, to be told
         self.sessions = Sessions(paths, database)
 
@@ -100,7 +102,10 @@ class Harness:
         if "model" in self.agent(row.agent).info.can:
             kept["model"] = row.model
         given = {name: value for name, value in wishes.items() if value is not None}
-        made = self._order(row.agent, {**kept, **given, "cwd": row.cwd})
+        config = self.config
+        if self.follows_folder and Path(row.cwd) != self.cwd:
+            config = load(Path(row.cwd), paths=self.paths)
+        made = order(config, row.agent, **{**kept, **given, "cwd": row.cwd})
         return await self.sessions.resume(row, *made)
 
     def attach(self, session: str) -> AttachedSession:

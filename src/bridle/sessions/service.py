@@ -211,9 +211,12 @@ class Sessions:
             for request in self.catalog.open_requests(row.id)
         ]
         if row.open_turn is not None:
+            what = "the process that ran this session ended in the middle of the turn"
+            if row.forked_from and not self.catalog.native_ids(row.id):
+                what = "this copy was made in the middle of the turn"
             failure = Failure(
                 kind="harness_died",
-                message="the process that ran this session ended in the middle of the turn",
+                message=what,
                 hint=f"`bridle run --resume {row.id}` goes on from here",
             )
             events.append(TurnEnded(reason="failed", failure=failure))

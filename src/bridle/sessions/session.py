@@ -29,6 +29,7 @@ class Session:
         since: int,
     ) -> None:
         self.id = id
+        self.since = since  # number of the last entry from before it was opened here
         self._given = since  # number of the last entry that `run` has yielded
         self._runner = runner
         self._broadcast = broadcast
