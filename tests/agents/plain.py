@@ -16,6 +16,7 @@ from bridle.core.events import (
     Answer,
     Event,
     MessageChunk,
+    Notice,
     TurnEnded,
     TurnStarted,
     Unrecognized,
@@ -56,7 +57,9 @@ class PlainWire:
             why = "unknown"
         match message:
             case {"say": str(text)}:
-                yield MessageChunk(message_id="m", text=text)
+                yield MessageChunk(message_id="m", text=text, parent=message.get("parent"))
+            case {"notice": str(text)}:
+                yield Notice(level="info", kind="session", text=text)
             case {"end": "failed"}:
                 failure = Failure(kind="agent_failed", message="it said so")
                 yield TurnEnded(reason="failed", failure=failure)

@@ -316,6 +316,51 @@ async def test_words_in_the_middle_of_a_turn_steer_it(host: PlainHost, project: 
         assert mock.text == "Which way?Going this way: left"
 
 
+async def test_words_that_its_turn_did_not_take_up_wake_it(host: PlainHost, project: Path) -> None:
+    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+        await mock.conversation.prompt(Prompt(steps({"run": "true"})))
+        await mock.until(lambda: mock.of(PermissionRequested))
+        await mock.conversation.steer(Prompt(steps({"say": "later"})))
+        await mock.conversation.answer("r1.2", ALLOW)
+        await mock.until(lambda: len(mock.of(TurnEnded)) == 2)
+        kinds = TurnStarted | TurnEnded | MessageChunk
+        assert [event for event in mock.events if isinstance(event, kinds)] == [
+            DONE,
+            TurnStarted(origin="agent"),
+            MessageChunk(message_id="m2.1", text="later"),
+            DONE,
+        ]
+        raws = [heard.raw for heard in mock.heard]
+        assert b'{"type":"woke"}' in raws
+
+
+async def test_cancel_drops_the_words_that_its_turn_did_not_take_up(
+    host: PlainHost, project: Path
+) -> None:
+    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+        await mock.conversation.prompt(Prompt(steps({"run": "true"})))
+        await mock.until(lambda: mock.of(PermissionRequested))
+        await mock.conversation.steer(Prompt(steps({"run": "touch ran", "ask": False})))
+        await mock.conversation.cancel()
+        await mock.turn(steps({"say": "next"}))
+        kinds = TurnStarted | TurnEnded | MessageChunk
+        assert [event for event in mock.events if isinstance(event, kinds)] == [
+            TurnEnded(reason="cancelled"),
+            MessageChunk(message_id="m2.1", text="next"),
+            DONE,
+        ]
+    assert not (project / "ran").exists()
+
+
+def test_a_prompt_that_is_cancelled_before_it_was_read_is_not_played(tmp_path: Path) -> None:
+    argv = [sys.executable, "-I", "-S", str(CHILD), "--state", str(tmp_path)]
+    said = [{"type": "prompt", "text": steps({"say": "hi"})}, {"type": "interrupt"}]
+    words = "".join(json.dumps(message) + "\n" for message in said)
+    done = subprocess.run(argv, input=words, capture_output=True, text=True, timeout=30)
+    _ready, *rest = map(json.loads, done.stdout.splitlines())
+    assert rest == [{"type": "end", "reason": "cancelled"}]
+
+
 async def test_cancel_ends_the_turn_and_not_the_conversation(
     host: PlainHost, project: Path
 ) -> None:

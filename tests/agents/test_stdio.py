@@ -15,12 +15,13 @@ from bridle.agents.conversation import reconcile
 from bridle.agents.mock.wire import MockWire
 from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import AgentInfo, Exit, Launch, Prompt, SessionSpec
-from bridle.core.errors import AgentNotInstalled, Unsupported
+from bridle.core.errors import AgentNotInstalled, SessionBusy, Unsupported
 from bridle.core.events import (
     AgentExited,
     AgentReady,
     AgentStarted,
     MessageChunk,
+    Notice,
     TurnEnded,
     TurnStarted,
     Unrecognized,
@@ -396,7 +397,6 @@ async def test_an_end_that_nothing_began_gets_a_beginning(host: PlainHost, proje
     program = """
 sys.stdin.readline()
 print('{"end": "completed"}')
-print('{"say": "more"}')
 print('{"end": "failed"}')
 """
     async with listening(LONG_LIVED, python(program, project), host) as agent:
@@ -404,11 +404,61 @@ print('{"end": "failed"}')
         await agent.over()
         assert agent.events[1:] == [
             DONE,
-            MessageChunk(message_id="m", text="more"),
             TurnStarted(origin="agent"),
             SAID_SO,
             AgentExited(code=0),
         ]
+
+
+async def test_an_agent_at_work_outside_of_a_turn_has_begun_one(
+    host: PlainHost, project: Path
+) -> None:
+    program = """
+sys.stdin.readline()
+print('{"end": "completed"}')
+print('{"say": "background", "parent": "c1"}')
+print('{"notice": "still here"}')
+print('{"say": "more"}')
+print('{"woke": true}')
+print('{"say": "and more"}')
+print('{"end": "failed"}')
+print('{"woke": true}')
+print('{"end": "completed"}')
+"""
+    async with listening(LONG_LIVED, python(program, project), host) as agent:
+        await agent.turn("go")
+        await agent.over()
+        assert agent.events[1:] == [
+            DONE,
+            MessageChunk(message_id="m", text="background", parent="c1"),
+            Notice(level="info", kind="session", text="still here"),
+            TurnStarted(origin="agent"),
+            MessageChunk(message_id="m", text="more"),
+            MessageChunk(message_id="m", text="and more"),
+            SAID_SO,
+            TurnStarted(origin="agent"),
+            DONE,
+            AgentExited(code=0),
+        ]
+
+
+async def test_an_agent_found_at_work_can_be_cancelled(host: PlainHost, project: Path) -> None:
+    program = """
+sys.stdin.readline()
+print('{"end": "completed"}')
+print('{"say": "more"}')
+for line in sys.stdin:
+    if json.loads(line).get("cancel"):
+        print('{"end": "cancelled"}')
+"""
+    async with listening(LONG_LIVED, python(program, project), host) as agent:
+        await agent.turn("go")
+        await agent.until(lambda: agent.text == "more")
+        with pytest.raises(SessionBusy):
+            agent.conversation.prompt(Prompt("now"))
+        await agent.conversation.cancel()
+        await agent.until(lambda: agent.events[-1] == CANCELLED)
+        assert agent.of(TurnStarted) == [TurnStarted(origin="agent")]
 
 
 async def test_stderr_is_drained_however_much_there_is(host: PlainHost, project: Path) -> None:

@@ -29,6 +29,9 @@ from bridle.core.events import (
     AgentStarted,
     Answer,
     Event,
+    MessageChunk,
+    ThoughtChunk,
+    ToolStarted,
     TurnEnded,
     TurnStarted,
 )
@@ -122,6 +125,8 @@ class _Talk:
 class StdioConversation(_Talk):
     """One process for the whole conversation."""
 
+    _found_awake = False
+
     async def start(self) -> None:
         await self._launch(self._spec, None)
         await self._send(self._wire.greet())
@@ -167,15 +172,26 @@ class StdioConversation(_Talk):
         yield [Heard(None, last)]
 
     def _turns_in(self, events: Sequence[Event]) -> Iterator[Event]:
+        """An agent that works outside of a turn woke, though it did not say so, or says it late."""
         for event in events:
             match event:
+                case TurnStarted() if self._found_awake:
+                    continue
                 case TurnStarted():
                     self._opened()
                 case TurnEnded():
-                    if not self._turn_open:
-                        yield TurnStarted(origin="agent")  # it woke in a way we did not hear
+                    yield from self._awake()
                     self._closed()
+                    self._found_awake = False
+                case MessageChunk() | ThoughtChunk() | ToolStarted() if event.parent is None:
+                    yield from self._awake()
             yield event
+
+    def _awake(self) -> Iterator[Event]:
+        if not self._turn_open:
+            self._opened()
+            self._found_awake = True
+            yield TurnStarted(origin="agent")
 
 
 class PerTurnConversation(_Talk):

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from bridle.agents.pipes import PipeReader, PipeWriter
-from bridle.core.agent import Exit, Ran
+from bridle.core.agent import Exit, Ran, Word
 from bridle.supervision.tree import Warden
 
 MOST_OUTPUT = 4 * 1024 * 1024
@@ -49,7 +49,7 @@ class Errands:
 
     async def __call__(
         self,
-        argv: Sequence[str],
+        argv: Sequence[Word],
         *,
         env: Mapping[str, str] = {},
         input: bytes = b"",

@@ -11,7 +11,7 @@ import msgspec
 
 from bridle.agents.lines import Line, Lines
 from bridle.agents.pipes import PipeReader, PipeWriter
-from bridle.core.agent import Child, Exit, Host
+from bridle.core.agent import Child, Exit, Host, Word
 
 BATCH = 1000  # lines: a chunk may hold a hundred thousand, and each becomes an event
 STDERR_TAIL = 40 * 1024  # more than is shown, so that no secret is cut where it is looked for
@@ -34,7 +34,7 @@ class LineProcess:
 
     @classmethod
     async def start(
-        cls, host: Host, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+        cls, host: Host, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, str]
     ) -> LineProcess:
         return cls(await host.spawn(argv, cwd=cwd, env=env), host)
 

@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Any
 
-from bridle.core.agent import File, Launch, Mode, Prompt, SessionSpec
+from bridle.core.agent import File, Launch, Mode, Prompt, SecretFile, SessionSpec, Word
 from bridle.core.errors import Unsupported
 
 _PERMISSION_MODES: dict[Mode, str] = {
@@ -21,7 +21,8 @@ _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 def launch(spec: SessionSpec) -> Launch:
     # `--flag=value` throughout: several flags take many values and would swallow what follows,
     # and a value may begin with a dash.
-    argv = ["claude", "-p", "--input-format=stream-json", "--output-format=stream-json"]
+    argv: list[Word] = ["claude", "-p"]
+    argv += ["--input-format=stream-json", "--output-format=stream-json"]
     argv += ["--verbose", "--include-partial-messages", "--permission-prompt-tool=stdio"]
     argv.append(f"--permission-mode={permission_mode(spec.mode)}")
     if spec.model:
@@ -36,7 +37,8 @@ def launch(spec: SessionSpec) -> Launch:
         argv.append(f"--append-system-prompt={spec.system}")
     if spec.servers:
         servers = {name: dict(server) for name, server in spec.servers.items()}
-        argv.append(f"--mcp-config={json.dumps({'mcpServers': servers})}")
+        content = json.dumps({"mcpServers": servers}).encode()
+        argv.append(SecretFile("--mcp-config=", content))
     if spec.output_schema is not None:
         argv.append(f"--json-schema={json.dumps(dict(spec.output_schema))}")
     if spec.max_turns is not None:

@@ -36,6 +36,7 @@ def live(host: Host, memory: Memory) -> None:
     tasks: list[Task] = []
     host.say("ready", native_id=memory.native_id, model=host.settings["model"])
     while True:
+        left_over = bool(host.prompts)  # said in the middle of a turn that did not take them up
         due = min((task[0] for task in tasks), default=None)
         left = None if due is None else max(0.0, due - time.monotonic())
         host.listen(left, lambda: host.interrupted or bool(host.prompts) or host.hung_up)
@@ -43,10 +44,15 @@ def live(host: Host, memory: Memory) -> None:
             return
         if host.interrupted:
             host.interrupted = False
-            if tasks:
+            if host.prompts:
+                host.prompts.clear()
+                host.say("end", reason="cancelled")
+            elif tasks:
                 tasks.clear()
                 tell_tasks(host, tasks)
         elif host.prompts:
+            if left_over:
+                host.say("woke")
             respond(host, memory, tasks, host.prompts.pop(0))
         elif tasks:
             task = min(tasks)

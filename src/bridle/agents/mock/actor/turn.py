@@ -78,6 +78,7 @@ class Turn:
             failure = {"kind": "agent_failed", "message": f"mock: {error}"}
             end = {"reason": "failed", "failure": failure}
         except Interrupted:
+            self._host.prompts.clear()  # words for this turn, which would begin another
             self._break_off()
             end = {"reason": "cancelled"}
         if not self._usage_told:
