@@ -10,6 +10,7 @@ from store_samples import AT, WAIT, chunk, entry, heard, line, row
 
 from bridle.core.errors import SessionError, SessionNotFound
 from bridle.core.events import (
+    AgentExited,
     AgentReady,
     Answer,
     PermissionRequested,
@@ -21,6 +22,7 @@ from bridle.core.events import (
     TurnStarted,
     UsageReported,
 )
+from bridle.core.failure import Failure
 from bridle.store.attachments import Attachments
 from bridle.store.catalog import DELETE_SLICE, Catalog
 from bridle.store.database import Database
@@ -64,9 +66,37 @@ def test_entries_keep_their_session_up_to_date(catalog: Catalog, log: EventLog) 
     log.append([(None, entries)]).result(WAIT)
     assert catalog.get("session") == row(
         updated_at=LATER, prompt="mend the bridge", title="Bridges", model="large",
-        native_id="native-1", entries=7, turns=2, open_turn=2, input_tokens=15, output_tokens=3,
-        cached_tokens=8, cost_usd=0.75,
+        native_id="native-1", status="running", entries=7, turns=2, open_turn=2, input_tokens=15,
+        output_tokens=3, cached_tokens=8, cost_usd=0.75,
     )  # fmt: skip
+
+
+def test_the_status_is_how_the_last_turn_stands(catalog: Catalog, log: EventLog) -> None:
+    catalog.create(row()).result(WAIT)
+    failure = Failure(kind="agent_failed", message="no")
+    told = [
+        AgentReady(native_id="n"),
+        TurnStarted(origin="prompt", prompt="go"),
+        TurnEnded(reason="failed", failure=failure),
+        TurnStarted(origin="agent"),
+        TurnEnded(reason="cancelled"),
+        TurnStarted(origin="prompt", prompt="on"),
+        TurnEnded(reason="completed"),
+        AgentExited(code=0),
+    ]
+    seen = []
+    for seq, event in enumerate(told, 1):
+        log.append([(None, [entry(seq, event)])]).result(WAIT)
+        seen.append(catalog.get("session").status)
+    assert seen == [
+        "new", "running", "failed", "running", "cancelled", "running", "completed", "completed"
+    ]  # fmt: skip
+    assert [found.id for found in catalog.list(status="completed")] == ["session"]
+
+    def forked(seq: int) -> str:
+        return catalog.fork("session", f"f{seq}", created_at=AT, up_to_seq=seq).result(WAIT).status
+
+    assert [forked(seq) for seq in range(1, 9)] == seen
 
 
 def test_a_turn_without_an_end_is_found_until_it_ends(catalog: Catalog, log: EventLog) -> None:
@@ -135,12 +165,10 @@ def test_last_of_an_empty_store_is_not_found(catalog: Catalog) -> None:
 def test_changing_a_row_changes_that_row_alone(catalog: Catalog) -> None:
     for name in ("one", "two"):
         catalog.create(row(name)).result(WAIT)
-    catalog.update(
-        "one", status="running", owner_pid=42, owner_socket="/run/s", settings={"a": 1}
-    ).result(WAIT)
+    catalog.update("one", owner_pid=42, owner_socket="/run/s", settings={"a": 1}).result(WAIT)
     catalog.rename("one", "New name").result(WAIT)
     assert catalog.get("one") == row(
-        "one", updated_at=AT, status="running", owner_pid=42, owner_socket="/run/s",
+        "one", updated_at=AT, owner_pid=42, owner_socket="/run/s",
         settings={"a": 1}, title="New name",
     )  # fmt: skip
     assert catalog.get("two") == row("two", updated_at=AT)
@@ -150,10 +178,10 @@ def test_changing_a_row_changes_that_row_alone(catalog: Catalog) -> None:
 
 def test_only_what_no_entry_tells_can_be_changed_by_hand(catalog: Catalog) -> None:
     catalog.create(row()).result(WAIT)
-    with pytest.raises(TypeError, match="entries"):
-        catalog.update("session", entries=7)
+    with pytest.raises(TypeError, match=r"\['entries', 'status'\]"):
+        catalog.update("session", entries=7, status="running")
     with pytest.raises(SessionNotFound):
-        catalog.update("nobody", status="idle").result(WAIT)
+        catalog.update("nobody", title="none").result(WAIT)
     with pytest.raises(SessionError, match="already"):
         catalog.create(row()).result(WAIT)
 
@@ -189,7 +217,7 @@ def test_open_requests_can_be_listed_by_another_process(
 
 
 def test_a_fork_has_the_same_past_and_its_own_future(catalog: Catalog, log: EventLog) -> None:
-    catalog.create(row("one", settings={"a": 1}, owner_pid=1, status="running")).result(WAIT)
+    catalog.create(row("one", settings={"a": 1}, owner_pid=1)).result(WAIT)
     log.append([(line(1), [entry(1, TurnStarted(origin="prompt", prompt="go"), session="one")])])
     log.append(heard(2, 9, session="one"))
     usage = UsageReported(input_tokens=9, cost_usd=1.0)
@@ -200,7 +228,7 @@ def test_a_fork_has_the_same_past_and_its_own_future(catalog: Catalog, log: Even
     middle = catalog.fork("one", "two", created_at=LATER, up_to_seq=5).result(WAIT)
     assert middle == row(
         "two", created_at=LATER, updated_at=LATER, forked_from="one", settings={"a": 1},
-        prompt="go", entries=5, turns=1, open_turn=1,
+        prompt="go", status="running", entries=5, turns=1, open_turn=1,
     )  # fmt: skip
     whole = catalog.fork("one", "three", created_at=LATER).result(WAIT)
     assert (whole.entries, whole.open_turn, whole.cost_usd) == (11, None, None)

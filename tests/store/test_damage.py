@@ -181,6 +181,7 @@ def test_a_session_whose_row_is_lost_keeps_its_entries(path: Path) -> None:
     found = Catalog(database).get("salvaged-1")
     assert (found.agent, found.native_id, found.prompt) == ("claude", "native", "go")
     assert (found.entries, found.open_turn, found.input_tokens) == (5, 1, 3)
+    assert found.status == "running"
     assert [seen.event for seen in EventLog(database).since("salvaged-1")][:4] == events
     assert EventLog(database).raw("salvaged-1", 2) == b"l"
     database.close()

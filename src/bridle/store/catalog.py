@@ -26,7 +26,7 @@ from bridle.store.session_row import (
 )
 
 CHANGEABLE = frozenset(
-    {"status", "title", "model", "mode", "owner_socket", "owner_pid", "archived", "settings"}
+    {"title", "model", "mode", "owner_socket", "owner_pid", "archived", "settings"}
 )
 LAST = "last"
 DELETE_SLICE = 5_000  # entries
@@ -137,7 +137,7 @@ class Catalog:
         return self._database.write(work)
 
     def update(self, session: str, **fields: Any) -> Future[None]:
-        """Change what no entry tells: status, title, model, mode, owner, archived, settings."""
+        """Change what no entry tells: title, model, mode, owner, archived, settings."""
         if unknown := fields.keys() - CHANGEABLE:
             raise TypeError(f"{sorted(unknown)} cannot be changed by hand")
         values = {name: bindable(value) for name, value in fields.items()}

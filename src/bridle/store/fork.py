@@ -5,7 +5,8 @@ from __future__ import annotations
 import apsw
 import msgspec
 
-from bridle.store.packing import event_type
+from bridle.core.events import TurnEnded, decode_event
+from bridle.store.packing import event_type, unpack_event
 from bridle.store.session_row import SELECT, SessionRow, from_values, insert, number_of
 
 
@@ -21,13 +22,13 @@ def copy_session(
     (values,) = connection.execute(f"{SELECT} WHERE number = ?", (number,)).fetchall()
     source = from_values(values)
     last = source.entries if up_to_seq is None else min(up_to_seq, source.entries)
-    turns, open_turn = _turns(connection, number, last)
+    turns, open_turn, status = _turns(connection, number, last)
     new = msgspec.structs.replace(
         source,
         id=new_id,
         created_at=created_at,
         updated_at=created_at,
-        status="new",
+        status=status,
         forked_from=session,
         owner_socket=None,
         owner_pid=None,
@@ -64,8 +65,8 @@ def copy_session(
     return new
 
 
-def _turns(connection: apsw.Connection, number: int, last: int) -> tuple[int, int | None]:
-    """How many turns the first `last` entries hold, and which of them has no end."""
+def _turns(connection: apsw.Connection, number: int, last: int) -> tuple[int, int | None, str]:
+    """How many turns the first `last` entries hold, which of them has no end, and the status."""
     rows = connection.execute(
         "SELECT turn, event FROM entries WHERE session = ? AND seq <= ? ORDER BY seq DESC",
         (number, last),
@@ -75,7 +76,8 @@ def _turns(connection: apsw.Connection, number: int, last: int) -> tuple[int, in
         turns = max(turns, turn)
         match event_type(event):
             case "turn_started":
-                return turns, turn
+                return turns, turn, "running"
             case "turn_ended":
-                return turns, None
-    return turns, None
+                end = decode_event(unpack_event(event))
+                return turns, None, end.reason if isinstance(end, TurnEnded) else "new"
+    return turns, None, "new"

@@ -30,6 +30,7 @@ TOUCHED = """
 _UPDATE = f"""
     UPDATE sessions SET
         entries = :entries, turns = max(turns, :turns), updated_at = :at,
+        status = coalesce(:status, status),
         open_turn = CASE WHEN :turn_changed THEN :open_turn ELSE open_turn END,
         title = coalesce(:title, title), prompt = coalesce(prompt, :prompt),
         model = coalesce(:model, model), mode = coalesce(:mode, mode),
@@ -68,7 +69,8 @@ class Projection:
             return
         row: dict[str, str | int | float | None] = {
             "number": number, "entries": self._last.seq, "turns": self._last.turn,
-            "at": self._last.at, "turn_changed": 0, "open_turn": None, "title": None,
+            "at": self._last.at, "turn_changed": 0, "open_turn": None, "status": None,
+            "title": None,
             "prompt": None, "model": None, "mode": None, "native_id": None,
             "input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "cost_usd": None,
         }  # fmt: skip
@@ -79,11 +81,11 @@ class Projection:
                 continue
             match entry.event:
                 case TurnStarted(prompt=prompt):
-                    row |= {"turn_changed": 1, "open_turn": entry.turn}
+                    row |= {"turn_changed": 1, "open_turn": entry.turn, "status": "running"}
                     if prompt and row["prompt"] is None:
                         row["prompt"] = text(prompt)[:PROMPT_CHARACTERS]
-                case TurnEnded():
-                    row |= {"turn_changed": 1, "open_turn": None}
+                case TurnEnded(reason=reason):
+                    row |= {"turn_changed": 1, "open_turn": None, "status": reason}
                 case UsageReported() as usage:
                     for name in counts:
                         counts[name] += min(getattr(usage, name), MOST_TOKENS)

@@ -191,7 +191,7 @@ def _name_sessions(connection: apsw.Connection) -> list[str]:
     names = []
     for number, at in nameless:
         name = f"salvaged-{number}"
-        row = SessionRow(id=name, agent="unknown", cwd="", created_at=str(at), status="salvaged")
+        row = SessionRow(id=name, agent="unknown", cwd="", created_at=str(at))
         insert(connection, row)
         connection.execute("UPDATE sessions SET number = ? WHERE id = ?", (number, name))
         names.append(name)
@@ -205,8 +205,8 @@ def _mend_session(connection: apsw.Connection, number: int, known: int, agent: s
         f"SELECT {', '.join(_KEPT)} FROM sessions WHERE number = ?", (number,)
     ).fetchall()[0]
     connection.execute(
-        "UPDATE sessions SET entries = 0, turns = 0, open_turn = NULL, cost_usd = NULL, "
-        "input_tokens = 0, output_tokens = 0, cached_tokens = 0 WHERE number = ?",
+        "UPDATE sessions SET entries = 0, turns = 0, open_turn = NULL, status = 'new', "
+        "cost_usd = NULL, input_tokens = 0, output_tokens = 0, cached_tokens = 0 WHERE number = ?",
         (number,),
     )
     projection = Projection()

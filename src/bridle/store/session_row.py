@@ -20,7 +20,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     created_at: str  # UTC, RFC 3339
     updated_at: str = ""  # of the last entry; as created_at before the first
-    status: str = "new"
+    status: str = "new"  # then "running", then the reason of the last turn's end
     title: str | None = None
     prompt: str | None = None  # the beginning of the first one
     model: str | None = None
