@@ -110,3 +110,34 @@ async def test_a_server_that_does_not_start_does_not_stop_the_turn(desk: ClaudeD
 
     assert session.result().text == "Without it."
     assert ends(log) == [TurnEnded(reason="completed")]
+
+
+async def test_what_a_server_is_given_reaches_it_and_stands_in_no_command_line(
+    desk: ClaudeDesk,
+) -> None:
+    desk.double.scenarios["mcp"] = [
+        reply(Call("mcp__tiny__shout", {"text": "hi"}, id="toolu_shout")),
+        reply(Say("Loud.")),
+    ]
+    note = desk.folder / "note"
+    script = 'printf %s "$TINY_TOKEN" > "$1"; shift; exec "$@"'
+    server = TINY["tiny"]
+    words = ["-c", script, "sh", str(note), server["command"], *server["args"]]
+    token = "t1ny-canary-5Rk2vQ8x"
+    session = await desk.start(
+        servers={"tiny": {"command": "sh", "args": words, "env": {"TINY_TOKEN": token}}}
+    )
+
+    await run(session, "@@mcp@@")
+
+    assert note.read_text() == token
+    lines = [_command_line(folder) for folder in Path("/proc").glob("[0-9]*")]
+    assert [line for line in lines if b"--mcp-config=" in line and bytes(desk.folder) in line]
+    assert [line for line in lines if token.encode() in line] == []
+
+
+def _command_line(folder: Path) -> bytes:
+    try:
+        return (folder / "cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -126,6 +126,19 @@ class Spill(Protocol):
     def close(self) -> str: ...  # its name in the session's spill folder
 
 
+class SecretFile(NamedTuple):
+    """A word of a command line that names a file, since every user can read command lines.
+
+    The word is `flag` and the file's path. The file is the user's alone, and gone with the session.
+    """
+
+    flag: str
+    content: bytes
+
+
+Word = str | SecretFile
+
+
 class Host(Protocol):
     """What a session lends to its conversation."""
 
@@ -136,7 +149,7 @@ class Host(Protocol):
     def find(self, binary: str) -> str | None: ...
     def spill(self) -> Spill: ...
     async def spawn(
-        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] = {}, stdin: bool = True
+        self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, str] = {}, stdin: bool = True
     ) -> Child: ...
 
 
@@ -168,7 +181,7 @@ class Reply(NamedTuple):
 
 
 class Launch(Struct, frozen=True):
-    argv: Sequence[str]
+    argv: Sequence[Word]
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes | None = None  # per-turn agents: all that goes in, then the pipe closes
 
@@ -245,7 +258,7 @@ class Run(Protocol):
     def find(self, binary: str) -> str | None: ...
     async def __call__(
         self,
-        argv: Sequence[str],
+        argv: Sequence[Word],
         *,
         env: Mapping[str, str] = {},
         input: bytes = b"",

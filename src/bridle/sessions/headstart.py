@@ -24,7 +24,8 @@ class HeadStart:
         self.launched = launch_warden(records, self.session, level)
 
     def spawn(self, agent: Agent, spec: SessionSpec, terms: Terms) -> None:
-        """Nothing happens where the program is not known before there is a prompt."""
+        """Nothing happens where the program is not known before there is a prompt, or needs a file:
+        the warden's folder is no safe place before the warden holds it."""
         from bridle.agents.stdio import StdioAgent, found
 
         if not isinstance(agent, StdioAgent) or not (asked := agent.program(spec)):
@@ -32,7 +33,9 @@ class HeadStart:
         path = terms.environment.get("PATH")
         program = found(agent.info, spec, asked, lambda name: shutil.which(name, path=path))
         env = {**terms.environment, **program.env}
-        self.launched = spawn_early(self.launched, program.argv, cwd=spec.cwd, env=env)
+        argv = [word for word in program.argv if isinstance(word, str)]
+        if len(argv) == len(program.argv):
+            self.launched = spawn_early(self.launched, argv, cwd=spec.cwd, env=env)
 
 
 def new_session() -> str:

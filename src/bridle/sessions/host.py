@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bridle.core.agent import Child
+from bridle.core.agent import Child, Word
 from bridle.sessions.budget import Budget
 from bridle.supervision.secrets import Redactor, Secrets
 from bridle.supervision.tree import Warden
@@ -50,7 +50,7 @@ class SessionHost:
         return shutil.which(binary, path=self._environment.get("PATH"))
 
     async def spawn(
-        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] = {}, stdin: bool = True
+        self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, str] = {}, stdin: bool = True
     ) -> Child:
         whole = {**self._environment, **env}
         return await self._warden.spawn(argv, cwd=cwd, env=whole, stdin=stdin)

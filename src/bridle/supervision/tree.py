@@ -14,10 +14,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from bridle.core.agent import Exit
+from bridle.core.agent import Exit, Word
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.channel import Channel, frame, rights
 from bridle.supervision.launch import Launched, command, launch, open_pipes, spawn_message
+from bridle.supervision.secret_files import written
 from bridle.supervision.sweep import Swept, sweep, sweep_one
 
 __all__ = [
@@ -136,15 +137,16 @@ class Warden:
         return warden
 
     async def spawn(
-        self, argv: Sequence[str], *, cwd: Path | str, env: Mapping[str, str], stdin: bool = True
+        self, argv: Sequence[Word], *, cwd: Path | str, env: Mapping[str, str], stdin: bool = True
     ) -> Child:
         """Run a program with exactly `env` and the marker; OSError as exec or chdir gave it."""
         if self._ended.done():
             raise self._lost()
-        if child := self._take_early(list(argv), str(cwd), dict(env), stdin=stdin):
+        words = written(self._folder, argv)
+        if child := self._take_early(words, str(cwd), dict(env), stdin=stdin):
             return await self._started(child)
         self._count += 1
-        message = spawn_message(self._count, argv, cwd, env)
+        message = spawn_message(self._count, words, cwd, env)
         child, theirs = self._open_child(self._count, stdin=stdin)
         self._send(*message, files=theirs)
         return await self._started(child)

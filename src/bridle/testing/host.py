@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bridle.core.agent import Child, Spill
+from bridle.core.agent import Child, Spill, Word
 from bridle.supervision.tree import Warden
 
 LINE_CAP = 16 * 1024 * 1024
@@ -56,7 +56,7 @@ class PlainHost:
 
     async def spawn(
         self,
-        argv: Sequence[str],
+        argv: Sequence[Word],
         *,
         cwd: Path,
         env: Mapping[str, str] = {},

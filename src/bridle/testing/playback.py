@@ -12,7 +12,7 @@ from bridle.agents.hearing import Hearing
 from bridle.agents.lines import Lines
 from bridle.agents.pipes import PipeWriter
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import Child, Exit, Prompt, SessionSpec, Wire
+from bridle.core.agent import Child, Exit, Prompt, SessionSpec, Wire, Word
 from bridle.core.events import Event, TurnEnded, TurnStarted
 
 LINE_CAP = 16 * 1024 * 1024
@@ -122,7 +122,7 @@ class PlayingHost:
         return Nowhere()
 
     async def spawn(
-        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] = {}, stdin: bool = True
+        self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, str] = {}, stdin: bool = True
     ) -> Child:
         self.child = PlayingChild()
         return self.child

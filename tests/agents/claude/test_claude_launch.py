@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from claude_says import wire
 
-from bridle.core.agent import File, Prompt, SessionSpec
+from bridle.core.agent import File, Prompt, SecretFile, SessionSpec, Word
 from bridle.core.errors import Unsupported
 
 PLAIN = [
@@ -23,7 +23,7 @@ PLAIN = [
 ]
 
 
-def argv(**spec: Any) -> list[str]:
+def argv(**spec: Any) -> list[Word]:
     return list(wire().launch(SessionSpec(cwd=Path("/proj"), **spec), None).argv)
 
 
@@ -63,7 +63,7 @@ def test_everything_asked_for_is_on_the_command_line_in_words_that_swallow_no_ot
         "--resume=s1",
         "--fork-session",
         "--append-system-prompt=-v: be brief",
-        '--mcp-config={"mcpServers": {"s": {"command": "x"}}}',
+        SecretFile("--mcp-config=", b'{"mcpServers": {"s": {"command": "x"}}}'),
         '--json-schema={"type": "object"}',
         "--max-turns=3",
         "--max-budget-usd=1.5",

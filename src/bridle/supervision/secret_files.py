@@ -1,0 +1,29 @@
+"""The files that stand for secret words of a command line, in their warden's folder.
+
+That folder is the user's alone; the warden removes it with all that is in it when it ends, and a
+sweep does if the warden was killed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from bridle.core.agent import SecretFile, Word
+
+
+def written(folder: Path, argv: Sequence[Word]) -> list[str]:
+    """The plain words of the command line, with its files in place."""
+    return [
+        f"{word.flag}{_file(folder / f'word-{at}', word)}" if isinstance(word, SecretFile) else word
+        for at, word in enumerate(argv)
+    ]
+
+
+def _file(path: Path, word: SecretFile) -> Path:
+    draft = path.with_suffix(".draft")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(word.content)
+    return draft.replace(path)  # at once: an earlier program may be reading it

@@ -1,0 +1,49 @@
+"""Secret words of a command line reach their program in files, and nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from bridle.core.agent import Child, SecretFile, Word
+from bridle.supervision.tree import Warden
+
+CANARY = "canary-7f3Kq9ZtW2"
+SHOW = 'cat "${1#--config=}"; echo; stat -c %a "${1#--config=}"; tr "\\0" " " </proc/$$/cmdline'
+PATH = {"PATH": os.environ["PATH"]}
+
+
+def argv(content: str = CANARY) -> list[Word]:
+    return ["sh", "-c", SHOW, "sh", SecretFile("--config=", content.encode())]
+
+
+async def said(child: Child) -> list[str]:
+    os.set_blocking(child.stdout, True)
+    text = b""
+    async with asyncio.timeout(10):
+        while part := await asyncio.to_thread(os.read, child.stdout, 65536):
+            text += part
+    return text.decode().split("\n")
+
+
+async def test_a_program_finds_its_file_and_no_command_line_tells_what_is_in_it(
+    warden: Warden, tmp_path: Path
+) -> None:
+    content, mode, words = await said(await warden.spawn(argv(), cwd="/", env=PATH))
+    assert (content, mode) == (CANARY, "600")
+    assert f" sh --config={tmp_path}" in words
+    assert CANARY not in words
+
+
+async def test_each_program_reads_its_own(warden: Warden) -> None:
+    texts = [await said(await warden.spawn(argv(text), cwd="/", env=PATH)) for text in "ab"]
+    assert [text[0] for text in texts] == ["a", "b"]
+
+
+async def test_the_file_is_gone_when_the_warden_is(warden: Warden, tmp_path: Path) -> None:
+    await said(await warden.spawn(argv(), cwd="/", env=PATH))
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert CANARY.encode() in [path.read_bytes() for path in kept]
+    await warden.close()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
