@@ -36,7 +36,7 @@ def order(
     options = config.agents.get(agent, {})
     spec = _spec(driver, config, cwd, options, wishes)
     refuse_unsupported(driver.info, spec)
-    return Order(driver, spec, _terms(driver, config, approve, timeout, env))
+    return Order(driver, spec, _terms(driver, config, spec, approve, timeout, env))
 
 
 def _spec(
@@ -60,7 +60,12 @@ def _spec(
 
 
 def _terms(
-    agent: Agent, config: Config, approve: str | None, timeout: float | None, env: Sequence[str]
+    agent: Agent,
+    config: Config,
+    spec: SessionSpec,
+    approve: str | None,
+    timeout: float | None,
+    env: Sequence[str],
 ) -> Terms:
     passed, given = asked_for(env)
     child = child_environment(
@@ -71,10 +76,19 @@ def _terms(
         approve=approve or config.approve,
         supervision=config.supervision,
         environment=child.variables,
-        secrets=secrets_of({**os.environ, **child.variables}),
+        secrets=[
+            *secrets_of({**os.environ, **child.variables}),
+            *(_of_servers(spec) if spec.servers else ()),
+        ],
         limits=Limits(turn=timeout or limits.total, idle=limits.idle, request=limits.request),
         output_cap=limits.tool_output,
         spill_cap=limits.spill,
         turn_cap=limits.turn_log,
         line_cap=limits.line,
     )
+
+
+def _of_servers(spec: SessionSpec) -> list[tuple[str, str]]:
+    from bridle.supervision.secrets.servers import secrets_of_servers  # few sessions have any
+
+    return secrets_of_servers(spec.servers)

@@ -1,0 +1,71 @@
+"""What a session is to run, and what of it is secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bridle.config import Config
+from bridle.core.agent import SecretFile
+from bridle.order import order
+from bridle.sessions.headstart import HeadStart
+
+SERVERS = {
+    "issues": {
+        "command": "issues",
+        "args": ["--folder=/srv/issues", "--api-key=k3y-in-an-argument", "--verbose"],
+        "env": {
+            "ISSUES_TOKEN": "/t0ken-like-a-path",
+            "ISSUES_TEAM": "team-8812-xyz",
+            "ISSUES_FOLDER": "/srv/issues",
+            "ISSUES_REFERENCE": "${SOME_VARIABLE}",
+            "DATABASE": "postgres://me:pa55word-1@db/issues",
+        },
+    },
+    "far": {
+        "type": "http",
+        "url": "https://me:p4ss-of-url@far.example/mcp",
+        "headers": {
+            "Authorization": "Bearer b34rer-of-far",
+            "X-Team": "t34m-of-far",
+            "Content-Type": "application/json",
+            "X-Reference": "Bearer ${FAR_TOKEN}",
+        },
+    },
+    "odd": {"env": ["x"], "headers": None, "args": "y", "url": 3},
+}
+
+
+def test_what_is_handed_to_mcp_servers_is_secret(tmp_path: Path) -> None:
+    made = order(Config(), "claude", cwd=tmp_path, servers=SERVERS)
+    plain = order(Config(), "claude", cwd=tmp_path)
+    assert set(made.terms.secrets) - set(plain.terms.secrets) == {
+        ("api-key", "k3y-in-an-argument"),
+        ("ISSUES_TOKEN", "/t0ken-like-a-path"),
+        ("ISSUES_TEAM", "team-8812-xyz"),
+        ("DATABASE", "postgres://me:pa55word-1@db/issues"),
+        ("DATABASE", "pa55word-1"),
+        ("url", "p4ss-of-url"),
+        ("Authorization", "b34rer-of-far"),
+        ("X-Team", "t34m-of-far"),
+    }
+
+
+def test_a_program_with_a_secret_file_gets_no_head_start(tmp_path: Path) -> None:
+    config = Config(agents={"claude": {"binary": "true"}})
+    early = {}
+    for name, servers in {"with": SERVERS, "without": {}}.items():
+        head = HeadStart(tmp_path, "group")
+        made = order(config, "claude", cwd=tmp_path, servers=servers)
+        head.spawn(*made)
+        early[name] = head.launched.early is not None
+        head.launched.control.close()
+        head.launched.process.communicate(timeout=10)
+    assert early == {"with": False, "without": True}
+
+
+def test_no_word_of_the_command_line_tells_of_the_servers(tmp_path: Path) -> None:
+    made = order(Config(), "claude", cwd=tmp_path, servers=SERVERS)
+    launch = made.agent.program(made.spec)  # type: ignore[attr-defined]
+    words = [word.flag if isinstance(word, SecretFile) else word for word in launch.argv]
+    assert "--mcp-config=" in words
+    assert not [word for word in words if "issues" in word]
