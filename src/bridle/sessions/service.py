@@ -39,6 +39,7 @@ from bridle.store.session_row import SessionRow
 from bridle.store.writer import Storage
 from bridle.supervision.secrets import Secrets
 from bridle.supervision.tree import Launched, Warden, sweep
+from bridle.workspace import git_changes
 
 
 class Sessions:
@@ -192,7 +193,9 @@ class Sessions:
 
     async def recover(self) -> list[str]:
         """Ends the processes and the turns that a dead owner left; returns their sessions."""
+        private_folder(self._paths.spawns)
         await asyncio.to_thread(sweep, self._paths.spawns)
+        await asyncio.to_thread(git_changes.sweep)
         recovered = []
         for row in self.catalog.open_turns():
             if lease := Lease.take(self._paths.leases, row.id):

@@ -8,9 +8,10 @@ repositories inside the folder are not looked at.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
-import stat
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
@@ -28,6 +29,8 @@ READ_FILE_BYTES = 4 << 20
 
 _Kind = Literal["added", "modified", "deleted", "renamed"]
 
+PREFIX = "bridle-changes-"
+
 
 class Differing(NamedTuple):
     path: str
@@ -40,14 +43,40 @@ class GitSnapshot:
     def __init__(self, root: Path, tree: WorkTree, deadline: Deadline) -> None:
         self.root = root
         self.taken = file_clock()
-        self.store = Path(tempfile.mkdtemp(prefix="bridle-changes-"))
+        self.store = Path(tempfile.mkdtemp(prefix=PREFIX))
         self.index = self.store / "index"
         self.env = {"GIT_DIR": str(self.store), "GIT_WORK_TREE": str(tree.top)}
         self.unread: dict[str, Signature | None] = {}
         self.most = LISTED
         self.crowded = False  # more than `most` files differed
-        self.close = weakref.finalize(self, shutil.rmtree, str(self.store), True)
+        lock = _lock(self.store)
+        self.close = weakref.finalize(self, _remove, self.store, lock)
         _furnish(self.store, tree, _core_settings(root, deadline))
+
+
+def sweep() -> None:
+    """Removes the snapshots of processes that were killed: they hold what users had changed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if folder.lstat().st_uid == os.getuid() and (lock := _lock(folder)) is not None:
+                _remove(folder, lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """None while a process holds it: file locks are seen across pid namespaces, pids are not."""
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _remove(folder: Path, lock: int | None) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if lock is not None:
+        os.close(lock)
 
 
 def take(root: Path, deadline: Deadline, *, most: int = LISTED) -> GitSnapshot | None:

@@ -1,0 +1,44 @@
+"""Snapshots that a killed process left are removed at the next start; those in use are not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from bridle.workspace import git_changes
+
+HOLDER = """
+import os, signal, sys
+from pathlib import Path
+from bridle.workspace.git import Deadline
+from bridle.workspace.git_changes import take
+snapshot = take(Path(sys.argv[1]), Deadline(10))
+print(snapshot.store, flush=True)
+sys.stdin.readline()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_only_what_a_dead_process_left_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "-q", project], check=True)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, project], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdin and holder.stdout
+        store = Path(holder.stdout.readline().decode().strip())
+        git_changes.sweep()
+        assert store.exists()
+        holder.stdin.close()
+    git_changes.sweep()
+    assert list(folder.iterdir()) == []
