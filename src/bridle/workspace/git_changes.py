@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
