@@ -110,6 +110,26 @@ async def test_it_inherits_no_file_no_ignored_signal_and_no_terminal(warden: War
     assert ignored & ~glibc_own == 0
 
 
+async def test_what_the_harness_was_told_to_ignore_its_programs_do_not(
+    level: Level, tmp_path: Path, marker: str
+) -> None:
+    odd = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGTSTP, signal.SIGRTMAX)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in odd}
+    try:
+        warden = await Warden.start(level=level, records=tmp_path / "records", marker=marker)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    try:
+        child = await shell(warden, "ulimit -c 0; kill -QUIT $$; exit 0")
+        assert await child.wait() == Exit(None, signal.SIGQUIT)
+        ignoring = await shell(warden, "grep SigIgn /proc/$$/status")
+        ignored = int((await read_all(ignoring.stdout)).split()[1], 16)
+        assert [number for number in odd if ignored >> number - 1 & 1] == []
+    finally:
+        await warden.close()
+
+
 async def test_the_pid_is_the_one_we_see(warden: Warden, marker: str) -> None:
     child = await shell(warden, "sleep 30")
     environment = Path(f"/proc/{child.pid}/environ").read_bytes().split(b"\0")

@@ -29,14 +29,7 @@ else:
     import _signal as signal
 
 END_WITHIN = 5.0
-_RESTORED = (
-    signal.SIGINT,
-    signal.SIGHUP,
-    signal.SIGTERM,
-    signal.SIGPIPE,
-    signal.SIGXFSZ,
-    signal.SIGCHLD,
-)
+_RESTORED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}  # those no one can ignore
 
 
 class Program:
