@@ -1,5 +1,7 @@
 """What an agent says reaches a terminal as text, never as control."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,9 +73,15 @@ def test_cleaning_twice_is_cleaning_once(pieces: list[str]) -> None:
 
 def test_a_sequence_without_an_end_takes_no_memory() -> None:
     cleaner = Cleaner()
+    piece = 100_000
     for start, filler in (("\x1b]0;", "x"), ("\x1b[", "1"), ("\x1b", "/")):
         cleaner.feed(start)
-        for _ in range(100):
-            assert cleaner.feed(filler * 10_000) == ""
-        assert len(cleaner._carry) <= 3
+        flood = filler * piece
+        tracemalloc.start()
+        for _ in range(50):
+            assert cleaner.feed(flood) == ""
+        kept, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert kept < piece / 10
+        assert most < 10 * piece
         cleaner.feed("\n")
