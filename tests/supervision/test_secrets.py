@@ -65,6 +65,43 @@ def test_short_and_trivial_values_are_not_registered() -> None:
     assert registered == dict.fromkeys(registered, False) | {SHORT: True}
 
 
+PEM_LINES = (
+    "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj",
+    "MzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu",
+    "Nn4/tW2pLq0dR7s=",
+)
+PEM = "\n".join(("-----BEGIN RSA KEY-----", *PEM_LINES, "-----END RSA KEY-----", ""))
+ACCOUNT = json.dumps(
+    {"kind": "account", "id": 7, "hidden": "a1B2c3D4e5F6g7H8i9", "pem": PEM}, indent=2
+)
+
+
+@pytest.mark.parametrize("line", PEM_LINES)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "value", [PEM, PEM.replace("\n", "\\n"), PEM.replace("\n", "\r\n"), ACCOUNT], ids=len
+)
+def test_one_line_of_a_secret_of_many_is_a_secret(value: str, way: str, line: str) -> None:
+    secrets = Secrets({"KEY": value})
+    redacted = secrets.redact_text(f"<{WAYS[way](line)}>")
+    assert "[secret:KEY]" in redacted
+
+
+def test_a_key_inside_a_line_of_a_secret_of_many_is_a_secret() -> None:
+    redacted = Secrets({"KEY": ACCOUNT}).redact_text("it is a1B2c3D4e5F6g7H8i9, I think")
+    assert redacted == "it is [secret:KEY], I think"
+
+
+def test_the_frame_and_the_short_lines_of_a_secret_of_many_are_none() -> None:
+    plain = '-----BEGIN RSA KEY----- and -----END RSA KEY----- and "id": 7, and }'
+    assert Secrets({"KEY": PEM, "ACCOUNT": ACCOUNT}).redact_text(plain) == plain
+
+
+def test_the_whole_of_a_secret_of_many_lines_is_one_secret() -> None:
+    secrets = Secrets({"KEY": PEM})
+    assert secrets.redact_text(f"<{PEM.strip()}>") == "<[secret:KEY]>"
+
+
 def test_a_value_under_two_names_keeps_the_first() -> None:
     secrets = Secrets({"FIRST": LONG, "SECOND": LONG})
     assert secrets.redact_text(LONG) == "[secret:FIRST]"

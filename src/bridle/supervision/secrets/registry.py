@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridle.supervision.secrets.forms import Form, forms_of
 from bridle.supervision.secrets.index import Index
+from bridle.supervision.secrets.pieces import pieces_of
 from bridle.supervision.secrets.shapes import (
     LONGEST_SHAPE,
     Shape,
@@ -47,9 +48,11 @@ class Secrets:
         value = value.strip(" \t\r\n\\\"'")
         if len(value) < SHORTEST or value.lower() in _TRIVIAL or len(set(value)) < 4:
             return False
-        if value not in self._values:
-            self._values[value] = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
-            self._index = None
+        name = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+        for one in (value, *pieces_of(value)):
+            if one not in self._values:
+                self._values[one] = name
+                self._index = None
         return True
 
     @property

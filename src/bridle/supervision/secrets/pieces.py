@@ -1,0 +1,30 @@
+"""What tells enough of a secret of many lines to be one itself: its lines, and the keys in them."""
+
+from __future__ import annotations
+
+import re
+
+SHORTEST_PIECE = 16
+MOST_PIECES = 400  # each is looked for in all that is said
+
+_BREAK = re.compile(r"[\r\n]+|(?:\\+[rn])+")  # some variables hold a line break in its escaped form
+_FRAME = re.compile(r"-{4,}|\W*\Z")  # -----BEGIN PRIVATE KEY-----, or nothing but brackets
+_APART = re.compile(r"[\s\"'`,;=]+")
+
+
+def pieces_of(value: str) -> list[str]:
+    """None of a value of one line."""
+    lines = [line.strip(" \t\\\"'") for line in _BREAK.split(value)]
+    if len(lines) < 2:
+        return []
+    pieces: dict[str, None] = {}
+    for line in lines:
+        if not _FRAME.match(line):
+            pieces |= dict.fromkeys((line, *filter(_is_key, _APART.split(line))))
+    long = (piece for piece in pieces if len(piece) >= SHORTEST_PIECE and len(set(piece)) >= 4)
+    return list(long)[:MOST_PIECES]
+
+
+def _is_key(word: str) -> bool:
+    """Not a word of prose, nor an address."""
+    return any(map(str.isdigit, word)) and any(map(str.isalpha, word)) and "://" not in word
