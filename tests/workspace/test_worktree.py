@@ -34,6 +34,7 @@ async def test_a_worktree_starts_from_the_last_commit_on_a_branch_of_its_own(
 
 async def test_the_words_that_remove_it_do(repository: Path, git: Git, tmp_path: Path) -> None:
     made = await create(repository, tmp_path / "trees of mine", "fix")
+    (made.path / "new.py").write_text("made by an agent")
     subprocess.run(made.removal, shell=True, check=True, capture_output=True)  # noqa: ASYNC221
     assert not made.path.exists()
     assert git("branch", "--list", "bridle/*") == ""
@@ -54,8 +55,7 @@ async def test_uncommitted_work_stays_behind_with_a_word(repository: Path, tmp_p
     (repository / "new.py").write_text("mine\n")
     made = await create(repository, tmp_path / "trees", "fix")
     assert made.notes == (
-        f"2 uncommitted files of {repository} stay behind: "
-        "the worktree starts from the last commit",
+        f"2 uncommitted files of {repository} are not in it: it starts from the last commit",
     )
     assert not (made.path / "new.py").exists()
 

@@ -33,7 +33,8 @@ class Worktree:
     def removal(self) -> str:
         """The words that take it away, branch and all."""
         top, path = shlex.quote(str(self.repository)), shlex.quote(str(self.path))
-        return f"git -C {top} worktree remove {path} && git -C {top} branch -D {self.branch}"
+        remove = f"git -C {top} worktree remove --force {path}"  # an agent leaves new files there
+        return f"{remove} && git -C {top} branch -D {self.branch}"
 
 
 async def create(folder: Path, under: Path, name: str | None = None) -> Worktree:
@@ -129,7 +130,8 @@ def _notes(top: Path, deadline: Deadline, config: dict[str, str]) -> list[str]:
     notes = []
     if changed:
         files = "1 uncommitted file" if changed == 1 else f"{changed} uncommitted files"
-        notes.append(f"{files} of {top} stay behind: the worktree starts from the last commit")
+        verb = "is" if changed == 1 else "are"
+        notes.append(f"{files} of {top} {verb} not in it: it starts from the last commit")
     if (top / ".gitmodules").is_file():
         notes.append("submodules are not checked out in it: run `git submodule update --init`")
     return notes
