@@ -1,5 +1,8 @@
 """Bad words on the command line: one line of error, one of help, exit 2, no traceback."""
 
+import io
+import sys
+
 import pytest
 
 from bridle.surfaces.cli.main import main
@@ -11,6 +14,16 @@ WRONG = {
     "sessions lst": "error: unknown command 'lst'\nhint: did you mean list?",
     "requests anser": "error: unknown command 'anser'\nhint: did you mean answer?",
     "config sow": "error: unknown command 'sow'\nhint: did you mean show?",
+    "--colour x": "error: bridle has no option --colour\nhint: did you mean --color?",
+    "--color never --colour=x run hi": "error: bridle has no option --colour\n",
+    "sessions --jso list": "error: bridle sessions has no option --jso\n",
+    "run --worktree go": (
+        "error: the prompt is empty\nhint: 'go' was taken for the name of the worktree: "
+        '--worktree= "go" prompts it'
+    ),
+    "run --resume go": (
+        "error: the prompt is empty\nhint: 'go' was taken for a session: -c \"go\" prompts the last"
+    ),
     "xyzzy": (
         "error: unknown command 'xyzzy'\nhint: known: run, sessions, requests, agents, models, "
         "doctor, config, trust, demo, completion, schema"
@@ -72,8 +85,9 @@ WRONG = {
 
 @pytest.mark.parametrize("words", WRONG)
 def test_what_is_wrong_is_said_in_a_line_with_a_hint(
-    words: str, capsys: pytest.CaptureFixture[str]
+    words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     assert main(words.split()) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -102,6 +116,24 @@ def test_every_command_has_help(words: list[str], capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.startswith("usage: bridle")
 
 
+def test_the_word_help_asks_for_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for asked, same in {"help": "--help", "help sessions list": "sessions list --help"}.items():
+        printed = []
+        for words in (asked, same):
+            assert main(words.split()) == 0
+            printed.append(capsys.readouterr().out)
+        assert printed[0] == printed[1]
+
+
+def test_the_help_fits_a_terminal_of_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in ("", *subcommands(build())):
+        assert main([*words.split(), "--help"]) == 0
+        assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
+
+
 def test_an_option_whose_value_may_be_left_out_does_not_eat_the_prompt() -> None:
     def of(*words: str) -> tuple[str | None, ...]:
         options = parse(build(), ["run", *words])
@@ -122,4 +154,7 @@ def test_an_option_whose_value_may_be_left_out_does_not_eat_the_prompt() -> None
 def test_options_for_all_commands_stand_before_or_after_it() -> None:
     before = parse(build(), ["--color", "never", "--debug", "agents"])
     after = parse(build(), ["agents", "--color", "never", "--debug"])
-    assert (before.color, before.debug) == (after.color, after.debug) == ("never", True)
+    between = parse(build(), ["sessions", "--color", "never", "--debug", "list"])
+    for options in (before, after, between):
+        assert (options.color, options.debug) == ("never", True)
+    assert between.command == "sessions:list_all"

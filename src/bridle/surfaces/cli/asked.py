@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bridle.core.errors import UsageError
+from bridle.surfaces.cli.words import json_object
 
 STDIN_PATIENCE = 3.0  # seconds; a pipe that nobody writes to must not stop a prompt
 ATTACHMENT_CAP = 32 * 1024 * 1024
@@ -23,13 +24,15 @@ def prompt_text(options: Namespace) -> str:
         text = _read(options.file, "-f")
     elif options.prompt in (None, "-"):
         if sys.stdin.isatty():
-            raise UsageError("no prompt", hint='bridle run "what to do", -f FILE, or pipe it in')
+            hint = _taken(options) or 'bridle run "what to do", -f FILE, or pipe it in'
+            raise UsageError("no prompt", hint=hint)
         text = _decoded(sys.stdin.buffer.read(), "standard input")
     else:
         piped = _piped()
         text = f"{options.prompt}\n\n{piped}" if piped.strip() else options.prompt
     if not text.strip():
-        raise UsageError("the prompt is empty", hint='bridle run "what to do"')
+        hint = _taken(options) or 'bridle run "what to do"'
+        raise UsageError("the prompt is empty", hint=hint)
     return text
 
 
@@ -80,6 +83,16 @@ def working_folder(options: Namespace) -> Path:
 # -- parts -----------------------------------------------------------------------------------------
 
 
+def _taken(options: Namespace) -> str:
+    """A prompt of one word looks like the value of the option before it."""
+    if options.prompt is None and options.worktree:
+        word = options.worktree
+        return f'{word!r} was taken for the name of the worktree: --worktree= "{word}" prompts it'
+    if options.prompt is None and options.resume not in (None, "last"):
+        return f'{options.resume!r} was taken for a session: -c "{options.resume}" prompts the last'
+    return ""
+
+
 def _piped() -> str:
     """Standard input, unless it is a terminal or a pipe that stays silent."""
     try:
@@ -103,7 +116,7 @@ def _servers(given: list[str]) -> dict[str, Any]:
     servers: dict[str, Any] = {}
     for one in given:
         source = one if one.lstrip().startswith("{") else _read(Path(one), "--mcp-config")
-        found = _json_object(source, "--mcp-config")
+        found = json_object(source, "--mcp-config")
         found = found.get("mcpServers", found)
         if not isinstance(found, dict) or not all(isinstance(s, dict) for s in found.values()):
             raise UsageError(
@@ -115,19 +128,7 @@ def _servers(given: list[str]) -> dict[str, Any]:
 
 
 def _schema(path: Path | None) -> dict[str, Any] | None:
-    return _json_object(_read(path, "--output-schema"), "--output-schema") if path else None
-
-
-def _json_object(text: str, option: str) -> dict[str, Any]:
-    import json
-
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{option}: not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise UsageError(f"{option}: not a JSON object")
-    return value
+    return json_object(_read(path, "--output-schema"), "--output-schema") if path else None
 
 
 def _folder(path: Path, option: str) -> None:

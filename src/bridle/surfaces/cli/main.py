@@ -10,11 +10,9 @@ from collections.abc import Callable
 from importlib import import_module
 
 from bridle.core.errors import BridleError, UsageError
+from bridle.surfaces.cli.exits import BROKEN_PIPE, CANCELLED
 from bridle.surfaces.cli.parser import build
 from bridle.surfaces.cli.words import parse
-
-INTERRUPTED = 130
-BROKEN_PIPE = 141  # as a program that SIGPIPE ended
 
 
 def main(words: list[str]) -> int:
@@ -30,6 +28,8 @@ def main(words: list[str]) -> int:
 
 def _guarded(words: list[str]) -> int:
     debug = "--debug" in words
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     try:
         options = parse(build(words[0] if words else ""), words)
         options.color = getattr(options, "color", None)
@@ -41,7 +41,7 @@ def _guarded(words: list[str]) -> int:
         complain(error.message, error.hint)
         return error.exit_code
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return CANCELLED
     except BrokenPipeError:
         raise
     except SystemExit as leaving:  # argparse, after its help

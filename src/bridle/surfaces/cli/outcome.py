@@ -16,8 +16,8 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.failure import Failure, exit_code
+from bridle.surfaces.cli.exits import CANCELLED
 
-CANCELLED = 130
 _TELLING = frozenset({TurnStarted, TurnEnded, UsageReported, FilesChanged})
 
 

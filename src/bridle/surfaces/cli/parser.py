@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 from bridle.surfaces.cli.words import SUMMARY, Parser
 
 EPILOG = """\
-exit codes: 0 completed · 1 failed · 2 usage or config · 3 not installed or not signed in
-            4 stopped by policy · 5 a limit · 124 out of time · 130 cancelled
+exit codes: 0 completed · 1 failed · 2 usage or config
+            3 not installed or not signed in · 4 stopped by policy
+            5 a limit · 124 out of time · 130 cancelled
 """
 MODES = ("agent", "plan", "ask")
 PRESETS = ("ask", "edits", "auto", "readonly", "none")
@@ -212,7 +213,9 @@ def _group(parser: argparse.ArgumentParser) -> Any:
 
 
 def _folder(commands: Any, name: str, help: str) -> Any:
-    parser = commands.add_parser(name, help=help, description=_sentence(help))
+    parser = commands.add_parser(
+        name, help=help, description=_sentence(help), parents=[_everywhere()]
+    )
     parser.set_defaults(command=None, parser=parser)
     return _group(parser)
 

@@ -50,10 +50,23 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 def parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
+    _check_options_before_commands(parser, words)
     options, unknown = parser.parse_known_args(list(_spelled_out(words)))
     if unknown:
         _refuse(getattr(options, "parser", parser), unknown[0])
     return options
+
+
+def json_object(text: str, option: str) -> dict[str, Any]:
+    import json
+
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise UsageError(f"{option}: not a JSON object")
+    return value
 
 
 def option_strings(parser: argparse.ArgumentParser) -> list[str]:
@@ -76,6 +89,22 @@ def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
         f"{parser.prog}: one word too many: {word!r}",
         hint="put quotes around a text of several words",
     )
+
+
+def _check_options_before_commands(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """argparse would take the value of an option that it does not know for a command."""
+    rest = iter(words)
+    while commands := subcommands(parser):
+        word = next(rest, "--")
+        name, equals, _ = word.partition("=")
+        if word in commands:
+            parser = commands[word]
+        elif word == "--" or not word.startswith("--"):
+            return
+        elif (action := parser._option_string_actions.get(name)) is None:
+            _refuse(parser, word)
+        elif action.nargs is None and not equals:
+            next(rest, None)
 
 
 def _spelled_out(words: Sequence[str]) -> Iterator[str]:
