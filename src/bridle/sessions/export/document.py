@@ -12,9 +12,10 @@ DEEPEST = 20  # calls inside calls; below that they are counted, not shown
 MARKS = {"pending": " ", "in_progress": "~", "completed": "x"}
 
 
-def title(transcript: Transcript) -> str:
+def title(transcript: Transcript, name: str | None) -> str:
+    """The `name` that its user gave it counts first."""
     prompts = (turn.prompt for turn in transcript.turns if turn.prompt)
-    words = transcript.title or next(prompts, "") or f"Session {transcript.session}"
+    words = name or transcript.title or next(prompts, "") or f"Session {transcript.session}"
     line = " ".join(words.split())
     return line if len(line) <= 80 else line[:79] + "…"
 

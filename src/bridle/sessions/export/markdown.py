@@ -23,9 +23,9 @@ from bridle.sessions.export.document import (
 from bridle.sessions.export.patch import patch
 
 
-def to_markdown(transcript: Transcript) -> str:
+def to_markdown(transcript: Transcript, name: str | None = None) -> str:
     """Messages stay the Markdown they are; all else is fenced or escaped."""
-    parts = [f"# {_plain(title(transcript))}"]
+    parts = [f"# {_plain(title(transcript, name))}"]
     parts.append("\n".join(f"- {name}: {_plain(value)}" for name, value in facts(transcript)))
     parts += _blocks(transcript.opening, 0)
     for turn in transcript.turns:

@@ -40,13 +40,13 @@ summary { cursor: pointer }
 """
 
 
-def to_html(transcript: Transcript) -> str:
+def to_html(transcript: Transcript, name: str | None = None) -> str:
     """One page that needs nothing else and runs nothing."""
     rows = (
         f"<tr><th>{_e(name)}</th><td>{_e(value)}</td></tr>" for name, value in facts(transcript)
     )
     body = [
-        f"<h1>{_e(title(transcript))}</h1>",
+        f"<h1>{_e(title(transcript, name))}</h1>",
         f"<table>{''.join(rows)}</table>",
         *_blocks(transcript.opening, 0),
     ]
@@ -57,7 +57,7 @@ def to_html(transcript: Transcript) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        f"<title>{_e(title(transcript))}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{_e(title(transcript, name))}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(body)
         + "\n</body>\n</html>\n"
     )
