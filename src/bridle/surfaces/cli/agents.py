@@ -50,7 +50,7 @@ class About:
         if self.problem:
             return phrases.one_line(self.problem)
         if self.installed is None:
-            return "built in"
+            return "ready"  # there is nothing to install
         if self.installed.path is None:
             return "not installed"
         version = self.installed.version or "installed"
@@ -82,7 +82,7 @@ async def _agents(options: Namespace) -> int:
         return 0
     rows = [(one.name, one.title, one.state, " ".join(one.can)) for one in found]
     style = Style(colored(options, sys.stdout))
-    say(table(rows, ("AGENT", "TITLE", "STATE", "CAN"), style, width()))
+    say(table(rows, ("AGENT", "TITLE", "STATE", "CAN"), style, width(), wrap=True))
     missing = [one for one in found if one.installed and one.installed.path is None and one.install]
     for one in missing:
         say(style("dim", f"to install {one.name}: {one.install}"))

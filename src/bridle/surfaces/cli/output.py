@@ -62,8 +62,17 @@ class Style:
 _CODES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
-def table(rows: Iterable[Sequence[str]], head: Sequence[str], style: Style, width: int) -> str:
-    """Columns as wide as needed; the last one takes what is left."""
+def table(
+    rows: Iterable[Sequence[str]],
+    head: Sequence[str],
+    style: Style,
+    width: int,
+    *,
+    wrap: bool = False,
+) -> str:
+    """Columns as wide as needed; the last one takes what is left, and is cut or wrapped there."""
+    import textwrap
+
     from rich.cells import cell_len, set_cell_size
 
     cells = [[" ".join(clean(cell).split()) for cell in row] for row in rows]
@@ -73,10 +82,15 @@ def table(rows: Iterable[Sequence[str]], head: Sequence[str], style: Style, widt
     for number, row in enumerate([list(head), *cells]):
         *first, last = row
         fixed = [set_cell_size(cell, size) for cell, size in zip(first, widths, strict=True)]
-        if cell_len(last) > room:
-            last = set_cell_size(last, room - 1) + "…"
+        if wrap:
+            last, *more = textwrap.wrap(last, room) or [""]
+        elif cell_len(last) > room:
+            last, more = set_cell_size(last, room - 1) + "…", []
+        else:
+            more = []
         line = "  ".join([*fixed, last]).rstrip()
         lines.append(style("dim", line) if number == 0 else line)
+        lines += [" " * (width - room) + part for part in more]
     return "\n".join(lines)
 
 
