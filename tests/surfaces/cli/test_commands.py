@@ -3,11 +3,16 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+
+from bridle.store.session_row import SessionRow
+from bridle.surfaces.cli.sessions import cells
 
 from .conftest import Bench, wait_for_line
 
@@ -28,10 +33,39 @@ def test_sessions_are_listed_newest_first(told: Bench) -> None:
     second, first = ids(told)
     listed = told.run("sessions", "list").stdout.splitlines()
     assert re.fullmatch(r"SESSION +WHEN +AGENT +STATE +TURNS +COST +WHAT", listed[0])
-    assert re.fullmatch(rf"{second} +just now +mock +done +1 +\$0\.0000 +stripes", listed[1])
-    assert re.fullmatch(rf"{first} +just now +mock +done +1 +\$0\.0000 +horses", listed[2])
+    assert re.fullmatch(rf"{second} +just now +mock +completed +1 +\$0\.0000 +stripes", listed[1])
+    assert re.fullmatch(rf"{first} +just now +mock +completed +1 +\$0\.0000 +horses", listed[2])
     assert len(told.run("sessions", "list", "-n", "1").stdout.splitlines()) == 2
-    assert told.run("sessions", "list", "-a", "claude").stdout.startswith("no sessions yet")
+    none = {
+        ("-a", "claude"): "no sessions with claude: `bridle agents` lists them\n",
+        ("-a", "nope", "--json"): "[]\n",
+    }
+    for words, said in none.items():
+        assert told.run("sessions", "list", *words).stdout == said
+
+
+def test_a_sessions_state_is_how_its_last_turn_ended(bench: Bench) -> None:
+    bench.mock([{"fail": "api_error"}])
+    owner = bench.start("run", "-a", "mock", "--json", '[{"say": "Before."}, {"hang": true}]')
+    wait_for_line(owner, "Before.")
+
+    def states() -> tuple[list[str], list[str]]:
+        listed = json.loads(bench.run("sessions", "list", "--json").stdout)
+        table = bench.run("sessions", "list").stdout.splitlines()[1:]
+        return [row["status"] for row in listed], [line.split()[4] for line in table]
+
+    assert states() == (["running", "failed"], ["running", "failed"])
+    owner.send_signal(signal.SIGINT)
+    owner.communicate(timeout=20)
+    assert states() == (["cancelled", "failed"], ["cancelled", "failed"])
+
+
+def test_a_turn_whose_owner_is_gone_is_not_called_running() -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    row = SessionRow(id="x", agent="mock", cwd="/", created_at="", status="running")
+    for owner, state in {None: "open", gone.pid: "open", os.getpid(): "running"}.items():
+        assert cells(replace(row, owner_pid=owner))[3] == state
 
 
 def test_sessions_of_this_folder_are_told_from_others(told: Bench) -> None:
@@ -60,6 +94,8 @@ def test_search_finds_what_was_said(told: Bench) -> None:
     assert {hit["session"] for hit in hits} == {ids(told)[0]}
     nothing = told.run("sessions", "search", "unicorn")
     assert (nothing.returncode, nothing.stdout) == (1, "nothing found\n")
+    nothing = told.run("sessions", "search", "unicorn", "--json")
+    assert (nothing.returncode, nothing.stdout) == (1, "[]\n")
 
 
 def test_a_session_is_exported_as_markdown_jsonl_and_html(told: Bench) -> None:
@@ -75,6 +111,14 @@ def test_a_session_is_exported_as_markdown_jsonl_and_html(told: Bench) -> None:
         2,
         "error: cannot write /nowhere/x: No such file or directory\n",
     )
+
+
+def test_an_export_is_called_as_its_session_was_renamed(told: Bench) -> None:
+    told.run("sessions", "rename", "last", "my <zebra>")
+    assert told.run("sessions", "export", "last").stdout.startswith("# my \\<zebra\\>\n")
+    page = told.run("sessions", "export", "last", "--format", "html").stdout
+    assert "<h1>my &lt;zebra&gt;</h1>" in page
+    assert "<title>my &lt;zebra&gt;</title>" in page
 
 
 def test_an_exported_session_is_replayed_from_its_file(told: Bench) -> None:
@@ -114,6 +158,22 @@ def test_a_session_that_is_not_there_is_said_so(bench: Bench, command: str) -> N
     )
 
 
+def test_the_last_of_a_folder_without_sessions_is_said_so(told: Bench) -> None:
+    (told.project / "inner").mkdir()
+    done = subprocess.run(
+        told.command("sessions", "show", "last"),
+        cwd=told.project / "inner",
+        env=told.environment,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2,
+        "error: there is no earlier session in this folder",
+    )
+
+
 def test_bad_titles_prompts_and_requests_are_refused(told: Bench) -> None:
     assert (
         told.run("sessions", "rename", "last", " \x1b ").stderr == "error: a title needs a letter\n"
@@ -133,6 +193,10 @@ def test_a_question_is_answered_from_elsewhere(bench: Bench) -> None:
     while not (line := owner.stderr.readline().decode()).startswith("  bridle requests answer"):
         assert line
     request = line.split()[3]
+    command = f"bridle requests answer {request} TEXT --choose TEXT"
+    assert line == f"  {command}\n"
+    listed = bench.run("requests", "list").stdout
+    assert listed.endswith(f"to answer: {command}\n")
     few = bench.run("requests", "answer", request, "allow", "--choose", "A")
     assert few.returncode == 2
     assert few.stderr.startswith("error: 1 answers for 2 questions: Which?; Name?")
@@ -167,8 +231,14 @@ def test_agents_and_models_are_listed(bench: Bench) -> None:
     text = bench.run("agents", **clean_path).stdout
     assert re.search(r"claude +Claude Code +not installed", text)
     assert "to install claude: npm install" in text
+    narrow = bench.terminal("agents", **clean_path)
+    assert narrow.end() == 0
+    assert "…" not in narrow.text
+    words = narrow.text.split()
+    assert {word for one in about.values() for word in one["can"]} <= set(words)
+    assert max(map(len, narrow.text.splitlines()[:12])) <= 80
     one = bench.run("agents", "mock").stdout
-    assert one.startswith("mock  Mock, built in\n")
+    assert one.startswith("mock  Mock, ready\n")
     assert "  ✓ streaming    text arrives as it is written\n" in one
     assert "  · mcp          takes MCP servers\n" in one
     assert bench.run("agents", "nobody").returncode == 2
@@ -231,6 +301,11 @@ def test_a_projects_settings_count_after_they_are_trusted(bench: Bench) -> None:
     (bench.project / ".bridle").mkdir()
     file = bench.project / ".bridle" / "config.toml"
     file.write_text('approve = "auto"\n')
+    said = bench.mock([{"say": "x"}])
+    assert said.stderr.splitlines()[0] == (
+        "warning: settings of this project do not count: approve "
+        "(`bridle config show` tells why, `bridle trust` lets them count)"
+    )
     (file.parent / "notes.md").write_text("clear\x1b[2J")
     before = bench.run("config", "get", "approve")
     assert before.stdout == "ask\n"
@@ -267,7 +342,9 @@ def test_the_demo_shows_a_whole_turn_and_its_replay(bench: Bench) -> None:
     ):
         assert words in done.stdout
     assert done.stdout.count("✓ completed") == 2
-    assert [row for row in ids(bench) if row in done.stdout] == ids(bench)
+    assert "--resume" not in done.stdout + done.stderr
+    _replayed, first = ids(bench)
+    assert first in done.stdout
 
 
 def test_the_demo_on_a_terminal_can_be_answered(bench: Bench) -> None:

@@ -1,4 +1,6 @@
 import io
+import os
+from pathlib import Path
 
 from rich.console import Console
 
@@ -95,6 +97,32 @@ def test_every_line_that_would_change_is_shown_to_who_decides() -> None:
     text = drawn(PermissionDialog(request))
     assert "--- keep" in text
     assert "+++ drop" in text
+
+
+def test_a_write_over_a_file_shows_what_it_replaces(tmp_path: Path) -> None:
+    def asked(name: str) -> str:
+        request = PermissionRequested(
+            request_id="r",
+            tool="Write",
+            title=f"Write `{name}`",
+            input={"path": name, "content": "kept\nnew\n"},
+            paths=(name,),
+        )
+        return drawn(PermissionDialog(request, tmp_path))
+
+    (tmp_path / "old").write_text("kept\ngone\u200b\n")
+    (tmp_path / "large").write_bytes(b"x" * 300_000)
+    (tmp_path / "binary").write_bytes(b"\xff\x00")
+    os.mkfifo(tmp_path / "pipe")
+    old = asked("old")
+    for words in ("replaces a file of 2 lines", " kept", "-gone\\u200b", "+new"):
+        assert words in old
+    assert "+kept" not in old
+    assert "replaces a file of 300.0 kB" in asked("large")
+    assert "replaces a file that cannot be shown" in asked("binary")
+    assert "there is something else than a file already" in asked("pipe")
+    assert "+kept" in asked("large")
+    assert "replaces" not in asked("new")
 
 
 def test_questions_are_asked_one_after_the_other() -> None:

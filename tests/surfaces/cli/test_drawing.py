@@ -41,16 +41,18 @@ BASH = ToolStarted(call_id="c1", tool="Bash", name="run", title="Bash `make`")
 READ = ToolStarted(call_id="c2", tool="Read", name="read", title="Read `a.py`")
 
 
-def draw(*events: Event, prompts: bool = True) -> Drawing:
-    drawing = Drawing(prompts=prompts, clock=lambda: 0.0)
+def draw(*events: Event, prompts: bool = True, resumable: bool = True) -> Drawing:
+    drawing = Drawing(prompts=prompts, resumable=resumable, clock=lambda: 0.0)
     for n, event in enumerate(events, 1):
         at = f"2026-01-01T00:00:{n:02d}.000Z"
         drawing.add(Entry(session="3fa2b19c01", seq=n, turn=1, at=at, event=event))
     return drawing
 
 
-def screen(*events: Event, color: bool = False, prompts: bool = True) -> list[str]:
-    drawing = draw(*events, prompts=prompts)
+def screen(
+    *events: Event, color: bool = False, prompts: bool = True, resumable: bool = True
+) -> list[str]:
+    drawing = draw(*events, prompts=prompts, resumable=resumable)
     drawing.end()
     return printed(drawing.take(), color)
 
@@ -95,6 +97,40 @@ def test_a_turn_reads_from_top_to_bottom() -> None:
         "✓ completed · 9.0 s · 1.5k in, 20 out · $0.5000 · 1 file changed (+2 −1)",
         'session 3fa2b19c01 · to go on: bridle run --resume 3fa2b19c01 "…"',
     ]
+
+
+def test_how_to_go_on_is_told_where_the_agent_can() -> None:
+    assert screen(TurnEnded(reason="completed"), resumable=False) == ["✓ completed"]
+
+
+def test_lines_that_are_not_understood_are_counted_beside_the_spinner_and_told_once_a_turn() -> (
+    None
+):
+    start, strange = TurnStarted(origin="prompt", prompt="x"), Unrecognized(raw="?")
+    below = draw(start, strange, prompts=False).below()
+    assert printed([below]) == ["⠋ working  1 line of the agent not understood"]
+    end = TurnEnded(reason="completed")
+    turns = (start, strange, strange, end, start, end, start, strange)
+    assert screen(*turns, prompts=False, resumable=False) == [
+        "i 2 lines of the agent not understood",
+        "✓ completed · 3.0 s",
+        "✓ completed · 1.0 s",
+        "i 1 line of the agent not understood",
+    ]
+
+
+def test_backticks_that_are_part_of_a_command_are_shown() -> None:
+    end = ToolFinished(call_id="c", outcome="completed")
+    for title, shown in {
+        "Bash `make`": "Bash make",
+        "Edit `a`, `b` +1 more files": "Edit a, b +1 more files",
+        "Search `x` in `y`": "Search x in y",
+        "Bash `echo `id``": "Bash `echo `id``",
+        "Bash `a` rm -rf x `b`": "Bash `a` rm -rf x `b`",
+        "Bash ``id``": "Bash ``id``",
+    }.items():
+        call = ToolStarted(call_id="c", tool="Bash", name="run", title=title)
+        assert screen(call, end) == [f"✓ {shown}  1.0 s"]
 
 
 def test_a_call_shows_how_it_ended_and_the_end_of_its_output() -> None:

@@ -32,7 +32,7 @@ def test_the_answer_alone_is_on_standard_output(bench: Bench) -> None:
     script = [{"think": "hm"}, {"say": "I look."}, {"run": "true"}, {"say": "It is **fine**."}]
     done = bench.mock(script, "--approve", "auto")
     assert (done.returncode, done.stdout) == (0, "It is **fine**.\n")
-    assert "✓ Bash `true`" in done.stderr
+    assert "✓ Bash true" in done.stderr
     assert "✓ completed" in done.stderr
     assert "bridle run --resume" in done.stderr
 
@@ -166,7 +166,7 @@ def test_presets_decide_without_a_person(bench: Bench) -> None:
     assert (bench.project / "a.txt").read_text() == "x\n"
     (bench.project / "a.txt").unlink()
     refused = bench.mock(ASKS, "--approve", "readonly")
-    assert "⊘ Write `a.txt`" in refused.stderr
+    assert "⊘ Write a.txt" in refused.stderr
     assert not (bench.project / "a.txt").exists()
 
 
@@ -178,7 +178,8 @@ def test_a_request_that_nobody_can_answer_here_says_where_to_answer_it(bench: Be
     command = line.split()
     listed = bench.run("requests", "list")
     assert command[3] in listed.stdout
-    assert "Write `a.txt`" in listed.stdout
+    assert "Write a.txt" in listed.stdout
+    assert listed.stdout.endswith(f"to answer: {line.strip()} (or deny)\n")
     assert bench.run(*command[1:]).returncode == 0
     output, _ = process.communicate(timeout=20)
     assert (process.returncode, output.decode()) == (0, "Done.\n")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bridle.core.errors import RequestNotOpen
 from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.output import Style, colored, is_terminal, say, table, width
+from bridle.surfaces.cli.view import Scene
 
 if TYPE_CHECKING:
     from bridle.app import Harness
@@ -46,8 +47,9 @@ async def _demo(options: Namespace, folder: Path) -> int:
             style("dim", f'bridle run -a mock --approve edits "{PROMPT}"'),
             "",
         )
+        scene = Scene(folder, resumable=False, prompts=True)  # its folder goes away
         first = await harness.start("mock", cwd=folder, approve="edits", title="bridle demo")
-        code = await _turn(options, first, keyboard=True)
+        code = await _turn(options, first, scene, keyboard=True)
         await first.close()
 
         say("", style("bold", "2. It is stored"), style("dim", "bridle sessions list"), "")
@@ -61,7 +63,7 @@ async def _demo(options: Namespace, folder: Path) -> int:
             options={"speed": "full"},
             title="bridle demo, replayed",
         )
-        again = await _turn(options, second, keyboard=False)
+        again = await _turn(options, second, scene, keyboard=False)
     say(
         "",
         "Now with an agent of yours: " + style("bold", "bridle doctor") + " tells which are ready.",
@@ -69,11 +71,11 @@ async def _demo(options: Namespace, folder: Path) -> int:
     return code or again
 
 
-async def _turn(options: Namespace, session: Session, *, keyboard: bool) -> int:
+async def _turn(options: Namespace, session: Session, scene: Scene, *, keyboard: bool) -> int:
     from bridle.surfaces.cli import watch
 
     keys = watch.find_keyboard(options) if keyboard else None
-    view = await _view(options, session, keys)
+    view = await _view(options, session, keys, scene)
     try:
         with watch.interruptible(session.cancel, view, keys):
             await session.prompt(PROMPT)
@@ -84,14 +86,14 @@ async def _turn(options: Namespace, session: Session, *, keyboard: bool) -> int:
     return view.outcomes.exit_code
 
 
-async def _view(options: Namespace, session: Session, keys: Keyboard | None) -> View:
+async def _view(options: Namespace, session: Session, keys: Keyboard | None, scene: Scene) -> View:
     if is_terminal(sys.stdout):
         from bridle.surfaces.cli import watch
 
-        return await watch.open_view(options, session, keys, prompts=True)
+        return await watch.open_view(options, session, keys, scene)
     from bridle.surfaces.cli.scroll import ScrollView
 
-    return ScrollView(color=colored(options, sys.stdout), prompts=True)
+    return ScrollView(color=colored(options, sys.stdout), resumable=scene.resumable)
 
 
 class Helper:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 from rich.console import Group, RenderableType
@@ -17,6 +19,7 @@ from bridle.surfaces.cli.keyboard import BACKSPACE, CLEAR, ENTER, ESCAPE
 
 EDIT = "edit"  # what a key press may ask of the view, besides an answer
 INPUT_LINES = 20
+STANDING_CAP = 256 * 1024  # bytes of a file that is compared with what would replace it
 _DIGITS = "123456789"
 
 
@@ -42,9 +45,10 @@ class Line:
 
 
 class PermissionDialog:
-    def __init__(self, request: PermissionRequested) -> None:
+    def __init__(self, request: PermissionRequested, folder: Path | None = None) -> None:
         self.request = request
         self._keys = _option_keys(request.options)
+        self._old, self._replaces = _standing(request, folder)
         self._whole = False
         self._reason: Line | None = None
         self._complaint = ""
@@ -111,7 +115,8 @@ class PermissionDialog:
             }:
                 return [pieces.diff(_revealed(old, new), 12)]
             case {"content": str(text)} | {"text": str(text)} if self.request.tool == "Write":
-                return [pieces.diff(_revealed("", text), 12)]
+                note = [Text(self._replaces, style="yellow")] if self._replaces else []
+                return [*note, pieces.diff(_revealed(self._old, text), 12)]
             case {"command": str(command)} if "\n" in command or len(command) > 72:
                 return [_capped(phrases.revealed(command), 12)]
             case _:
@@ -220,10 +225,30 @@ class QuestionDialog:
 Dialog = PermissionDialog | QuestionDialog
 
 
-def dialog_for(request: PermissionRequested | QuestionAsked) -> Dialog:
+def dialog_for(request: PermissionRequested | QuestionAsked, folder: Path) -> Dialog:
     if isinstance(request, PermissionRequested):
-        return PermissionDialog(request)
+        return PermissionDialog(request, folder)
     return QuestionDialog(request)
+
+
+def _standing(request: PermissionRequested, folder: Path | None) -> tuple[str, str]:
+    """Of a file that it would write over: the text, and what to say about it."""
+    if folder is None or request.tool != "Write" or not request.paths:
+        return "", ""
+    path = folder / request.paths[0]
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):  # reading a pipe could take for ever
+            return "", "there is something else than a file already"
+        if found.st_size > STANDING_CAP:
+            return "", f"replaces a file of {phrases.size(found.st_size)}"
+        text = path.read_bytes().decode()
+    except FileNotFoundError:
+        return "", ""
+    except (OSError, ValueError):
+        return "", "replaces a file that cannot be shown"
+    lines = len(text.splitlines())
+    return text, f"replaces a file of {lines} line{'s' if lines != 1 else ''}"
 
 
 def _revealed(old: str, new: str) -> Diff:

@@ -47,11 +47,14 @@ CALL_LINES = 6
 
 
 class Drawing:
-    def __init__(self, *, prompts: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, prompts: bool, resumable: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.outcomes = Outcomes()
         self.finished: list[RenderableType] = []
         self.requests: dict[str, PermissionRequested | QuestionAsked] = {}  # the open ones
         self._prompts = prompts  # somebody else's: this terminal did not type them
+        self._resumable = resumable
         self._clock = clock
         self._message: tuple[str, Prose] | None = None
         self._thoughts: dict[str | None, tuple[str, Cleaner, list[str]]] = {}  # by parent
@@ -61,6 +64,7 @@ class Drawing:
         self._background: tuple[BackgroundTask, ...] = ()
         self._busy = "starting"
         self._session = ""
+        self._strange = 0  # lines of this turn that were not understood
 
     # -- what moves --------------------------------------------------------------------------------
 
@@ -85,7 +89,8 @@ class Drawing:
             now = phrases.duration(self._clock() - began)
             parts.append(pieces.running(call, now, spin, self._depths.get(call.call_id, 0)))
         if not parts and self._busy and not self.requests:
-            parts.append(Text(f"{spin} {self._busy}", style="dim"))
+            strange = f"  {phrases.strange(self._strange)}" if self._strange else ""
+            parts.append(Text(f"{spin} {self._busy}{strange}", style="dim"))
         return Group(*parts) if parts else None
 
     # -- what happened -----------------------------------------------------------------------------
@@ -126,6 +131,7 @@ class Drawing:
                 self._start_turn(event)
             case TurnEnded():
                 self._rest()
+                self._tell_strange()
                 self._busy = "working in the background" if self._background else ""
                 self.finished += [pieces.ending(outcome) for outcome in ended]
             case UserMessage():
@@ -144,7 +150,9 @@ class Drawing:
                 self._busy = ""
                 self._calls.clear()
                 self.requests.clear()
-            case UsageReported() | FilesChanged() | Unrecognized():
+            case Unrecognized():
+                self._strange += 1
+            case UsageReported() | FilesChanged():
                 pass
             case _:
                 assert_never(event)
@@ -156,10 +164,16 @@ class Drawing:
     def end(self) -> None:
         """Nothing more will come."""
         self._rest_all()
-        if self.outcomes.ended:
+        self._tell_strange()
+        if self.outcomes.ended and self._resumable:
             self.finished.append(Text(phrases.how_to_resume(self._session), style="dim"))
         self._busy = ""
         self._calls.clear()
+
+    def _tell_strange(self) -> None:
+        if self._strange:
+            self.finished.append(Text(f"i {phrases.strange(self._strange)}", style="dim"))
+            self._strange = 0
 
     # -- words -------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from bridle.surfaces.cli.drawing import Drawing
 from bridle.surfaces.cli.editor import edit
 from bridle.surfaces.cli.keyboard import Keyboard
 from bridle.surfaces.cli.outcome import Outcomes
-from bridle.surfaces.cli.view import Reachable
+from bridle.surfaces.cli.view import Reachable, Scene
 
 INTERVAL = 0.05  # seconds between two refreshes at least
 SPIN = 0.1
@@ -27,10 +27,11 @@ BACKLOG = 200  # finished pieces; more wait until these are painted
 
 class LiveView:
     def __init__(
-        self, session: Reachable, *, color: bool, prompts: bool, keyboard: Keyboard | None
+        self, session: Reachable, scene: Scene, *, color: bool, keyboard: Keyboard | None
     ) -> None:
         self._session = session
-        self._drawing = Drawing(prompts=prompts)
+        self._folder = scene.folder
+        self._drawing = Drawing(prompts=scene.prompts, resumable=scene.resumable)
         self._console = Console(
             no_color=not color, highlight=False, markup=False, emoji=False, force_terminal=True
         )
@@ -129,7 +130,7 @@ class LiveView:
         if self._dialog and self._dialog.request.request_id in open_here:
             return
         request = next(iter(open_here.values()), None)
-        self._dialog = dialog_for(request) if request else None
+        self._dialog = dialog_for(request, self._folder) if request else None
         if request and not self._keyboard.away:
             self._keyboard.forget()
 

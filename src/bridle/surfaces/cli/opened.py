@@ -9,8 +9,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bridle.core.errors import SessionNotFound, UsageError
+
 if TYPE_CHECKING:
     from bridle.app import Harness
+    from bridle.config import Config
+    from bridle.store.session_row import SessionRow
 
 
 @asynccontextmanager
@@ -21,4 +25,38 @@ async def harness(options: Namespace, cwd: Path | str = ".") -> AsyncIterator[Ha
         options.color = options.color or opened.config.color
         if opened.mended:
             sys.stderr.write(f"{opened.mended}\n")
+        _tell_withheld(opened.config)
         yield opened
+
+
+def row(harness: Harness, session: str, folder: Path | None = None) -> SessionRow:
+    """By its id, the beginning of it, or `last`: the newest of the folder."""
+    try:
+        return harness.sessions.catalog.get(session, cwd=str(folder or Path.cwd()))
+    except SessionNotFound:
+        if session != "last":
+            raise
+        raise UsageError(
+            "there is no earlier session in this folder", hint="`bridle sessions list`"
+        ) from None
+
+
+def resumable(harness: Harness, agent: str) -> bool:
+    from bridle.core.agent import capabilities
+
+    try:
+        return "resume" in capabilities(harness.agent(agent.partition(":")[0]))
+    except Exception:  # a third party's module may be gone, or fail in any way
+        return False
+
+
+def _tell_withheld(config: Config) -> None:
+    if not config.withheld:
+        return
+    from bridle.surfaces.cli.output import warn
+
+    keys = ", ".join(held.key for held in config.withheld)
+    warn(
+        f"settings of this project do not count: {keys[:200]}",
+        hint="`bridle config show` tells why, `bridle trust` lets them count",
+    )

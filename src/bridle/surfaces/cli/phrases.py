@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -16,6 +17,21 @@ STATES = {"completed": "✓", "failed": "✗", "cancelled": "⊘", "denied": "�
 def one_line(text: str, limit: int = 0) -> str:
     line = " ".join(clean(text).split())
     return line if not limit or len(line) <= limit else line[: limit - 1] + "…"
+
+
+# As titles are made: code in one pair of backticks, or several with a comma or `in` between them.
+_MARKED = re.compile(r"[^`]*`[^`]+`(?:(?:, | in )`[^`]+`)*[^`]*")
+
+
+def spans(text: str) -> list[str]:
+    """A line, cut where code begins and ends; backticks that are part of the code stay in it."""
+    line = one_line(text)
+    return line.split("`") if _MARKED.fullmatch(line) else [line]
+
+
+def unmarked(text: str) -> str:
+    """A line without the backticks that only mark code."""
+    return "".join(spans(text))
 
 
 def revealed(text: str) -> str:
@@ -96,6 +112,10 @@ def failure(outcome: Outcome) -> list[str]:
     return lines
 
 
+def strange(lines: int) -> str:
+    return f"{lines} line{'s' if lines != 1 else ''} of the agent not understood"
+
+
 def how_to_resume(session: str) -> str:
     return f'session {session} · to go on: bridle run --resume {session} "…"'
 
@@ -104,7 +124,8 @@ def how_to_answer(session: str, request: PermissionRequested | QuestionAsked) ->
     words = ["bridle", "requests", "answer", f"{session}/{clean(request.request_id)}"]
     if isinstance(request, PermissionRequested):
         return shlex.join([*words, "allow"])
-    return shlex.join([*words, "allow", "--choose"]) + " TEXT"
+    further = " --choose TEXT" * (len(request.questions) - 1)
+    return f"{shlex.join(words)} TEXT{further}"
 
 
 def asked(request: PermissionRequested | QuestionAsked) -> str:

@@ -50,7 +50,7 @@ def thought(text: str, lines: int = 3) -> RenderableType:
 def title(text: str) -> Text:
     """What stands in backticks is code."""
     line = Text()
-    for number, part in enumerate(phrases.one_line(text).split("`")):
+    for number, part in enumerate(phrases.spans(text)):
         line.append(part, style="cyan" if number % 2 else "")
     return line
 

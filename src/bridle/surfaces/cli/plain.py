@@ -22,7 +22,8 @@ from bridle.surfaces.cli.output import write
 
 
 class PlainView:
-    def __init__(self) -> None:
+    def __init__(self, *, resumable: bool) -> None:
+        self._resumable = resumable
         self.outcomes = Outcomes()
         self._titles: dict[str, str] = {}
         self._session = ""
@@ -42,13 +43,13 @@ class PlainView:
         await self._write(sys.stderr, [text])
 
     async def close(self) -> None:
-        if self.outcomes.ended:
+        if self.outcomes.ended and self._resumable:
             await self._write(sys.stderr, [phrases.how_to_resume(self._session)])
 
     def _progress(self, entry: Entry) -> list[str]:
         match entry.event:
             case ToolStarted() as call:
-                self._titles[call.call_id] = phrases.one_line(call.title)
+                self._titles[call.call_id] = phrases.unmarked(call.title)
                 return []
             case ToolFinished() as end:
                 title = self._titles.pop(end.call_id, phrases.one_line(end.call_id))

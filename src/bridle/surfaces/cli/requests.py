@@ -12,6 +12,7 @@ from bridle.core.errors import RequestNotOpen, SessionError, UsageError
 from bridle.core.events import Answer, PermissionRequested, QuestionAsked
 from bridle.surfaces.cli import opened, phrases
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, width
+from bridle.surfaces.cli.words import json_object
 
 if TYPE_CHECKING:
     from bridle.app import Harness
@@ -33,7 +34,7 @@ def list_open(options: Namespace) -> int:
 
 
 def answer(options: Namespace) -> int:
-    changed = _object(options.input) if options.input is not None else None
+    changed = json_object(options.input, "--input") if options.input is not None else None
     if changed is not None and options.option == "deny":
         raise UsageError("--input changes what is allowed; deny takes --note")
     return asyncio.run(_answer(options, changed))
@@ -48,12 +49,20 @@ async def _list(options: Namespace) -> int:
         say("nothing waits for an answer")
     else:
         rows = [
-            (one.name, phrases.ago(one.opened_at), _kind(one), phrases.asked(one.request))
+            (
+                one.name,
+                phrases.ago(one.opened_at),
+                _kind(one),
+                phrases.unmarked(phrases.asked(one.request)),
+            )
             for one in waiting
         ]
         style = Style(colored(options, sys.stdout))
         say(table(rows, ("REQUEST", "SINCE", "KIND", "WHAT"), style, width()))
-        say(style("dim", f"to answer: bridle requests answer {waiting[0].name} allow|deny"))
+        first = waiting[0]
+        how = phrases.how_to_answer(first.session, first.request)
+        more = " (or deny)" if isinstance(first.request, PermissionRequested) else ""
+        say(style("dim", f"to answer: {how}{more}"))
     return 0
 
 
@@ -113,18 +122,6 @@ def _find(waiting: list[Open], name: str) -> Open:
             hint=f"say which: {', '.join(one.name for one in found)}",
         )
     return found[0]
-
-
-def _object(text: str) -> dict[str, Any]:
-    import json
-
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"--input: not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise UsageError("--input: not a JSON object")
-    return value
 
 
 def _kind(one: Open) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bridle.core.errors import SessionNotFound, UsageError
+from bridle.core.errors import UsageError
 from bridle.surfaces.cli import asked, opened
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bridle.sessions.headstart import HeadStart
     from bridle.sessions.session import Session
     from bridle.store.session_row import SessionRow
+    from bridle.surfaces.cli.view import Scene
 
 GOODBYE = 5.0  # seconds for a cancelled turn to end, when nobody reads any more
 
@@ -61,10 +62,11 @@ async def _run(
     head: HeadStart | None,
 ) -> int:
     from bridle.core.agent import File
+    from bridle.surfaces.cli.view import Scene
 
     async with opened.harness(options, folder) as harness:
         notes: list[str] = []
-        since = 0
+        since, agent = 0, options.agent or harness.config.agent
         if options.resume is None:
             if options.worktree is not None:
                 folder, notes = await _worktree(harness, folder, options.worktree)
@@ -74,18 +76,24 @@ async def _run(
         else:
             row = _row(harness, options, folder)
             session = await harness.resume(row.id, fork=options.fork, **wishes)
-            since = row.entries
+            since, agent, folder = row.entries, row.agent, Path(row.cwd)
         await session.prompt(text, files=[File(*file) for file in files])
-        return await _watch(options, session, since, notes, harness.config.limits.request)
+        scene = Scene(folder, opened.resumable(harness, agent))
+        return await _watch(options, session, scene, since, notes, harness.config.limits.request)
 
 
 async def _watch(
-    options: Namespace, session: Session, since: int, notes: list[str], limit: float | None
+    options: Namespace,
+    session: Session,
+    scene: Scene,
+    since: int,
+    notes: list[str],
+    limit: float | None,
 ) -> int:
     from bridle.surfaces.cli import watch
 
     keyboard = watch.find_keyboard(options)
-    view = await watch.open_view(options, session, keyboard, prompts=False)
+    view = await watch.open_view(options, session, keyboard, scene)
     try:
         with watch.interruptible(session.cancel, view, keyboard):
             for note in notes:
@@ -106,20 +114,13 @@ async def _watch(
 
 
 def _row(harness: Harness, options: Namespace, folder: Path) -> SessionRow:
-    try:
-        row = harness.sessions.catalog.get(options.resume, cwd=str(folder))
-        if options.agent not in (None, row.agent):
-            raise UsageError(
-                f"session {row.id} is with {row.agent}, and stays with it",
-                hint="leave out -a with --resume",
-            )
-        return row
-    except SessionNotFound:
-        if options.resume != "last":
-            raise
+    row = opened.row(harness, options.resume, folder)
+    if options.agent not in (None, row.agent):
         raise UsageError(
-            "there is no earlier session in this folder", hint="`bridle sessions list`"
-        ) from None
+            f"session {row.id} is with {row.agent}, and stays with it",
+            hint="leave out -a with --resume",
+        )
+    return row
 
 
 async def _worktree(harness: Harness, folder: Path, name: str) -> tuple[Path, list[str]]:
@@ -128,4 +129,8 @@ async def _worktree(harness: Harness, folder: Path, name: str) -> tuple[Path, li
 
     tree = await create(folder, harness.paths.state / "worktrees", name or None)
     where = f"works in {tree.path} on branch {tree.branch}"
-    return tree.folder, [where, *tree.notes, f"to take it away: {tree.removal}"]
+    return tree.folder, [
+        where,
+        *tree.notes,
+        f"to take it away, with all that is in it: {tree.removal}",
+    ]

@@ -18,8 +18,8 @@ PIPE_WIDTH = 100
 
 
 class ScrollView:
-    def __init__(self, *, color: bool, prompts: bool) -> None:
-        self._drawing = Drawing(prompts=prompts)
+    def __init__(self, *, color: bool, resumable: bool) -> None:
+        self._drawing = Drawing(prompts=True, resumable=resumable)
         self._asked: set[str] = set()
         self._console = Console(
             highlight=False,

@@ -6,7 +6,8 @@ import asyncio
 import os
 import sys
 from argparse import Namespace
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,11 @@ from bridle.surfaces.cli.output import Style, colored, confirmed, say, say_json,
 
 if TYPE_CHECKING:
     from bridle.app import Harness
-    from bridle.core.events import Entry
     from bridle.store.session_row import SessionRow
     from bridle.surfaces.cli.view import View
 
 HEAD = ("SESSION", "WHEN", "AGENT", "STATE", "TURNS", "COST", "WHAT")
+PAGE = 200  # entries that are shown at once
 Work = Callable[["Harness", Namespace], Coroutine[Any, Any, int]]
 
 
@@ -35,11 +36,13 @@ def _command(work: Work) -> Callable[[Namespace], int]:
 @_command
 async def list_all(harness: Harness, options: Namespace) -> int:
     cwd = str(Path.cwd()) if options.here else None
+    from msgspec.structs import replace
+
     rows = harness.sessions.catalog.list(cwd=cwd, agent=options.agent, limit=options.limit)
     if options.json:
-        say_json(rows)
+        say_json([replace(row, status=_state(row)) for row in rows])
     elif not rows:
-        say('no sessions yet: bridle run "…" starts one')
+        say(_none(options))
     else:
         style = Style(colored(options, sys.stdout))
         say(table([cells(row) for row in rows], HEAD, style, width()))
@@ -48,9 +51,12 @@ async def list_all(harness: Harness, options: Namespace) -> int:
 
 @_command
 async def show(harness: Harness, options: Namespace) -> int:
-    session = _row(harness, options).id
-    view = _still_view(options)
-    async for page in _pages(harness, session):
+    from bridle.sessions.session import read_all
+
+    row = _row(harness, options)
+    view = _still_view(options, resumable=opened.resumable(harness, row.agent))
+    entries = read_all(harness.sessions.log, row.id)
+    while page := list(islice(entries, PAGE)):
         await view.show(page)
     await view.close()
     return 0
@@ -59,10 +65,13 @@ async def show(harness: Harness, options: Namespace) -> int:
 @_command
 async def follow(harness: Harness, options: Namespace) -> int:
     from bridle.surfaces.cli import watch
+    from bridle.surfaces.cli.view import Scene
 
-    session = harness.attach(options.session)
+    row = _row(harness, options)
+    session = harness.attach(row.id)
+    scene = Scene(Path(row.cwd), opened.resumable(harness, row.agent), prompts=True)
     keyboard = watch.find_keyboard(options)
-    view = await watch.open_view(options, session, keyboard, prompts=True)
+    view = await watch.open_view(options, session, keyboard, scene)
     waiting = None if keyboard else watch.Waiting(view, session.id, None)
     try:
         await watch.watch(watch.paged(session.entries(options.since)), view, waiting)
@@ -74,7 +83,7 @@ async def follow(harness: Harness, options: Namespace) -> int:
 
 @_command
 async def cancel(harness: Harness, options: Namespace) -> int:
-    await harness.attach(options.session).cancel()
+    await harness.attach(_row(harness, options).id).cancel()
     return 0
 
 
@@ -82,7 +91,9 @@ async def cancel(harness: Harness, options: Namespace) -> int:
 async def prompt(harness: Harness, options: Namespace) -> int:
     if not options.text.strip():
         raise UsageError("the prompt is empty")
-    await harness.attach(options.session).prompt(options.text, when_busy=options.when_busy)
+    await harness.attach(_row(harness, options).id).prompt(
+        options.text, when_busy=options.when_busy
+    )
     return 0
 
 
@@ -91,7 +102,7 @@ async def search(harness: Harness, options: Namespace) -> int:
     hits = harness.sessions.search.search(" ".join(options.words), limit=options.limit)
     if options.json:
         say_json(hits)
-        return 0
+        return 0 if hits else 1
     style = Style(colored(options, sys.stdout))
     for hit in hits:
         begin, end = "\x02", "\x03"  # around what was found
@@ -163,46 +174,42 @@ def _discreet(text: str) -> str:
     return secrets.redact_text(text)
 
 
-def _still_view(options: Namespace) -> View:
+def _still_view(options: Namespace, *, resumable: bool) -> View:
     if options.json:
         from bridle.surfaces.cli.jsonlines import EntriesView, SummaryView
 
         return EntriesView() if options.json == "entries" else SummaryView()
     from bridle.surfaces.cli.scroll import ScrollView
 
-    return ScrollView(color=colored(options, sys.stdout), prompts=True)
+    return ScrollView(color=colored(options, sys.stdout), resumable=resumable)
+
+
+def _none(options: Namespace) -> str:
+    where = " in this folder" if options.here else ""
+    if options.agent:
+        return (
+            f"no sessions with {phrases.one_line(options.agent)}{where}: `bridle agents` lists them"
+        )
+    return f'no sessions{where} yet: bridle run "…" starts one'
 
 
 def _row(harness: Harness, options: Namespace) -> SessionRow:
-    return harness.sessions.catalog.get(options.session, cwd=str(Path.cwd()))
-
-
-async def _pages(harness: Harness, session: str) -> AsyncIterator[list[Entry]]:
-    seq = 0
-    while page := harness.sessions.log.since(session, seq):
-        yield page
-        seq = page[-1].seq
-
-
-def _entries(harness: Harness, session: str) -> Iterator[Entry]:
-    seq = 0
-    while page := harness.sessions.log.since(session, seq):
-        yield from page
-        seq = page[-1].seq
+    return opened.row(harness, options.session)
 
 
 def _document(harness: Harness, row: SessionRow, format: str) -> Iterator[bytes]:
     from bridle.core.transcript import fold
     from bridle.sessions import export
+    from bridle.sessions.session import read_all
 
-    entries = _entries(harness, row.id)
+    entries = read_all(harness.sessions.log, row.id)
     match format:
         case "jsonl":
             yield from export.to_jsonl(entries)
         case "html":
-            yield export.to_html(fold(entries)).encode()
+            yield export.to_html(fold(entries), row.title).encode()
         case _:
-            yield export.to_markdown(fold(entries)).encode()
+            yield export.to_markdown(fold(entries), row.title).encode()
 
 
 def _what(row: SessionRow) -> str:
@@ -214,11 +221,21 @@ def _flat(text: str) -> str:
 
 
 def _state(row: SessionRow) -> str:
-    if row.open_turn is not None:
-        return "running"
-    if row.owner_pid is not None:
+    if row.status == "running" and not _lives(row.owner_pid):
         return "open"
-    return "done" if row.turns else "new"
+    return row.status
+
+
+def _lives(process: int | None) -> bool:
+    if process is None:
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is there, and somebody else's
+    return True
 
 
 def cells(row: SessionRow) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from bridle.core.events import Answer, Entry
@@ -15,6 +17,15 @@ class View(Protocol):
     async def show(self, page: Sequence[Entry]) -> None: ...
     async def tell(self, text: str) -> None: ...  # a word of our own, beside the session
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a view knows of its session beforehand."""
+
+    folder: Path  # where its agent works
+    resumable: bool  # it can be gone on with later
+    prompts: bool = False  # show them too, because somebody else wrote them
 
 
 class Reachable(Protocol):

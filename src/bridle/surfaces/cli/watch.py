@@ -15,34 +15,33 @@ from typing import Any, Protocol
 from bridle.core.errors import BridleError
 from bridle.core.events import Entry, PermissionRequested, QuestionAsked, RequestAnswered
 from bridle.surfaces.cli import phrases
+from bridle.surfaces.cli.exits import CANCELLED
 from bridle.surfaces.cli.jsonlines import EntriesView, SummaryView
 from bridle.surfaces.cli.keyboard import Keyboard
 from bridle.surfaces.cli.output import colored, is_terminal
 from bridle.surfaces.cli.plain import PlainView
-from bridle.surfaces.cli.view import Reachable, View
+from bridle.surfaces.cli.view import Reachable, Scene, View
 
-INTERRUPTED = 130
 SHOW_CURSOR = b"\x1b[?25h"
 _log = logging.getLogger("bridle")
 PATIENCE = 0.5  # seconds in which the policy, or another terminal, has answered
 
 
 async def open_view(
-    options: Namespace, session: Reachable, keyboard: Keyboard | None, *, prompts: bool
+    options: Namespace, session: Reachable, keyboard: Keyboard | None, scene: Scene
 ) -> View:
-    """`prompts`: show them too, because somebody else wrote them."""
     match options.json:
         case "entries":
             return EntriesView()
         case "summary":
             return SummaryView()
     if not is_terminal(sys.stdout):
-        return PlainView()
+        return PlainView(resumable=scene.resumable)
     await asyncio.to_thread(__import__, "bridle.surfaces.cli.live")  # Rich, while the agent starts
     from bridle.surfaces.cli.live import LiveView
 
     color = colored(options, sys.stdout)
-    view = LiveView(session, color=color, prompts=prompts, keyboard=keyboard)
+    view = LiveView(session, scene, color=color, keyboard=keyboard)
     view.open()
     return view
 
@@ -93,7 +92,7 @@ class Waiting:
     def _tell(self, request: PermissionRequested | QuestionAsked) -> None:
         limit = f" (for {phrases.duration(self._limit)} at most)" if self._limit else ""
         lines = [
-            f"waiting for an answer{limit}: {phrases.asked(request)}",
+            f"waiting for an answer{limit}: {phrases.unmarked(phrases.asked(request))}",
             f"  {phrases.how_to_answer(self._session, request)}",
         ]
         self._tasks.add(asyncio.create_task(self._view.tell("\n".join(lines))))
@@ -118,7 +117,7 @@ def interruptible(
             if keyboard:
                 keyboard.restore()
                 os.write(1, SHOW_CURSOR)
-            os._exit(INTERRUPTED)  # the warden ends the agent when we are gone
+            os._exit(CANCELLED)  # the warden ends the agent when we are gone
         end()
 
     signals = {signal.SIGINT: interrupt, signal.SIGTERM: end, signal.SIGHUP: end}
