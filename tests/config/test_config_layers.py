@@ -173,22 +173,36 @@ def test_a_variable_of_somebody_else_is_left_alone(place: Place) -> None:
 def test_an_untrusted_project_may_only_tighten(place: Place) -> None:
     place.in_project(
         'agent = "evil"\napprove = "readonly"\n[limits]\ntool_output = "1 KB"\nspill = "9 GB"\n'
-        'total = "10m"\nidle = "none"\n[env]\npass = ["AWS_*"]\n[store]\nkeep_days = 1\n'
+        'total = "10m"\nidle = "none"\nrequest = 1\nturn_log = 1024\nline = "64 KB"\n'
+        'turns = 3\ncost = 0.5\n[env]\npass = ["AWS_*"]\n[store]\nkeep_days = 1\n'
         '[agents.claude]\nbinary = "./evil"',
         trusted=False,
     )
     config = place.load()
     assert (config.agent, config.approve, config.env.passed) == ("claude", "readonly", ())
-    assert config.limits == Limits(tool_output=1024, total=600)
+    assert config.limits == Limits(turns=3, cost=0.5)
     assert (config.store.keep_days, config.agents) == (None, {})
     assert {item.key: item.why for item in config.withheld} == {
         "agent": "it is not trusted",
-        "limits.spill": "would loosen limits.spill, and it is not trusted",
-        "limits.idle": "would loosen limits.idle, and it is not trusted",
+        "limits.tool_output": "it is not trusted",
+        "limits.spill": "it is not trusted",
+        "limits.total": "it is not trusted",
+        "limits.idle": "it is not trusted",
+        "limits.request": "it is not trusted",
+        "limits.turn_log": "it is not trusted",
+        "limits.line": "it is not trusted",
         "env.pass": "it is not trusted",
         "store.keep_days": "it is not trusted",
         "agents.claude.binary": "it is not trusted",
     }
+
+
+def test_an_untrusted_project_cannot_take_a_limit_away(place: Place) -> None:
+    place.in_project('approve = "auto"\n[limits]\nturns = "none"\n', trusted=False)
+    assert place.load().limits == Limits()
+    assert [item.why for item in place.load().withheld] == [
+        "would loosen approve, and it is not trusted"
+    ]
 
 
 @pytest.mark.parametrize(

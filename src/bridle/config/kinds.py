@@ -66,7 +66,6 @@ def size(least: int = 1024) -> Kind:
         f'a size such as 65536 or "64 KB", at least {show_size(least)}',
         read,
         show=show_size,
-        tighter=lambda value, than: bool(value <= than),
     )
 
 
@@ -80,7 +79,6 @@ def seconds(least: float = 1, *, optional: bool = False) -> Kind:
         'a time such as 90 or "10m"' + (', or "none"' if optional else ""),
         read,
         show=show_seconds,
-        tighter=_lower,
     )
 
 

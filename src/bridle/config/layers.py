@@ -17,6 +17,8 @@ from bridle.core.errors import ConfigError
 
 FILE = "config.toml"
 _SECTIONS = sorted({key.split(".")[0] for key in SETTINGS if "." in key} | {"agents"})
+# A lower limit of any other kind would cut the user's own log and answers, or deny in their place.
+TIGHTENED = frozenset({"approve", "limits.turns", "limits.cost"})
 _RESERVED = frozenset({"BRIDLE_HOME"})
 
 Values = dict[str, tuple[Any, Source]]
@@ -136,14 +138,12 @@ def tightening(values: Values, state: str) -> tuple[Values, list[Withheld]]:
     because = "it changed since it was trusted" if state == "changed" else "it is not trusted"
     for key, (value, source) in values.items():
         setting = SETTINGS.get(key)
-        if setting and setting.kind.tighter and not key.startswith("store."):
-            if setting.kind.tighter(value, setting.default):
-                kept[key] = (value, source)
-                continue
-            because_of = f"would loosen {key}, and {because}"
+        if setting is None or key not in TIGHTENED or setting.kind.tighter is None:
+            withheld.append(Withheld(key, because))
+        elif setting.kind.tighter(value, setting.default):
+            kept[key] = (value, source)
         else:
-            because_of = because
-        withheld.append(Withheld(key, because_of))
+            withheld.append(Withheld(key, f"would loosen {key}, and {because}"))
     return kept, withheld
 
 
