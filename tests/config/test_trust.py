@@ -124,3 +124,26 @@ def test_a_folder_too_large_to_be_read_is_refused(project: Path) -> None:
         huge.truncate(17 << 20)
     with pytest.raises(ConfigError, match="too large to be trusted"):
         read_folder(project)
+
+
+def test_folders_in_folders_without_end_are_refused(project: Path) -> None:
+    folder = project / ".bridle"
+    for _ in range(600):
+        folder /= "d"
+        folder.mkdir()
+    with pytest.raises(ConfigError, match="too large to be trusted"):
+        read_folder(project)
+
+
+def test_empty_folders_count(project: Path) -> None:
+    for number in range(2_001):
+        (project / ".bridle" / str(number)).mkdir()
+    with pytest.raises(ConfigError, match="too large to be trusted"):
+        read_folder(project)
+
+
+def test_folders_as_deep_as_anyone_needs_are_read(project: Path) -> None:
+    deep = project / ".bridle" / "/".join("d" * 32)
+    deep.mkdir(parents=True)
+    (deep / "file").write_text("deep")
+    assert _read(project).files["/".join("d" * 32) + "/file"] == b"deep"

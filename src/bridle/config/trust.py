@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import hashlib
 
 FOLDER = ".bridle"
-_MOST_FILES = 2_000
+_MOST_FILES = 2_000  # and folders
+_DEEPEST = 32  # folders in each other
 _MOST_BYTES = 16 << 20
 
 TrustState = Literal["absent", "trusted", "untrusted", "changed"]
@@ -126,20 +127,22 @@ def _record(paths: Paths, project: Path) -> Path:
 class _Found(NamedTuple):
     name: str
     content: bytes | None
-    what: str  # script, file; else what it is
+    what: str  # script, file, folder; else what it is
 
 
 def _gathered(project: Path, descriptor: int) -> ProjectFolder:
     found: list[_Found] = []
     room = _MOST_BYTES
-    for item in _walk(descriptor, ""):
-        found.append(item)
+    for count, item in enumerate(_walk(descriptor, ""), 1):
         room -= len(item.content or b"")
-        if room < 0 or len(found) > _MOST_FILES:
+        if room < 0 or count > _MOST_FILES or item.name.count("/") > _DEEPEST:
             raise ConfigError(
                 f"{project / FOLDER} is too large to be trusted",
-                hint=f"keep it under {_MOST_FILES} files and {_MOST_BYTES >> 20} MB",
+                hint=f"keep it under {_MOST_FILES} files and folders, {_DEEPEST} folders deep,"
+                f" and {_MOST_BYTES >> 20} MB",
             )
+        if item.what != "folder":
+            found.append(item)
     return ProjectFolder(
         project,
         files={name: content for name, content, _ in found if content is not None},
@@ -169,6 +172,7 @@ def _opened(descriptor: int, name: str, prefix: str) -> Iterator[_Found]:
     try:
         mode = os.fstat(inner).st_mode
         if stat.S_ISDIR(mode):
+            yield _Found(f"{prefix}{name}/", None, "folder")
             yield from _walk(inner, f"{prefix}{name}/")
             return
         with os.fdopen(os.dup(inner), "rb") as file:
