@@ -150,6 +150,31 @@ def test_a_session_is_resumed_and_forked_in_a_new_process(bench: Bench) -> None:
     assert [(row["turns"], row["forked_from"]) for row in rows] == [(3, first["id"]), (2, None)]
 
 
+FORGETFUL = """
+from msgspec.structs import replace
+from bridle.agents.mock import INFO, MockAgent
+from bridle.agents.mock.wire import MockWire
+agent = MockAgent(replace(INFO, name="forgetful", can=INFO.can - {"resume", "fork"}), MockWire)
+"""
+
+
+def test_nobody_is_told_to_resume_an_agent_that_cannot(bench: Bench, tmp_path: Path) -> None:
+    info = tmp_path / "site" / "forgetful-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "entry_points.txt").write_text("[bridle.agents]\nforgetful = forgetful:agent\n")
+    (info.parent / "forgetful.py").write_text(FORGETFUL)
+    site = {"PYTHONPATH": str(info.parent)}
+    done = bench.run("run", "-a", "forgetful", json.dumps(SAY), **site)
+    assert (done.returncode, done.stdout) == (0, "Hello there.\n"), done.stderr
+    shown = bench.run("sessions", "show", "last", **site)
+    gone = bench.run("sessions", "show", "last")  # its package is not there any more
+    screen = bench.terminal("run", "-a", "forgetful", json.dumps(SAY), **site)
+    assert screen.end() == 0
+    for said in (done.stderr, shown.stdout, gone.stdout, screen.text):
+        assert "✓ completed" in said
+        assert "--resume" not in said
+
+
 def test_resuming_what_is_not_there_says_so(bench: Bench) -> None:
     assert bench.run("run", "--resume", "abc", "go on").stderr == (
         "error: no session matches 'abc'\nhint: `bridle sessions list` shows them all\n"
