@@ -15,6 +15,7 @@ from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import AgentInfo, Conversation, Host, Reply, SessionSpec
 from bridle.core.events import Event, MessageChunk, TurnEnded, Unrecognized
 from bridle.testing.conformance import NonConforming, check_agent
+from bridle.testing.streams import NONSENSE
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 INFO = AgentInfo("plain", "Plain", frozenset({"resume"}))
@@ -139,6 +140,21 @@ class NeverTheSame(PlainWire):
                 yield one
 
 
+class UnderstandsNothing(PlainWire):
+    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+        return [Unrecognized(raw=line.decode("utf-8", "replace"), why="a mystery")]
+
+
+class NeverEnds(PlainWire):
+    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+        return [one for one in super().decode(line) if not isinstance(one, TurnEnded)]
+
+
+class HearsNothing(PlainWire):
+    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+        return [one for one in super().decode(line) if line in NONSENSE]
+
+
 class Mute(PlainWire):
     def prompt(self, prompt: object) -> Iterable[dict[str, Any]]:
         return []
@@ -168,6 +184,8 @@ def test_a_wire_that_breaks_its_contract_is_named(
     [
         (EndsTwice, "one: a turn ends that never began"),
         (NeverTheSame, "chunks of 1 bytes give other events than the whole"),
+        (UnderstandsNothing, r"one: nobody understands '{\"ready\": \"n\"}': a mystery"),
+        (NeverEnds, "one: no turn ends; if none should, say so in an events.jsonl"),
     ],
 )
 def test_without_golden_events_the_properties_still_hold_it(
@@ -176,6 +194,14 @@ def test_without_golden_events_the_properties_still_hold_it(
     (recordings / "one" / "events.jsonl").unlink()
     with pytest.raises(NonConforming, match=complaint):
         check_agent(StdioAgent(INFO, wire), recordings)
+
+
+def test_a_recording_of_both_sides_must_mean_something(recordings: Path) -> None:
+    lines = ['{"dir": "out", "msg": 1}', '{"dir": "in", "msg": {"say": "a"}}']
+    (recordings / "one" / "wire.jsonl").write_text("\n".join(lines * 2))
+    check_agent(StdioAgent(INFO, PlainWire), recordings)
+    with pytest.raises(NonConforming, match="one: its lines mean nothing"):
+        check_agent(StdioAgent(INFO, HearsNothing), recordings)
 
 
 def test_an_empty_folder_of_recordings_is_named(tmp_path: Path) -> None:

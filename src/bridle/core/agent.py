@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -157,7 +157,14 @@ class Conversation(Protocol):
     """One live connection to an agent: events come out, verbs go in."""
 
     def heard(self) -> AsyncIterator[Sequence[Heard]]: ...  # ends after AgentExited
-    async def prompt(self, prompt: Prompt) -> None: ...  # SessionBusy: it woke just now
+
+    def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
+        """Raises `SessionBusy` if the agent woke just now, and `Unsupported` for a file.
+
+        By the call itself, not when awaited: only in between is a new turn told to anybody.
+        """
+        ...
+
     async def steer(self, prompt: Prompt) -> None: ...  # within the turn; SessionBusy: it is over
     async def answer(self, request_id: str, answer: Answer) -> None: ...
     async def cancel(self) -> None: ...  # the running turn; a TurnEnded follows

@@ -4,10 +4,10 @@
 
 Of every agent: its words about itself agree, and it refuses by name what it says it cannot do. Of
 an agent with a wire also: what it says it can do reaches its program, and no line makes it raise.
-Of each recording: it decodes to its events, however the bytes are cut into chunks; no key that is
-dropped, renamed or of another type makes it raise; and wherever it breaks off, every turn that
-began ends once. And streams of recorded lines that were spoiled at random give the same events
-in any chunks.
+Of each recording: it decodes to its events, or where they are not given is understood to the end
+of a turn, however the bytes are cut into chunks; no key that is dropped, renamed or of another type
+makes it raise; and wherever it breaks off, every turn that began ends once. And streams of recorded
+lines that were spoiled at random give the same events in any chunks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from bridle.core.agent import (
     capabilities,
 )
 from bridle.core.errors import Unsupported
-from bridle.core.events import Event, Unrecognized, decode_event, encode
+from bridle.core.events import Event, TurnEnded, Unrecognized, decode_event, encode
 from bridle.testing.playback import PROMPT, SPEC, PlayingHost, TurnCount, converse, hear, listener
 from bridle.testing.recordings import Recording, changes, load
 from bridle.testing.streams import NONSENSE, spoiled
@@ -178,6 +178,8 @@ def check_decoding(agent: StdioAgent, recording: Recording) -> None:
     said = _decode(agent, *recording.lines)
     if recording.expected is not None:
         _compare(recording, said)
+    else:
+        _check_understood(recording, said)
     if len(recording.parts) == 1 and _ends_unbegun(said):
         _fail(f"{recording.name}: a turn ends that never began")
     data = b"".join(line + b"\n" for line in recording.lines)
@@ -236,6 +238,17 @@ def _compare(recording: Recording, said: Sequence[Event | Reply]) -> None:
             f"{recording.name}: {len(expected)} events are expected and {len(got)} came;"
             f" the first that is too much or too few is\n  {more[0].decode()}"
         )
+
+
+def _check_understood(recording: Recording, said: Sequence[Event | Reply]) -> None:
+    """Where nothing says what is expected, a wire that understands nothing would pass the rest."""
+    for one in said:
+        if isinstance(one, Unrecognized):
+            _fail(f"{recording.name}: nobody understands {one.raw[:200]!r}: {one.why}")
+    if len(recording.parts) == 1 and not any(isinstance(one, TurnEnded) for one in said):
+        _fail(f"{recording.name}: no turn ends; if none should, say so in an events.jsonl")
+    if not said:
+        _fail(f"{recording.name}: its lines mean nothing")
 
 
 def _decode(agent: StdioAgent, *lines: bytes) -> list[Event | Reply]:
