@@ -5,10 +5,8 @@ BridleError
 ├── ConfigError                a config file or value is wrong
 ├── AgentError                 names the agent
 │   ├── AgentNotInstalled
-│   ├── AgentNotSignedIn
 │   ├── AgentUnknown
-│   ├── Unsupported            this agent cannot do that
-│   └── AgentProtocolError     it said something that breaks its own protocol
+│   └── Unsupported            this agent cannot do that
 ├── SessionError
 │   ├── SessionNotFound
 │   ├── SessionBusy            another process owns it, or a turn is under way
@@ -55,10 +53,6 @@ class AgentNotInstalled(AgentError):
         super().__init__(agent, f"{agent} is not installed: no `{binary}` on PATH", hint=hint)
 
 
-class AgentNotSignedIn(AgentError):
-    exit_code = 3
-
-
 class AgentUnknown(AgentError):
     exit_code = 2
 
@@ -74,10 +68,6 @@ class Unsupported(AgentError):
     def __init__(self, agent: str, feature: str, *, hint: str = "") -> None:
         super().__init__(agent, f"{agent} does not support {feature}", hint=hint)
         self.feature = feature
-
-
-class AgentProtocolError(AgentError):
-    pass
 
 
 class SessionError(BridleError):
