@@ -112,11 +112,11 @@ def test_sizes_times_lists_and_none_are_read(place: Place) -> None:
 
 
 def test_tables_of_agents_are_kept_and_merged_by_key(place: Place) -> None:
-    place.in_project('[agents.acme]\nacp = "acme acp"\nbinary = "acme"\n[agents.acme.own]\nx = 1')
+    place.in_project('[agents.acme]\nmodel = "small"\nbinary = "acme"\n[agents.acme.own]\nx = 1')
     place.user('[agents.acme]\nbinary = "/opt/acme"\nflags = ["--fast"]\n[agents.empty]')
     assert place.load(BRIDLE_AGENTS_MY_AGENT_MODEL="big").agents == {
         "acme": {
-            "acp": "acme acp",
+            "model": "small",
             "binary": "/opt/acme",
             "flags": ("--fast",),
             "own": {"x": 1},

@@ -48,13 +48,6 @@ def test_entries_come_back_in_order_as_they_were(log: EventLog) -> None:
     assert log.last_seq("session") == 700
 
 
-def test_encoded_entries_are_the_lines_that_encoding_them_would_give(log: EventLog) -> None:
-    log.append(heard(1, 120)).result(WAIT)
-    encoded = [(found.seq, events.encode(found)) for found in log.since("session")]
-    assert log.encoded_since("session") == encoded
-    assert log.encoded_since("session", 118) == encoded[118:]
-
-
 def test_an_event_is_stored_as_its_json(log: EventLog, database: Database) -> None:
     event = TurnEnded(reason="failed", failure=Failure(kind="billing", message="no more"))
     stored(log, event)
@@ -181,7 +174,6 @@ def test_an_event_of_another_version_is_kept_and_read_as_unrecognized(
     seen = log.since("session")[1].event
     assert isinstance(seen, Unrecognized)
     assert seen.raw.encode() == future
-    assert log.encoded_since("session")[1][1].endswith(future + b"}")
 
 
 def test_an_event_that_cannot_be_encoded_fails_alone(log: EventLog) -> None:

@@ -108,7 +108,7 @@ _SETTINGS = (
 SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _SETTINGS}
 _SECTIONS: Mapping[str, type[Struct]] = {"env": Env, "limits": Limits, "store": Store}
 _FIELD_NAMES = {"pass": "passed"}  # a keyword in Python
-_AGENT_KINDS = {"acp": text(), "binary": text(), "model": text(), "flags": names()}
+_AGENT_KINDS = {"binary": text(), "model": text(), "flags": names()}
 
 
 def agent_kind(key: str) -> Kind | None:

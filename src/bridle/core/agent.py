@@ -237,7 +237,6 @@ class Model(Struct, frozen=True):
     thinking: bool = False
     efforts: tuple[str, ...] = ()
     context: int | None = None
-    listed_by: Literal["agent", "bridle"] = "agent"
 
 
 class NativeSession(Struct, frozen=True):

@@ -13,7 +13,6 @@ TOOLS = (
 
 READS = frozenset({"Read", "LS", "Glob", "Grep", "SemSearch"})
 WRITES = frozenset({"Write", "Edit", "MultiEdit", "Delete", "Rename", "NotebookEdit"})
-HARMLESS = frozenset({"TodoWrite", "Question", "ExitPlanMode"})
 
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "absolute_path", "target_file")
 _QUERY_KEYS = ("pattern", "query", "q", "url", "prompt")

@@ -25,9 +25,7 @@ from bridle.store.session_row import (
     number_of,
 )
 
-CHANGEABLE = frozenset(
-    {"title", "model", "mode", "owner_socket", "owner_pid", "archived", "settings"}
-)
+CHANGEABLE = frozenset({"title", "model", "mode", "owner_socket", "owner_pid", "settings"})
 LAST = "last"
 DELETE_SLICE = 5_000  # entries
 
@@ -67,12 +65,11 @@ class Catalog:
         cwd: str | None = None,
         agent: str | None = None,
         status: str | None = None,
-        archived: bool | None = False,
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[SessionRow]:
-        """Newest first; `archived=None` lists both kinds."""
-        wanted = {"cwd": cwd, "agent": agent, "status": status, "archived": archived}
+        """Newest first."""
+        wanted = {"cwd": cwd, "agent": agent, "status": status}
         given = {name: value for name, value in wanted.items() if value is not None}
         where = " AND ".join(f"{name} = ?" for name in given) or "true"
         return self._rows(
@@ -87,17 +84,6 @@ class Catalog:
     def open_turns(self) -> Sequence[SessionRow]:
         """Sessions whose last turn never ended: their process died, or is still at it."""
         return self._rows("WHERE open_turn IS NOT NULL ORDER BY touched", ())
-
-    def by_native_id(
-        self, agent: str, native_id: str, *, cwd: str | None = None
-    ) -> SessionRow | None:
-        """The newest session that the agent itself knows under this id."""
-        rows = self._rows(
-            "WHERE number IN (SELECT session FROM native_ids WHERE agent = ? AND native_id = ?) "
-            "AND (?3 IS NULL OR cwd = ?3) ORDER BY touched DESC LIMIT 1",
-            (text(agent), text(native_id), cwd),
-        )
-        return rows[0] if rows else None
 
     def native_ids(self, session: str) -> Sequence[str]:
         rows = self._database.query(
@@ -137,7 +123,7 @@ class Catalog:
         return self._database.write(work)
 
     def update(self, session: str, **fields: Any) -> Future[None]:
-        """Change what no entry tells: title, model, mode, owner, archived, settings."""
+        """Change what no entry tells: title, model, mode, owner, settings."""
         if unknown := fields.keys() - CHANGEABLE:
             raise TypeError(f"{sorted(unknown)} cannot be changed by hand")
         values = {name: bindable(value) for name, value in fields.items()}

@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from typing import cast
 
 import apsw
-import msgspec
 
 from bridle.core.errors import SessionNotFound, StoreDamaged, StoreError
 from bridle.core.events import Entry, decode_event
@@ -65,20 +64,6 @@ class EventLog:
                 if room <= 0:
                     break
         return entries
-
-    def encoded_since(
-        self, session: str, seq: int = 0, limit: int = 1000
-    ) -> list[tuple[int, bytes]]:
-        """The same entries as the JSON lines that `--json` prints, without decoding them."""
-        name = msgspec.json.encode(session)
-        return [
-            (
-                number,
-                b'{"session":%b,"seq":%d,"turn":%d,"at":"%b","event":%b}'
-                % (name, number, turn, at.encode(), unpack_event(event)),
-            )
-            for number, turn, at, event in self._rows(session, seq, limit)
-        ]
 
     def last_seq(self, session: str) -> int:
         """0 for a session without entries, or that nobody created."""

@@ -32,7 +32,6 @@ def copy_session(
         forked_from=session,
         owner_socket=None,
         owner_pid=None,
-        archived=False,
         entries=last,
         turns=turns,
         open_turn=open_turn,

@@ -29,7 +29,6 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     forked_from: str | None = None
     owner_socket: str | None = None
     owner_pid: int | None = None
-    archived: bool = False
     settings: dict[str, Any] = msgspec.field(default_factory=dict)  # whatever resuming needs
     entries: int = 0  # also the number of the last one
     turns: int = 0
@@ -51,9 +50,9 @@ class OpenRequest(msgspec.Struct, frozen=True):
 
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(SessionRow))
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM sessions"
-_INSERT = (
-    f"INSERT INTO sessions ({', '.join(COLUMNS)}, touched) VALUES "
-    f"({', '.join(':' + name for name in COLUMNS)}, "
+_INSERT = (  # `archived` is a column that nothing uses
+    f"INSERT INTO sessions ({', '.join(COLUMNS)}, archived, touched) VALUES "
+    f"({', '.join(':' + name for name in COLUMNS)}, 0, "
     "(SELECT coalesce(max(touched), 0) + 1 FROM sessions))"
 )
 
@@ -61,7 +60,6 @@ _INSERT = (
 def from_values(values: Sequence[Any]) -> SessionRow:
     fields = dict(zip(COLUMNS, values, strict=True))
     fields["settings"] = msgspec.json.decode(fields["settings"])
-    fields["archived"] = bool(fields["archived"])
     return msgspec.convert(fields, SessionRow)
 
 
@@ -76,8 +74,6 @@ def bindable(value: Any) -> Any:
             return text(value)
         case dict():
             return encode(value)
-        case bool():
-            return int(value)
         case _:
             return value
 
