@@ -39,9 +39,9 @@ async def open_harness(
     *, config: Config | None = None, cwd: Path | str = ".", paths: Paths | None = None
 ) -> AsyncIterator[Harness]:
     """Opens the user's store with the config that counts in `cwd`; closes what was started."""
+    folder = _folder(cwd)
     paths = paths or find_paths()
     database, mended = _open_store(paths.store)
-    folder = Path(cwd).resolve()
     harness = Harness(config or load(folder, paths=paths), paths, database, folder)
     harness.follows_folder = config is None
     harness.mended = mended
@@ -52,6 +52,13 @@ async def open_harness(
     finally:
         await harness.sessions.close()
         database.close()
+
+
+def _folder(cwd: Path | str) -> Path:
+    try:
+        return Path(cwd).resolve()
+    except FileNotFoundError:
+        raise UsageError("the current folder is gone", hint="`cd` to one that is there") from None
 
 
 def _open_store(path: Path) -> tuple[Database, Report | None]:

@@ -11,7 +11,8 @@ import pytest
 from desk import Desk
 from msgspec.structs import replace
 
-from bridle.core.errors import UsageError
+from bridle.core.agent import File
+from bridle.core.errors import AgentError, UsageError
 from bridle.core.events import (
     Answer,
     Entry,
@@ -133,3 +134,17 @@ async def test_a_cancel_while_the_turn_begins_is_not_lost(desk: Desk) -> None:
         await prompting
         await session.idle()
     assert session.result().status == "cancelled"
+
+
+async def test_a_command_line_that_is_too_long_says_so(desk: Desk) -> None:
+    spec = replace(desk.spec(), system="x" * 400_000)
+    session = await desk.sessions.start(desk.agent, spec, desk.terms())
+    with pytest.raises(AgentError, match="cannot be started"):
+        await session.prompt("hello")
+
+
+async def test_files_too_large_for_the_door_are_refused_with_their_size(desk: Desk) -> None:
+    session = await desk.start("hang")
+    attached = desk.sessions.attach(desk.sessions.catalog.get(session.id))
+    with pytest.raises(UsageError, match="too large"):
+        await attached.prompt("look", files=[File("big", "image/png", bytes(50 << 20))])

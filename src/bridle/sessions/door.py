@@ -19,7 +19,7 @@ import msgspec
 
 from bridle.core import errors
 from bridle.core.agent import File, Mode, Prompt
-from bridle.core.errors import BridleError, SessionBusy
+from bridle.core.errors import BridleError, SessionBusy, UsageError
 from bridle.core.events import Answer
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.runner import Runner, WhenBusy
@@ -170,7 +170,14 @@ class Visit:
         return cls(reader, writer)
 
     async def call(self, call: Call) -> None:
-        self._writer.write(_encode(call) + b"\n")
+        line = _encode(call) + b"\n"
+        if len(line) > LINE_CAP:
+            raise UsageError(
+                f"the files are too large for a session that another process runs: "
+                f"{len(line) >> 20} MB, at most {LINE_CAP >> 20}",
+                hint="send them one by one",
+            )
+        self._writer.write(line)
         with contextlib.suppress(ConnectionError):  # then nothing comes back either
             await self._writer.drain()
         while said := await self._hear():

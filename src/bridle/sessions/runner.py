@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from bridle.core.agent import Agent, Conversation, Host, Mode, Prompt, SessionSpec
-from bridle.core.errors import BridleError, SessionBusy, UsageError
+from bridle.core.errors import AgentError, BridleError, SessionBusy, UsageError
 from bridle.core.events import (
     AgentReady,
     Answer,
@@ -48,6 +49,7 @@ _NO_SPACE = Notice(
 )
 _SPACE_AGAIN = Notice(level="info", kind="storage", text="there is space again: it goes on")
 
+_LONG = "a system prompt or MCP config is longer than a command line may be"
 CANCEL_GRACE = 5.0  # seconds for background work to end, once the turn has
 
 WhenBusy = Literal["queue", "refuse", "steer"]
@@ -315,7 +317,14 @@ class Runner:
         spec = self._spec
         if self._native_id:
             spec = replace(spec, resume=self._native_id)
-        self._conversation = await self._agent.open(spec, self._host)
+        try:
+            self._conversation = await self._agent.open(spec, self._host)
+        except OSError as error:
+            raise AgentError(
+                self._agent.info.name,
+                f"{self._agent.info.name} cannot be started: {error.strerror or error}",
+                hint=_LONG if error.errno == errno.E2BIG else "`bridle doctor` checks it",
+            ) from error
         self._listening = asyncio.create_task(self._listen(self._conversation))
         return self._conversation
 
