@@ -22,14 +22,14 @@ from bridle.core.events import (
 )
 
 EXTRA = 4  # what is not mere stream may go over the cap by a quarter
+LEAST_STEERING = 4 * 1024 * 1024  # bytes over the cap that what others wait for may always take
 
 _STREAM = frozenset({MessageChunk, ThoughtChunk, ToolUpdated, Unrecognized})
-_ALWAYS = frozenset(
-    {
-        TurnStarted, TurnEnded, PermissionRequested, QuestionAsked, RequestAnswered,
-        BackgroundChanged, AgentReady, AgentExited,
-    }
-)  # fmt: skip
+_STEERING = frozenset(
+    {PermissionRequested, QuestionAsked, RequestAnswered, BackgroundChanged, AgentReady}
+)
+_ALWAYS = frozenset({TurnStarted, TurnEnded, AgentExited})
+_AT_REST = BackgroundChanged(tasks=())
 _FRAME = 64  # bytes of an event besides its text
 
 
@@ -37,19 +37,33 @@ class Budget:
     def __init__(self, size: int) -> None:
         self.size = size
         self._left = size
+        self._told_of_rest = False
 
     def refill(self) -> None:
         self._left = self.size
+        self._told_of_rest = False
 
     def admits(self, size: int, events: Sequence[Event]) -> bool:
-        """Once the cap is reached nothing that is only streamed, and later only what counts."""
+        """Once the cap is reached nothing that is only streamed, then only what others wait for,
+        and past twice the cap only the turn's end."""
         if size <= self._left:
             return True
         kinds = {type(event) for event in events}
         if kinds <= _STREAM:
             self._left = min(self._left, 0)  # a shorter line must not slip through the gap
             return False
-        return size <= self._left + self.size // EXTRA or not kinds.isdisjoint(_ALWAYS)
+        if not kinds.isdisjoint(_ALWAYS) or size <= self._left + self.size // EXTRA:
+            return True
+        if kinds.isdisjoint(_STEERING):
+            return False
+        return size <= self._left + max(self.size, LEAST_STEERING) or self._comes_to_rest(events)
+
+    def _comes_to_rest(self, events: Sequence[Event]) -> bool:
+        """The first time of a turn: a session that never heard it would wait for ever."""
+        if self._told_of_rest or _AT_REST not in events:
+            return False
+        self._told_of_rest = True
+        return True
 
     def spend(self, size: int) -> None:
         self._left -= size

@@ -15,6 +15,8 @@ import msgspec
 from bridle.core.agent import Spill
 from bridle.core.events import (
     AgentExited,
+    BackgroundChanged,
+    BackgroundTask,
     Cut,
     Diff,
     Event,
@@ -32,6 +34,8 @@ from bridle.supervision.secrets import Secrets, TextRedactor
 
 MESSAGE_CAP = 1024 * 1024  # characters of one chunk; no model writes so much at once
 MOST_SMALL = 1024 * 1024  # characters of texts that are each too short to be cut
+LONGEST_TITLE = 2_000  # characters
+MOST_TASKS = 200  # of those that run in the background
 LAST_WORDS = 8 * 1024  # characters of stderr; what comes before them shows whole secrets
 PIECE = 64 * 1024  # characters: a long text is never copied as a whole
 _SHORT = 96  # characters; the words that tell of a cut take as many
@@ -55,19 +59,39 @@ class Caps:
                     capped = (Text("", self._whole(content)),)
                 if any(new is not old for new, old in zip_longest(capped, content)):
                     return msgspec.structs.replace(event, content=capped)
-            case ToolStarted(input=given) | PermissionRequested(input=given):
-                room = _Room(self._cap)
-                fitting = self._value(given, room)
-                if room.crowded:
-                    cut = self._whole(given)
-                    fitting = {"…": f"[{cut.left_out} bytes left out; whole in {cut.spill}]"}
-                if fitting is not given:
-                    return msgspec.structs.replace(event, input=fitting)
+            case ToolStarted() | PermissionRequested():
+                return self._call(event)
+            case BackgroundChanged(tasks=tasks) if tasks:
+                short = tuple(map(self._task, tasks[:MOST_TASKS]))
+                if short != tasks:
+                    return msgspec.structs.replace(event, tasks=short)
             case Unrecognized():
                 return self._unrecognized(event)
             case AgentExited(detail=detail) if len(detail) > LAST_WORDS:
                 return msgspec.structs.replace(event, detail=self._last_words(detail))
         return event
+
+    def _call(self, event: ToolStarted | PermissionRequested) -> Event:
+        room = _Room(self._cap)
+        fitting = {"input": self._value(event.input, room), "title": self._short(event.title)}
+        if room.crowded:
+            cut = self._whole(event.input)
+            fitting["input"] = {"…": f"[{cut.left_out} bytes left out; whole in {cut.spill}]"}
+        if isinstance(event, PermissionRequested):
+            fitting["reason"] = self._short(event.reason)
+        if all(value is getattr(event, name) for name, value in fitting.items()):
+            return event
+        return msgspec.structs.replace(event, **fitting)
+
+    def _task(self, task: BackgroundTask) -> BackgroundTask:
+        if len(task.title) <= LONGEST_TITLE:
+            return task
+        return msgspec.structs.replace(task, title=self._short(task.title))
+
+    def _short(self, text: str) -> str:
+        if len(text) <= LONGEST_TITLE:
+            return text
+        return f"{self._secrets.redact_text(text)[:LONGEST_TITLE]}…"
 
     def _last_words(self, text: str) -> str:
         """The end, and nothing of a secret that began before it."""

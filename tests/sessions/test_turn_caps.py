@@ -1,0 +1,102 @@
+"""No kind of event passes the cap of a turn's log without bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bridle.core.agent import Heard
+from bridle.core.events import (
+    AgentReady,
+    Answer,
+    BackgroundChanged,
+    BackgroundTask,
+    Event,
+    Notice,
+    PermissionRequested,
+    RequestAnswered,
+    TurnEnded,
+    encode,
+)
+from bridle.sessions.budget import LEAST_STEERING, Budget
+from bridle.sessions.intake import Intake
+from bridle.supervision.secrets import Secrets
+from bridle.testing.host import FileSpill
+
+CAP = 20_000
+END = TurnEnded(reason="completed")
+AT_REST = BackgroundChanged(tasks=())
+TEXT = "x" * 1_900
+SECRET = "c0ffee-Kx81jQzT7vYwR5u"
+
+
+def _asked(number: int, text: str = TEXT) -> Event:
+    return PermissionRequested(request_id=str(number), tool="Bash", title=text, reason=text)
+
+
+def _answered(number: int) -> Event:
+    answer = Answer("deny", note=TEXT)
+    return RequestAnswered(request_id=str(number), answer=answer, by="withdrawn")
+
+
+KINDS: dict[str, Callable[[int], Event]] = {
+    "background": lambda number: BackgroundChanged(tasks=(BackgroundTask(str(number), TEXT),)),
+    "permission": _asked,
+    "answer": _answered,
+    "ready": lambda number: AgentReady(native_id=f"{number}{TEXT}"),
+}
+
+
+@pytest.fixture
+def intake(tmp_path: Path) -> Intake:
+    return Intake(
+        Secrets({"KEY": SECRET}),
+        output_cap=1_000,
+        budget=Budget(CAP),
+        spill=lambda: FileSpill(tmp_path / "spill"),
+    )
+
+
+def kept(intake: Intake, events: list[Event]) -> list[Event]:
+    heard = [Heard(encode(event), [event]) for event in events]
+    return [event for _, events in intake.take(heard) for event in events]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_others_wait_for_is_bounded_too_and_its_loss_is_told(
+    intake: Intake, kind: str
+) -> None:
+    flood = [KINDS[kind](number) for number in range(3_000)]
+    events = kept(intake, [*flood, AT_REST, *flood[:10], AT_REST, END])
+
+    assert 2 * sum(len(encode(event)) for event in events) < LEAST_STEERING + 2 * CAP
+    assert events[-2:] == [AT_REST, END]
+    assert [event.kind for event in events if isinstance(event, Notice)] == ["truncated"]
+    [notice] = intake.rest()
+    assert isinstance(notice, Notice)
+    assert notice.text.startswith("dropped ")
+
+
+def test_the_next_turn_has_the_whole_cap_again(intake: Intake) -> None:
+    kept(intake, [_asked(number) for number in range(3_000)])
+    intake.rest()
+    intake.new_turn()
+    assert kept(intake, [_asked(1), AT_REST]) == [_asked(1), AT_REST]
+
+
+def test_a_long_title_is_cut_and_no_secret_with_it(intake: Intake) -> None:
+    text = "x" * 1_990 + SECRET + "y" * 100_000
+    tasks = tuple(BackgroundTask(str(number), text) for number in range(300))
+    asked, changed = kept(intake, [_asked(1, text), BackgroundChanged(tasks=tasks[:2])])
+    short = "x" * 1_990 + "[secret:KE…"
+    assert asked == _asked(1, short)
+    assert changed == BackgroundChanged(
+        tasks=(BackgroundTask("0", short), BackgroundTask("1", short))
+    )
+
+
+def test_no_more_tasks_are_kept_than_anyone_reads(intake: Intake) -> None:
+    tasks = tuple(BackgroundTask(str(number)) for number in range(300))
+    assert kept(intake, [BackgroundChanged(tasks=tasks)]) == [BackgroundChanged(tasks=tasks[:200])]
