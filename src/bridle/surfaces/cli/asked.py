@@ -45,9 +45,12 @@ def attachments(paths: list[Path]) -> list[tuple[str, str, bytes]]:
     files = []
     for path in paths:
         try:
-            if path.stat().st_size > ATTACHMENT_CAP:
+            if path.exists() and not path.is_file():
+                raise UsageError(f"--attach {path}: not a file")
+            with path.open("rb") as file:
+                data = file.read(ATTACHMENT_CAP + 1)
+            if len(data) > ATTACHMENT_CAP:
                 raise UsageError(f"--attach {path}: larger than {ATTACHMENT_CAP // 2**20} MB")
-            data = path.read_bytes()
         except OSError as error:
             raise UsageError(f"--attach {path}: {error.strerror}") from None
         files.append((path.name, mimetypes.guess_type(path.name)[0] or _guess(data), data))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import sys
 from collections.abc import Sequence
 
@@ -51,4 +52,7 @@ class SummaryView(EntriesView):
 def _write_all(data: bytes) -> None:
     left = memoryview(data)
     while left:
-        left = left[os.write(1, left) :]
+        try:
+            left = left[os.write(1, left) :]
+        except BlockingIOError:  # whoever gave us this pipe has set it so
+            select.select([], [1], [])

@@ -11,14 +11,15 @@ from bridle.core.events import (
     Entry,
     FileChange,
     FilesChanged,
+    Notice,
     TurnEnded,
     TurnStarted,
     UsageReported,
 )
 from bridle.core.failure import Failure, exit_code
-from bridle.surfaces.cli.exits import CANCELLED
+from bridle.surfaces.cli.exits import CANCELLED, TIMED_OUT
 
-_TELLING = frozenset({TurnStarted, TurnEnded, UsageReported, FilesChanged})
+_TELLING = frozenset({TurnStarted, TurnEnded, UsageReported, FilesChanged, Notice})
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,15 @@ class Outcomes:
     def __init__(self) -> None:
         self.ended: list[Outcome] = []
         self._open: dict[int, _Turn] = {}
+        self._late = False  # background work was ended by a limit
 
     @property
     def exit_code(self) -> int:
         """Of the first turn that went wrong; a turn still open was cut off."""
         codes = [outcome.exit_code for outcome in self.ended]
-        return next((code for code in codes if code), 0) if codes else 1
+        if not codes:
+            return 1
+        return next((code for code in codes if code), TIMED_OUT if self._late else 0)
 
     def note(self, page: Sequence[Entry]) -> list[Outcome]:
         """The turns that end on this page."""
@@ -73,6 +77,9 @@ class Outcomes:
         return self.ended[before:]
 
     def _note(self, entry: Entry) -> None:
+        if isinstance(entry.event, Notice):
+            self._late |= entry.event.kind == "limit" and entry.event.level == "error"
+            return
         turn = self._open.get(entry.turn)
         if turn is None:
             turn = self._open[entry.turn] = _Turn()

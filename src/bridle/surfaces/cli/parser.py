@@ -254,8 +254,8 @@ def positive(text: str) -> float:
 
 
 def positive_int(text: str) -> int:
-    number = _number(int, text)
-    if number < 1:
+    number = count(text)
+    if not number:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
     return number
 
@@ -264,6 +264,8 @@ def count(text: str) -> int:
     number = _number(int, text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"must not be less than 0: {text}")
+    if number >= 2**63:
+        raise argparse.ArgumentTypeError(f"more than can be counted: {text}")
     return number
 
 

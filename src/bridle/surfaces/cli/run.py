@@ -76,7 +76,7 @@ async def _run(
         else:
             row = _row(harness, options, folder)
             session = await harness.resume(row.id, fork=options.fork, **wishes)
-            since, agent, folder = row.entries, row.agent, Path(row.cwd)
+            since, agent, folder = session.since, row.agent, Path(row.cwd)
         await session.prompt(text, files=[File(*file) for file in files])
         scene = Scene(folder, opened.resumable(harness, agent))
         return await _watch(options, session, scene, since, notes, harness.config.limits.request)

@@ -123,7 +123,7 @@ async def export(harness: Harness, options: Namespace) -> int:
     data = _document(harness, row, options.format)
     if options.output is None:
         for piece in data:
-            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.write(_for_screen(piece) if sys.stdout.isatty() else piece)
         return 0
     try:
         with options.output.open("wb") as file:
@@ -210,6 +210,13 @@ def _document(harness: Harness, row: SessionRow, format: str) -> Iterator[bytes]
             yield export.to_html(fold(entries), row.title).encode()
         case _:
             yield export.to_markdown(fold(entries), row.title).encode()
+
+
+def _for_screen(piece: bytes) -> bytes:
+    """A document is the log as it is; a terminal gets no control sequence of an agent's."""
+    from bridle.core.terminal import clean
+
+    return clean(piece.decode("utf-8", "replace")).encode()
 
 
 def _what(row: SessionRow) -> str:

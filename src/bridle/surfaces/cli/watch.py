@@ -102,23 +102,22 @@ class Waiting:
 def interruptible(
     cancel: Callable[[], Coroutine[Any, Any, None]], view: View, keyboard: Keyboard | None
 ) -> Iterator[None]:
-    """Ctrl-C cancels the turn; once more, and the program leaves at once."""
+    """A signal cancels the turn; one more, and the program leaves at once."""
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Task[None]] = set()
 
     def end() -> None:
         if not tasks:
             tasks.add(asyncio.create_task(_cancel(cancel, view)))
+            return
+        if keyboard:
+            keyboard.restore()
+            os.write(1, SHOW_CURSOR)
+        os._exit(CANCELLED)  # the warden ends the agent when we are gone
 
     def interrupt() -> None:
-        if keyboard and keyboard.away:
-            return  # it was meant for the editor
-        if tasks:
-            if keyboard:
-                keyboard.restore()
-                os.write(1, SHOW_CURSOR)
-            os._exit(CANCELLED)  # the warden ends the agent when we are gone
-        end()
+        if not (keyboard and keyboard.away):  # else it was meant for the editor
+            end()
 
     signals = {signal.SIGINT: interrupt, signal.SIGTERM: end, signal.SIGHUP: end}
     for number, handler in signals.items():
