@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -100,6 +101,13 @@ class Bench:
             terminal.close()
 
 
+def _as_a_login_shell_would() -> None:
+    """The terminal is its own, and Ctrl-C is not ignored, as in the jobs of a script it is."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
 class Terminal:
     """A program on a pseudo-terminal: type keys, wait for what is seen."""
 
@@ -114,7 +122,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+            preexec_fn=_as_a_login_shell_would,  # noqa: PLW1509
         )
         self.before = termios.tcgetattr(slave)
         self._slave = slave  # kept open: the end of the program is not the end of the terminal
