@@ -93,9 +93,11 @@ async def test_each_entry_of_the_agent_keeps_the_line_it_came_from(desk: ClaudeD
     told = {kind: json.loads(raw)["type"] for kind, raw in raws.items() if raw}
     assert told == {
         "AgentReady": "system",
+        "SettingsChanged": "system",
         "ThoughtChunk": "stream_event",
         "MessageChunk": "stream_event",
         "UsageReported": "result",
+        "TurnEnded": "result",
     }
 
 

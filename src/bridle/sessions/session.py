@@ -30,7 +30,7 @@ class Session:
     ) -> None:
         self.id = id
         self.since = since  # number of the last entry from before it was opened here
-        self._given = since  # number of the last entry that `run` has yielded
+        self._prompted = False
         self._runner = runner
         self._broadcast = broadcast
         self._log = log
@@ -45,13 +45,14 @@ class Session:
         self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
     ) -> None:
         """Starts a turn. While one runs: `queue`, `refuse` (SessionBusy) or `steer` it."""
+        self._prompted = True
         await self._runner.prompt(Prompt(text, tuple(files)), when_busy)
 
     async def run(self, text: str, *, files: Sequence[File] = ()) -> AsyncIterator[Entry]:
-        """Prompts, and yields every entry it has not yielded before, until the agent is idle."""
+        """Prompts, and yields every new entry until the agent is idle again."""
+        since = self.last_seq if self._prompted else self.since
         await self.prompt(text, files=files)
-        async for entry in self.until_idle(self._given):
-            self._given = entry.seq
+        async for entry in self.until_idle(since):
             yield entry
 
     async def until_idle(self, since: int = 0) -> AsyncIterator[Entry]:
