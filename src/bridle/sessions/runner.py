@@ -17,7 +17,6 @@ from bridle.core.events import (
     Answer,
     BackgroundChanged,
     Event,
-    FilesChanged,
     Notice,
     PermissionRequested,
     QuestionAsked,
@@ -32,12 +31,12 @@ from bridle.core.permission import Context, Policy
 from bridle.sessions.clocks import Clocks
 from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
+from bridle.sessions.outlook import Outlook
 from bridle.sessions.requests import Request, Requests, allows
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.terms import Limits
 from bridle.sessions.turns import Turns
 from bridle.store.writer import Storage
-from bridle.workspace.changes import Snapshot, changed_since, snapshot
 
 _ACTED_ON = frozenset({TurnStarted, TurnEnded, PermissionRequested, QuestionAsked})
 _NOTED = frozenset({BackgroundChanged, RequestAnswered, SettingsChanged, AgentReady})
@@ -83,7 +82,7 @@ class Runner:
         self._shelf = shelf
         self._turns = Turns(last_turn)
         self._requests = Requests()
-        self._before: Snapshot | None = None  # the workspace when the turn began
+        self._outlook = Outlook(spec.cwd)
         self._background = False
         self._queue: deque[Prompt] = deque()
         self._conversation: Conversation | None = None
@@ -95,7 +94,6 @@ class Runner:
         self._clocks = Clocks()
         self._overruled: Failure | None = None  # why we end the turn, whatever the agent says
         self._begin_lock = asyncio.Lock()
-        self._look_lock = asyncio.Lock()
         journal.on_failure = self._stop_agent
 
     # -- what a surface asks ---------------------------------------------------------------------
@@ -225,7 +223,7 @@ class Runner:
     async def _meet(self) -> Conversation:
         """An agent that died since its last turn is started again; one that dies at once is not."""
         for _ in range(2):
-            conversation, _ = await asyncio.gather(self._open(), self._look())
+            conversation, _ = await asyncio.gather(self._open(), self._outlook.look())
             if conversation is self._conversation:
                 break
         return conversation
@@ -260,28 +258,13 @@ class Runner:
         self._write_all(self._intake.rest())
         if not self._background:
             self._withdraw_requests()
-        await self._compare()
+        for change in await self._outlook.changes():
+            self._say(change)
         if self._overruled and event.reason != "completed":
             event = TurnEnded(reason="failed", failure=self._overruled)
         self._say(event, raw)
         self._shelf.index(self._turns.end())
         self._next()
-
-    async def _look(self) -> None:
-        async with self._look_lock:
-            if self._before is None:
-                self._before = await snapshot(self._spec.cwd)
-
-    async def _compare(self) -> None:
-        if self._before is None:
-            return
-        changes = await changed_since(self._before)
-        self._before.close()
-        self._before = None
-        if changes.files or changes.left_out:
-            self._say(FilesChanged(files=changes.files, left_out=changes.left_out))
-        if changes.note:
-            self._say(Notice(level="warning", kind="files", text=changes.note))
 
     def _next(self) -> None:
         """The turn is over: the queue's next prompt, or rest."""
@@ -385,7 +368,7 @@ class Runner:
                 self._write(Notice(level="warning", kind="stray", text=text), raw)
             case TurnStarted():
                 self._start_turn(event, raw)  # first: from here on no prompt begins another
-                await self._look()
+                await self._outlook.look()
             case TurnEnded():
                 await self._end_turn(event, raw)
             case PermissionRequested() | QuestionAsked():
