@@ -13,6 +13,7 @@ def main(names: list[str]) -> None:
         if name not in FIGURES:
             raise SystemExit(f"no figure is called {name!r}; there are: {', '.join(FIGURES)}")
         module = import_module(f"bench.{name}")
+        sys.argv[1:] = []  # a figure run alone takes words of its own
         print(f"\n# {(module.__doc__ or name).splitlines()[0]}", flush=True)
         module.main()
 
