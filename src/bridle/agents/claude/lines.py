@@ -1,17 +1,10 @@
-"""A line of the CLI as data: decoded fast, and read as if every field could be missing or wrong."""
+"""The quick way for the lines that come most."""
 
 from __future__ import annotations
 
-import json
-import math
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
-
-Table = dict[str, Any]
-
-_DEEPEST = 64
-_decoder = msgspec.json.Decoder()
 
 
 class _Said(msgspec.Struct, tag="text_delta"):
@@ -76,72 +69,3 @@ def piece(line: bytes) -> Piece | None:
     if type(delta) is _Thought:
         return Piece(heard.parent_tool_use_id, heard.event.index, "thinking", delta.thinking)
     return _NOTHING
-
-
-def parse(line: bytes) -> Table | str:
-    """The line's object, or why it is none."""
-    try:
-        value = _decoder.decode(line)
-    except RecursionError:
-        return "nested too deeply"
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        try:  # lone surrogates and NaN, which JavaScript writes and strict JSON forbids
-            value = storable(json.loads(line.decode("utf-8", "replace")))
-        except RecursionError:
-            return "nested too deeply"
-        except ValueError as error:
-            return f"not JSON: {error}"
-    return value if isinstance(value, dict) else "not a JSON object"
-
-
-def storable(value: Any, depth: int = _DEEPEST) -> Any:
-    """The value with all that our own JSON cannot carry as text instead."""
-    match value:
-        case str():
-            return value.encode("utf-8", "replace").decode() if not value.isascii() else value
-        case bool() | None:
-            return value
-        case int():
-            return value if -(2**63) <= value < 2**63 else str(value)
-        case float():
-            return value if math.isfinite(value) else str(value)
-        case dict() | list() if depth == 0:
-            return "(nested too deeply)"
-        case dict():
-            return {str(k): storable(v, depth - 1) for k, v in value.items()}
-        case list():
-            return [storable(v, depth - 1) for v in value]
-    return str(value)
-
-
-def text(table: Table, key: str) -> str:
-    value = table.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def table(table: Table, key: str) -> Table:
-    value = table.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def tables(table: Table, key: str) -> list[Table]:
-    value = table.get(key)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def strings(table: Table, key: str) -> list[str]:
-    value = table.get(key)
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def count(table: Table, key: str) -> int:
-    """A count that fits the log; anything else is 0."""
-    value = table.get(key)
-    return value if type(value) is int and 0 <= value < 2**63 else 0
-
-
-def number(table: Table, key: str) -> float | None:
-    value = table.get(key)
-    if type(value) is int or isinstance(value, float):
-        return float(value) if abs(value) < 1e15 else None
-    return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bridle.agents.claude.launch import launch
-from bridle.agents.claude.lines import Table, parse, strings, table, tables, text
+from bridle.agents.fields import Table, parse, strings, table, tables, text
 from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import (
     Account,

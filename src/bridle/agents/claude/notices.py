@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from bridle.agents.claude.lines import Table, count, number, table, text
+from bridle.agents.fields import Table, count, number, table, text
 from bridle.core.events import Notice
 
 QUIET_TYPES = frozenset(

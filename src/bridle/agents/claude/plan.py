@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from bridle.agents.claude.lines import Table, table, tables, text
 from bridle.agents.claude.tools import Call, Result
+from bridle.agents.fields import Table, table, tables, text
 from bridle.core.events import PlanChanged, PlanStep
 
 Status = Literal["pending", "in_progress", "completed"]

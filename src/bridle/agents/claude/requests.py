@@ -12,9 +12,9 @@ from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 from bridle.agents.claude.background import Background
-from bridle.agents.claude.lines import Table, storable, table, tables, text
 from bridle.agents.claude.settings import Settings
 from bridle.agents.claude.tools import Call
+from bridle.agents.fields import Table, storable, table, tables, text
 from bridle.core import tools
 from bridle.core.agent import Reply
 from bridle.core.events import (

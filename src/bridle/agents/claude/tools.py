@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from bridle.agents.claude.lines import Table, count, storable, strings, table, tables, text
+from bridle.agents.fields import Table, count, storable, strings, table, tables, text
 from bridle.core import tools
 from bridle.core.events import Content, Cut, Diff, Image, Text, ToolStarted
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bridle.agents.claude.lines import Table, count, number, table
+from bridle.agents.fields import Table, count, number, table
 from bridle.core.events import UsageReported
 
 
