@@ -12,7 +12,9 @@ from bridle.core.errors import Unsupported
 from bridle.core.events import (
     AgentReady,
     Attachment,
+    Image,
     Notice,
+    ToolFinished,
     TurnEnded,
     TurnStarted,
     UsageReported,
@@ -96,6 +98,22 @@ async def test_an_image_reaches_the_model_and_the_store(desk: ClaudeDesk) -> Non
     [attached] = of(log, TurnStarted)[0].attachments
     assert attached == Attachment("dot.png", "image/png", attached.hash, len(DOT))
     assert desk.sessions.attachments.get(attached.hash) == DOT
+
+
+async def test_an_image_that_a_tool_read_is_kept(desk: ClaudeDesk) -> None:
+    file = desk.project / "dot.png"
+    file.write_bytes(DOT)
+    desk.double.scenarios["dot"] = [
+        reply(Call("Read", {"file_path": str(file)})),
+        reply(Say("A dot.")),
+    ]
+    log = await run(await desk.start(), "@@dot@@")
+
+    [image] = [part for done in of(log, ToolFinished) for part in done.content]
+    assert isinstance(image, Image)
+    kept = desk.sessions.attachments.get(image.hash)
+    assert kept
+    assert kept.startswith(DOT[:8])
 
 
 async def test_a_text_file_reaches_the_model_with_its_name(desk: ClaudeDesk) -> None:

@@ -162,7 +162,7 @@ class StdioConversation(_Talk):
         assert process is not None
         yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
         async for batch in self._hear(process):
-            yield [Heard(raw, list(self._turns_in(events))) for raw, events in batch]
+            yield [Heard(raw, list(self._turns_in(events)), kept) for raw, events, kept in batch]
             del batch
         exit = await process.exit()
         last: list[Event] = [self._exited(exit, process)]
@@ -228,7 +228,7 @@ class PerTurnConversation(_Talk):
             yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
             ended: Heard | None = None
             async for batch in self._hear(process):
-                for i, (raw, events) in enumerate(batch):
+                for i, (raw, events, kept) in enumerate(batch):
                     for event in events:
                         match event:
                             case AgentReady(native_id=native_id):
@@ -236,7 +236,8 @@ class PerTurnConversation(_Talk):
                             case TurnEnded() if ended is None:
                                 ended = Heard(raw, [event])
                     if any(isinstance(event, TurnEnded) for event in events):
-                        batch[i] = Heard(raw, [e for e in events if not isinstance(e, TurnEnded)])
+                        others = [e for e in events if not isinstance(e, TurnEnded)]
+                        batch[i] = Heard(raw, others, kept)
                 yield batch
             exit = await process.exit()
             said = ended.events[0] if ended else None

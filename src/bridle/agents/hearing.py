@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
 from bridle.agents.lines import Line, Overlong, Tail
-from bridle.core.agent import Heard, Reply, Wire
-from bridle.core.events import Event, Unrecognized
+from bridle.core.agent import Heard, Keep, Reply, Wire
+from bridle.core.events import Unrecognized
 
 MAX_DEPTH = 100
 NO_BRACKETS = bytes(set(range(256)) - set(b'{}[]"'))
@@ -41,20 +41,22 @@ class Hearing:
                     cut = unrecognized(data, "cut off: the agent ended within this line")
                     heard.append(Heard(data, [cut]))
                 case bytes(raw) | Tail(raw) if raw.strip():
-                    heard.append(Heard(raw, self._decode(raw, replies)))
+                    heard.append(self._decode(raw, replies))
         return heard, replies
 
-    def _decode(self, raw: bytes, replies: list[dict[str, Any]]) -> Sequence[Event]:
+    def _decode(self, raw: bytes, replies: list[dict[str, Any]]) -> Heard:
         if deeper_than(MAX_DEPTH, raw):
-            return [unrecognized(raw, f"nested deeper than {MAX_DEPTH} levels")]
+            return Heard(raw, [unrecognized(raw, f"nested deeper than {MAX_DEPTH} levels")])
         if len(raw) > LONG and (size := decoded_size(raw)) > MOST_DECODED:
-            return [unrecognized(raw, f"would take {size >> 20} MB to decode")]
+            return Heard(raw, [unrecognized(raw, f"would take {size >> 20} MB to decode")])
         try:
             said = list(self._wire.decode(raw))
         except Exception as error:  # a wire's mistake must not end the turn
-            return [unrecognized(raw, f"{type(error).__name__} in the wire: {error}")]
+            why = f"{type(error).__name__} in the wire: {error}"
+            return Heard(raw, [unrecognized(raw, why)])
         replies += [one.message for one in said if isinstance(one, Reply)]
-        return [one for one in said if not isinstance(one, Reply)]
+        events = [one for one in said if not isinstance(one, Reply | Keep)]
+        return Heard(raw, events, [one.data for one in said if isinstance(one, Keep)])
 
     def _overlong(self, line: Overlong) -> Unrecognized:
         return Unrecognized(

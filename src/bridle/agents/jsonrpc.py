@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bridle.agents.fields import Table, count, parse, table, text
-from bridle.core.agent import Reply
+from bridle.core.agent import Keep, Reply
 from bridle.core.events import Event
 
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 
 Id = str | int | float
-Said = Iterator[Event | Reply]
+Said = Iterator[Event | Reply | Keep]
 
 
 class RpcError(NamedTuple):

@@ -93,6 +93,7 @@ class Heard(NamedTuple):
 
     raw: bytes | None
     events: Sequence[Event]
+    kept: Sequence[bytes] = ()  # what goes to the store's attachments
 
 
 class Exit(NamedTuple):
@@ -187,6 +188,12 @@ class Reply(NamedTuple):
     message: dict[str, Any]
 
 
+class Keep(NamedTuple):
+    """The bytes of an `Image` in an event that comes with it."""
+
+    data: bytes
+
+
 class Launch(Struct, frozen=True):
     argv: Sequence[Word]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -204,7 +211,7 @@ class Wire(Protocol):
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch: ...
     def greet(self) -> Iterable[dict[str, Any]]: ...  # sent as soon as the process runs
-    def decode(self, line: bytes) -> Iterable[Event | Reply]: ...
+    def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]: ...
     def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]: ...
     def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]: ...
     def cancel(self) -> Iterable[dict[str, Any]]: ...

@@ -55,8 +55,8 @@ class Intake:
     def new_turn(self) -> None:
         self._budget.refill()
 
-    def take(self, batch: Sequence[Heard]) -> Iterator[tuple[bytes | None, list[Event]]]:
-        """The lines and their events as they may be stored.
+    def take(self, batch: Sequence[Heard]) -> Iterator[Heard]:
+        """The lines, their events and pictures as they may be stored.
 
         A secret is looked for once in all the lines, and once in all the words: only a batch that
         may hold one is gone through piece by piece.
@@ -64,13 +64,14 @@ class Intake:
         kept = list(self._kept(batch))
         clean = not self._secrets.finds(_BETWEEN.join([heard.raw for heard in kept if heard.raw]))
         plain = clean and self._redactor.passes("".join(_words(kept)))
-        for raw, said in kept:
+        for raw, said, pictures in kept:
             events: list[Event] = []
             whole = True
             for event in said:
                 events += self._event(event, plain)
                 whole &= not self._redactor.joined
-            yield self._raw(raw, clean) if whole and not _spilled(said) else None, events
+            stored = self._raw(raw, clean) if whole and not _spilled(said) else None
+            yield Heard(stored, events, [p for p in pictures if not self._secrets.finds(p)])
 
     def rest(self) -> list[Event]:
         """What is still held back, and what was dropped: nothing else is coming in this turn."""
@@ -98,7 +99,7 @@ class Intake:
     def _shortened(self, heard: Heard) -> Heard:
         """Words must fit before they are gone through; other events are cut one by one."""
         events = [self._caps.apply(e) if isinstance(e, Chunk) else e for e in heard.events]
-        return Heard(heard.raw, events)
+        return Heard(heard.raw, events, heard.kept)
 
     def _event(self, event: Event, plain: bool) -> Sequence[Event]:
         if not isinstance(event, Chunk):

@@ -314,9 +314,10 @@ class Runner:
     async def _listen(self, conversation: Conversation) -> None:
         try:
             async for batch in conversation.heard():
-                for raw, events in self._intake.take(batch):
+                for raw, events, pictures in self._intake.take(batch):
+                    self._shelf.keep_bytes(pictures)
                     await self._hear(raw, events)
-                    del raw, events
+                    del raw, events, pictures
                 del batch
                 self._clocks.stop("idle")  # while the store is behind, it is we who are silent
                 await self._journal.room()

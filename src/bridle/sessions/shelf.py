@@ -49,6 +49,10 @@ class Shelf:
             kept.append(Attachment(file.name, file.mime, name, len(file.data)))
         return tuple(kept)
 
+    def keep_bytes(self, pictures: Sequence[bytes]) -> None:
+        for data in pictures:
+            self._attachments.put(self._session, data)
+
     def note(self, turn: int, event: Event) -> None:
         if type(event) not in _INDEXED:
             return

@@ -30,6 +30,7 @@ from bridle.core.agent import (
     CAPABILITIES,
     Agent,
     File,
+    Keep,
     Prompt,
     Reply,
     SessionSpec,
@@ -252,13 +253,14 @@ def _check_understood(recording: Recording, said: Sequence[Event | Reply]) -> No
 
 
 def _decode(agent: StdioAgent, *lines: bytes) -> list[Event | Reply]:
+    """What they mean; a picture's bytes are told by its hash."""
     wire = listener(agent)
     said: list[Event | Reply] = []
     for line in lines:
         if not line.strip():
             continue
         try:
-            now = list(wire.decode(line))
+            now = [one for one in wire.decode(line) if not isinstance(one, Keep)]
         except Exception as error:
             raise NonConforming(f"its wire raised {error!r} for {line[:200]!r}") from error
         for one in now:

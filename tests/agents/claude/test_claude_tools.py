@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from claude_says import assistant, calls, hear, prompted, system, tool_result
 
+from bridle.core.agent import Keep
 from bridle.core.events import (
     Content,
     Cut,
@@ -127,7 +128,8 @@ def test_a_result_is_text_diff_or_image(
     claude = prompted()
     hear(claude, assistant(calls("c1", name, **input)))
     assert hear(claude, tool_result("c1", said, details=details)) == [
-        ToolFinished(call_id="c1", outcome="completed", content=content)
+        *(Keep(PNG) for part in content if isinstance(part, Image)),
+        ToolFinished(call_id="c1", outcome="completed", content=content),
     ]
 
 

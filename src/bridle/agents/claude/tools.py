@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -11,8 +9,10 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from bridle.agents.fields import Table, count, storable, strings, table, tables, text
+from bridle.agents.pictures import Picture, picture
 from bridle.core import tools
-from bridle.core.events import Content, Cut, Diff, Image, Text, ToolStarted
+from bridle.core.agent import Keep
+from bridle.core.events import Content, Cut, Diff, Text, ToolStarted
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
@@ -97,6 +97,11 @@ class Result(Struct, frozen=True):
         details = self.details if isinstance(self.details, dict) else {}
         return tuple(_from_details(details, call) or self._said())
 
+    def pictures(self) -> Iterator[Keep]:
+        for block in tables(self.block, "content"):
+            if text(block, "type") == "image" and (found := _picture(block)):
+                yield found.keep
+
     def _said(self) -> Iterator[Content]:
         said = self.block.get("content")
         if isinstance(said, str):
@@ -163,18 +168,13 @@ def _block(block: Table) -> Content:
         case "text":
             return Text(text(block, "text"))
         case "image":
-            return _image(table(block, "source")) or Text("(an image that does not decode)")
+            found = _picture(block)
+            return found.image if found else Text("(an image that does not decode)")
         case "tool_reference":
             return Text(text(block, "tool_name"))
     return Text(json.dumps(storable(block), ensure_ascii=False))
 
 
-def _image(source: Table) -> Image | None:
-    import hashlib  # it loads OpenSSL, and images are rare
-
-    try:
-        data = base64.b64decode(text(source, "data"), validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    mime = text(source, "media_type") or "application/octet-stream"
-    return Image(mime, hashlib.sha256(data).hexdigest()) if data else None
+def _picture(block: Table) -> Picture | None:
+    source = table(block, "source")
+    return picture(text(source, "media_type"), text(source, "data"))

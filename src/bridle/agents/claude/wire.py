@@ -18,7 +18,7 @@ from bridle.agents.claude.tools import Call, Result, call_of, results
 from bridle.agents.claude.usage import Meter
 from bridle.agents.fields import Table, count, parse, storable, table, tables, text
 from bridle.agents.hearing import unrecognized
-from bridle.core.agent import Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.agent import Keep, Launch, Mode, Prompt, Reply, SessionSpec
 from bridle.core.events import (
     Answer,
     Event,
@@ -30,7 +30,7 @@ from bridle.core.events import (
     TurnStarted,
 )
 
-Said = Iterator[Event | Reply]
+Said = Iterator[Event | Reply | Keep]
 
 
 class ClaudeWire:
@@ -90,13 +90,15 @@ class ClaudeWire:
 
     # -- agent to host -----------------------------------------------------------------------
 
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
         heard = piece(line)
         if heard is None:
             return list(self._line(line))
         if not heard.kind:
             return ()
-        events = list(self._wake()) if self._turn is heard.parent is None else []
+        events: list[Event | Reply | Keep] = (
+            list(self._wake()) if self._turn is heard.parent is None else []
+        )
         speech = self._speech(heard.parent)
         events.append(speech.hear(heard.index, heard.kind, heard.text))
         return events
@@ -196,6 +198,7 @@ class ClaudeWire:
         call = self._calls.pop(result.call_id, None)
         outcome = result.outcome(result.call_id in self._requests.denied)
         self._requests.call_ended(result.call_id)
+        yield from result.pictures()
         yield ToolFinished(
             call_id=result.call_id,
             outcome=outcome,
