@@ -540,7 +540,7 @@ print('{"end": "completed"}')
     async with asyncio.timeout(60):
         batch = first
         while True:
-            for _, events in batch:
+            for _, events, _ in batch:
                 for event in events:
                     if isinstance(event, TurnEnded):
                         assert expected == 8000

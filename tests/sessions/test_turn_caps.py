@@ -61,7 +61,7 @@ def intake(tmp_path: Path) -> Intake:
 
 def kept(intake: Intake, events: list[Event]) -> list[Event]:
     heard = [Heard(encode(event), [event]) for event in events]
-    return [event for _, events in intake.take(heard) for event in events]
+    return [event for one in intake.take(heard) for event in one.events]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -59,7 +59,7 @@ def _intake(*batches: list[Event]) -> Place:
         kept: list[Event] = []
         for batch in batches:
             heard = [Heard(None, [_filled(event, first, second)]) for event in batch]
-            kept += [event for _, events in intake.take(heard) for event in events]
+            kept += [event for one in intake.take(heard) for event in one.events]
         kept += intake.rest()
         return "".join(e.text for e in kept if isinstance(e, MessageChunk | ThoughtChunk))
 

@@ -56,7 +56,7 @@ class Hearing:
             return Heard(raw, [unrecognized(raw, why)])
         replies += [one.message for one in said if isinstance(one, Reply)]
         events = [one for one in said if not isinstance(one, Reply | Keep)]
-        return Heard(raw, events, [one.data for one in said if isinstance(one, Keep)])
+        return Heard(raw, events, tuple(one.data for one in said if isinstance(one, Keep)))
 
     def _overlong(self, line: Overlong) -> Unrecognized:
         return Unrecognized(
