@@ -81,7 +81,7 @@ def test_an_overlong_line_of_blanks_is_not_nothing() -> None:
 
 @pytest.mark.parametrize("tail", [b'{"say": "a', b'{"say', b'{"say": "a"', b"{", b'{"say": "}'])
 def test_a_cut_line_is_never_taken_for_a_whole_one(tail: bytes) -> None:
-    ((raw, (event,)),) = heard(Tail(tail))
+    ((raw, (event,), _),) = heard(Tail(tail))
     assert raw == tail
     assert isinstance(event, Unrecognized)
 
@@ -99,7 +99,7 @@ def test_what_is_heard_can_be_stored_with_less_stack_left(depth: int) -> None:
     """A reader of the log may stand 500 calls deeper than the one who decoded the line."""
     line = b'{"a":' * depth + b"1" + b"}" * depth
     hearing = Hearing(Deep(SessionSpec(cwd=SPEC.cwd)), 1_000_000)
-    (((_, (event,)),), _) = hearing.understand([line])
+    (((_, (event,), _),), _) = hearing.understand([line])
     assert isinstance(event, ToolStarted if depth <= MAX_DEPTH else Unrecognized)
 
     def deeper(calls: int) -> Event:
