@@ -15,8 +15,9 @@ from bridle.agents import load
 from bridle.agents.errands import Errands
 from bridle.core.agent import (
     Account,
+    ChangesServers,
     Installed,
-    KeepsServers,
+    ListsServers,
     McpServer,
     TellsAuth,
     TellsInstall,
@@ -106,7 +107,8 @@ async def test_it_lists_the_sessions_that_it_keeps_of_a_folder(
 
 async def test_it_takes_lists_and_forgets_mcp_servers(errand: Errands) -> None:
     agent = load("claude")
-    assert isinstance(agent, KeepsServers)
+    assert isinstance(agent, ListsServers)
+    assert isinstance(agent, ChangesServers)
     assert await agent.mcp_servers(errand) == []
 
     await agent.mcp_add(errand, "tiny", {"command": sys.executable, "args": [str(SERVER)]})

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
 from msgspec import Struct, field
 
@@ -12,6 +21,7 @@ if TYPE_CHECKING:
     from bridle.core.events import Answer, Event
 
 Mode = Literal["agent", "plan", "ask"]
+T = TypeVar("T")
 
 
 class AgentInfo(Struct, frozen=True):
@@ -21,6 +31,8 @@ class AgentInfo(Struct, frozen=True):
     binary: str | None = None  # None: nothing to install
     install: str = ""  # the command that installs it
     variables: tuple[str, ...] = ()  # its credentials and endpoints; `NAME` or `PREFIX_*`
+    tested: tuple[str, str] | None = None  # oldest and newest version that the suite has run
+    sign_in: str = ""  # how, where no command does it: "set GEMINI_API_KEY"
 
 
 CAPABILITIES = {
@@ -45,12 +57,20 @@ CAPABILITIES = {
     "usage": "tells tokens and cost",
     "limits": "takes limits on turns and cost",
     "tools": "takes lists of allowed and denied tools",
+    "sandbox": "confines the commands it runs",
     "install": "tells where it is installed",
     "auth": "tells who is signed in",
+    "about": "tells its plan, endpoint and the like",
     "models": "lists its models",
+    "login": "signs in",
+    "logout": "signs out",
     "sessions": "lists its own sessions",
-    "login": "signs in and out",
-    "servers": "lists and changes its MCP servers",
+    "create": "makes a session of its own before any prompt",
+    "history": "gives what was said in its own sessions",
+    "servers": "lists its MCP servers",
+    "server-tools": "lists the tools of an MCP server",
+    "server-add": "adds and removes MCP servers",
+    "server-switch": "enables and disables MCP servers",
 }
 
 
@@ -244,31 +264,47 @@ class Model(Struct, frozen=True):
     thinking: bool = False
     efforts: tuple[str, ...] = ()
     context: int | None = None
+    shipped: bool = False  # from bridle's own table: the agent cannot list its models
 
 
 class NativeSession(Struct, frozen=True):
     native_id: str
     title: str
-    updated: str
+    updated: str  # UTC, RFC 3339; empty if unknown
     cwd: str | None = None
 
 
 class McpServer(Struct, frozen=True):
     name: str
-    status: str
-    command: str = ""
+    status: str  # the agent's word: connected, disabled, needs approval, …
+    command: str = ""  # or its URL
+
+
+class McpTool(Struct, frozen=True):
+    name: str
+    description: str = ""
+    arguments: tuple[str, ...] = ()
 
 
 class Ran(NamedTuple):
-    exit: Exit
+    exit: Exit  # code 124: it was ended by the limit
     stdout: bytes
     stderr: bytes
 
 
+# Says bytes, is sent each line that came back, and returns what was found out. Without I/O.
+Dialog = Generator[bytes, bytes, T]
+
+
 class Run(Protocol):
-    """Runs a program of the agent's to its end, supervised and bounded."""
+    """Runs a program of the agent's, supervised and bounded, in the user's home.
+
+    Not in a project: its settings could name programs that nobody has trusted yet.
+    """
 
     def find(self, binary: str) -> str | None: ...
+    def variable(self, name: str) -> str | None: ...  # of the environment it runs programs in
+
     async def __call__(
         self,
         argv: Sequence[Word],
@@ -277,6 +313,17 @@ class Run(Protocol):
         input: bytes = b"",
         limit: float = 20,
     ) -> Ran: ...
+
+    async def dialog(
+        self,
+        argv: Sequence[Word],
+        dialog: Dialog[T],
+        *,
+        env: Mapping[str, str] = {},
+        limit: float = 20,
+    ) -> (
+        T
+    ): ...  # the program is ended as soon as the dialog returns; AgentError: it said too little
 
 
 @runtime_checkable
@@ -290,8 +337,25 @@ class TellsAuth(Protocol):
 
 
 @runtime_checkable
+class TellsAbout(Protocol):
+    async def about(self, run: Run) -> Mapping[str, str]: ...  # plan, endpoint, …: what it tells
+
+
+@runtime_checkable
 class TellsModels(Protocol):
     async def models(self, run: Run) -> Sequence[Model]: ...
+
+
+@runtime_checkable
+class SignsIn(Protocol):
+    """The words to run on the user's terminal: signing in is between them and the agent."""
+
+    def login(self) -> Sequence[str]: ...
+
+
+@runtime_checkable
+class SignsOut(Protocol):
+    def logout(self) -> Sequence[str]: ...
 
 
 @runtime_checkable
@@ -300,29 +364,59 @@ class TellsSessions(Protocol):
 
 
 @runtime_checkable
-class SignsIn(Protocol):
-    """The words to run on the user's terminal: signing in is between them and the agent."""
-
-    def login(self) -> Sequence[str]: ...
-    def logout(self) -> Sequence[str]: ...
+class CreatesSessions(Protocol):
+    async def create_session(self, run: Run, cwd: Path) -> str: ...  # its native id
 
 
 @runtime_checkable
-class KeepsServers(Protocol):
+class TellsHistory(Protocol):
+    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+        """What was said and done in it: `UserMessage(how="imported")`, chunks, tools; no turns."""
+        ...
+
+
+@runtime_checkable
+class ListsServers(Protocol):
     async def mcp_servers(self, run: Run) -> Sequence[McpServer]: ...
+
+
+@runtime_checkable
+class ListsServerTools(Protocol):
+    async def mcp_tools(self, run: Run, name: str) -> Sequence[McpTool]: ...
+
+
+@runtime_checkable
+class ChangesServers(Protocol):
+    """For the user, not for a project. `config`: command, args, env; or type, url, headers.
+
+    Command lines are read by every user: a secret goes by `SecretFile`, stdin or the agent's file.
+    """
+
     async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None: ...
     async def mcp_remove(self, run: Run, name: str) -> None: ...
 
 
-_METHODS: dict[str, type] = {
+@runtime_checkable
+class SwitchesServers(Protocol):
+    async def mcp_switch(self, run: Run, name: str, on: bool) -> None: ...
+
+
+METHODS: dict[str, type] = {
     "install": TellsInstall,
     "auth": TellsAuth,
+    "about": TellsAbout,
     "models": TellsModels,
-    "sessions": TellsSessions,
     "login": SignsIn,
-    "servers": KeepsServers,
+    "logout": SignsOut,
+    "sessions": TellsSessions,
+    "create": CreatesSessions,
+    "history": TellsHistory,
+    "servers": ListsServers,
+    "server-tools": ListsServerTools,
+    "server-add": ChangesServers,
+    "server-switch": SwitchesServers,
 }
 
 
 def capabilities(agent: Agent) -> frozenset[str]:
-    return agent.info.can | {word for word, has in _METHODS.items() if isinstance(agent, has)}
+    return agent.info.can | {word for word, has in METHODS.items() if isinstance(agent, has)}

@@ -28,13 +28,13 @@ from msgspec.structs import replace
 from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import (
     CAPABILITIES,
+    METHODS,
     Agent,
     File,
     Keep,
     Prompt,
     Reply,
     SessionSpec,
-    capabilities,
 )
 from bridle.core.errors import Unsupported
 from bridle.core.events import Event, TurnEnded, Unrecognized, decode_event, encode
@@ -98,8 +98,8 @@ def check_info(agent: Agent) -> None:
         _fail("it has no title")
     if unknown := sorted(info.can - set(CAPABILITIES)):
         _fail(f"it says it can {unknown}, which are no words of CAPABILITIES")
-    without = {"install", "auth", "models", "sessions", "login", "servers"} & info.can
-    if missing := sorted(without - (capabilities(agent) - info.can)):
+    said = sorted(set(METHODS) & info.can)
+    if missing := [word for word in said if not isinstance(agent, METHODS[word])]:
         _fail(f"it says it can {missing} but has not the methods for it")
     if "fork" in info.can and "resume" not in info.can:
         _fail("it says it can fork but not resume")

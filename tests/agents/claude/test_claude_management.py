@@ -96,7 +96,7 @@ def claude() -> ClaudeCode:
 def test_the_entry_point_gives_an_agent_with_every_capability() -> None:
     agent = load("claude")
     assert agent.info.name == "claude"
-    told = {"install", "auth", "models", "sessions", "login", "servers"}
+    told = {"install", "auth", "models", "sessions", "login", "logout", "servers", "server-add"}
     assert capabilities(agent) == agent.info.can | told
 
 
