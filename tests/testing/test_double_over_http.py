@@ -395,7 +395,7 @@ async def test_requests_are_recorded_without_their_keys(double: ModelDouble) -> 
     assert "sk-secret" not in repr(request)
     assert request.headers["x-app"] == "test"
     assert request == Request(
-        "POST", "/v1/messages?beta=true", request.headers, body, "turn", "a", 0, 0
+        "POST", "/v1/messages?beta=true", request.headers, body, "turn", "a", 0, 0, "messages"
     )
 
 

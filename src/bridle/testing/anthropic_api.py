@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
-from bridle.testing.model_script import (
-    DEFAULT,
-    Call,
-    Cut,
-    Fail,
-    Hold,
-    Reply,
-    Say,
-    Stall,
-    Think,
-    Usage,
+from bridle.testing.model_api import (
+    Beat,
+    Body,
+    Spoken,
+    event,
+    formed,
+    paced,
+    pieces,
+    place,
+    play,
+    spoken,
+    tokens,
 )
+from bridle.testing.model_script import Call, Fail, Reply, Request, Say, Stall, Think
 
-Body: TypeAlias = dict[str, Any]
-Beat: TypeAlias = bytes | Stall | Hold | Cut
-"""What happens next on the connection: bytes to send, or a pause, or its end."""
-
-_TAG = re.compile(r"@@([\w.-]*)(?::(\d+))?@@")
 _NOT_THE_USER = re.compile(
     r"<(system-reminder|task-notification)>.*?</\1>", re.DOTALL
 )  # the CLI's own words in a user message; they may quote a subagent
@@ -40,48 +36,38 @@ _ERROR_KINDS = {
     500: "api_error",
     529: "overloaded_error",
 }
+_OWN_WORDS = {"overflow": "invalid_request_error", "quota": "billing_error"}
+
+
+def kind(request: Request) -> str | None:
+    match request.method, request.path.partition("?")[0]:
+        case "POST", "/v1/messages/count_tokens":
+            return "count"
+        case "POST", "/v1/messages":
+            if _is_chore(request.body):
+                return "background"
+            return "summary" if _wants_summary(request.body) else "turn"
+    return None
 
 
 def lane(body: Body) -> tuple[str, int]:
-    """The scenario named last in what the user said, and how many replies it has had since."""
-    scenario, replies = DEFAULT, 0
-    for message in body.get("messages", []):
-        match message["role"]:
-            case "assistant":
-                replies += 1
-            case "user":
-                said = _NOT_THE_USER.sub("", " ".join(_texts(message["content"])))
-                if tags := _TAG.findall(said):
-                    scenario, replies = tags[-1][0], int(tags[-1][1] or 0)
-    return scenario, replies
+    return place(
+        (message["role"] == "assistant", _said(message))
+        for message in body.get("messages", [])
+        if message["role"] in ("assistant", "user")
+    )
 
 
-def wants_summary(body: Body) -> bool:
-    """Whether the CLI has a conversation summarised, to go on with the summary in its place."""
-    prompts = [m["content"] for m in body.get("messages", []) if m["role"] == "user"]
-    last = " ".join(_texts(prompts[-1])) if prompts else ""
-    return "<analysis>" in last and "<summary>" in last
+def streams(request: Request) -> bool:
+    return bool(request.body.get("stream"))
 
 
-def summary_reply(scenario: str, step: int) -> Reply:
-    """A summary with a tag in it, so that the conversation keeps its place in the script."""
-    return Reply((Say(f"<summary>What went before: @@{scenario}:{step}@@</summary>"),))
+def dull_reply(request: Request) -> Reply:
+    return formed(request.body.get("output_config", {}).get("format", {}).get("schema"))
 
 
-def is_background(body: Body) -> bool:
-    """Whether the CLI asks on its own account (a title, a quota check), not for an agent."""
-    if body.get("tools"):
-        return False
-    wants_a_form = "format" in body.get("output_config", {})
-    return wants_a_form or body.get("max_tokens", 4096) <= 512 or "haiku" in body.get("model", "")
-
-
-def dull_reply(body: Body) -> Reply:
-    """An answer to a chore that fits its form and that no test takes for the script's."""
-    schema = body.get("output_config", {}).get("format", {}).get("schema")
-    if schema is None:
-        return Reply((Say("ok"),))
-    return Reply((Say(json.dumps(dict.fromkeys(schema.get("required", []), "Scripted"))),))
+def count(body: Body) -> Body:
+    return {"input_tokens": tokens(body)}
 
 
 def system_text(body: Body) -> str:
@@ -89,10 +75,7 @@ def system_text(body: Body) -> str:
 
 
 def user_text(body: Body) -> str:
-    """All text the model is told, tool results aside.
-
-    System messages among the others count: words sent in mid-turn arrive in one.
-    """
+    # system messages among the others count: words sent in mid-turn arrive in one
     said = [m["content"] for m in body.get("messages", []) if m["role"] != "assistant"]
     return "\n".join(text for content in said for text in _texts(content))
 
@@ -104,61 +87,58 @@ def blocks(body: Body, kind: str) -> list[dict[str, Any]]:
 
 
 def tool_results(body: Body) -> dict[str, str]:
-    """The text of each tool result the model is shown, by the id of its call."""
     results = blocks(body, "tool_result")
     return {r["tool_use_id"]: "\n".join(_texts(r.get("content", ""))) for r in results}
 
 
-def beats(reply: Reply, message_id: str, model: str) -> Iterator[Beat]:
-    """The reply as a server-sent stream; a pause or a cut leaves the block before it open."""
-    yield _sse("message_start", message=_message(message_id, model, [], None, reply.usage))
-    index, block_is_open = 0, False
-    for number, part in enumerate(reply.parts):
-        if isinstance(part, Say | Think | Call):
-            if block_is_open:
-                yield _sse("content_block_stop", index=index)
-                index += 1
-            yield from _block(part, index, f"{message_id}_{number}")
-            block_is_open = True
-        elif isinstance(part, Fail):
-            yield _sse("error", error=_error(part))
-            return
-        else:
-            yield part
-            if isinstance(part, Cut):
-                return
-    if block_is_open:
-        yield _sse("content_block_stop", index=index)
-    yield _sse(
+def beats(reply: Reply, reply_id: str, request: Request) -> Iterator[Beat]:
+    yield event("message_start", message=_message(reply, reply_id, request, []))
+    finished = yield from play(
+        reply.parts,
+        lambda index, part: _block(part, index, f"{reply_id}_{index}"),
+        lambda index, _: iter([event("content_block_stop", index=index)]),
+        lambda fail: event("error", error=_error(fail)),
+    )
+    if not finished:
+        return
+    yield event(
         "message_delta",
         delta={"stop_reason": _stop_reason(reply), "stop_sequence": None},
         usage={"output_tokens": reply.usage.output},
     )
-    yield _sse("message_stop")
+    yield event("message_stop")
 
 
-def whole(reply: Reply, message_id: str, model: str) -> bytes:
-    """The reply as one JSON message, for a request that did not ask for a stream."""
-    content = [
-        _finished(part, f"{message_id}_{number}")
-        for number, part in enumerate(reply.parts)
-        if isinstance(part, Say | Think | Call)
-    ]
-    message = _message(message_id, model, content, _stop_reason(reply), reply.usage)
+def whole(reply: Reply, reply_id: str, request: Request) -> bytes:
+    content = [_finished(part, f"{reply_id}_{index}") for index, part in enumerate(spoken(reply))]
+    message = _message(reply, reply_id, request, content)
+    message["stop_reason"] = _stop_reason(reply)
+    message["usage"]["output_tokens"] = reply.usage.output
     return json.dumps(message).encode()
 
 
-def failure(fail: Fail) -> tuple[dict[str, str], bytes]:
-    """The headers and body of an HTTP error."""
-    headers = {"content-type": "application/json"}
-    if fail.retry_after is not None:
-        headers["retry-after"] = f"{fail.retry_after:g}"
-    return headers, json.dumps({"type": "error", "error": _error(fail)}).encode()
+def failure(fail: Fail) -> tuple[int, Body]:
+    status = 402 if fail.kind == "quota" else fail.status
+    return status, {"type": "error", "error": _error(fail)}
 
 
-def token_count(body: Body) -> bytes:
-    """A believable size: four characters a token."""
-    return json.dumps({"input_tokens": math.ceil(len(json.dumps(body)) / 4)}).encode()
+def _is_chore(body: Body) -> bool:
+    """Whether the CLI asks on its own account (a title, a quota check), not for an agent."""
+    if body.get("tools"):
+        return False
+    wants_a_form = "format" in body.get("output_config", {})
+    return wants_a_form or body.get("max_tokens", 4096) <= 512 or "haiku" in body.get("model", "")
+
+
+def _wants_summary(body: Body) -> bool:
+    """Whether the CLI has a conversation summarised, to go on with the summary in its place."""
+    prompts = [m["content"] for m in body.get("messages", []) if m["role"] == "user"]
+    last = " ".join(_texts(prompts[-1])) if prompts else ""
+    return "<analysis>" in last and "<summary>" in last
+
+
+def _said(message: Body) -> str:
+    return _NOT_THE_USER.sub("", " ".join(_texts(message["content"])))
 
 
 def _texts(content: Any) -> list[str]:
@@ -173,56 +153,56 @@ def _stop_reason(reply: Reply) -> str:
 
 
 def _error(fail: Fail) -> dict[str, str]:
-    return {
-        "type": fail.kind or _ERROR_KINDS.get(fail.status, "api_error"),
-        "message": fail.message,
-    }
+    words = {None: _ERROR_KINDS.get(fail.status, "api_error")} | _OWN_WORDS
+    return {"type": words.get(fail.kind, fail.kind or ""), "message": fail.message}
 
 
-def _message(
-    message_id: str, model: str, content: list[Body], stop_reason: str | None, usage: Usage
-) -> Body:
+def _message(reply: Reply, reply_id: str, request: Request, content: list[Body]) -> Body:
     return {
-        "id": f"msg_{message_id}",
+        "id": f"msg_{reply_id}",
         "type": "message",
         "role": "assistant",
-        "model": model,
+        "model": request.body.get("model", "scripted"),
         "content": content,
-        "stop_reason": stop_reason,
+        "stop_reason": None,
         "stop_sequence": None,
         "usage": {
-            "input_tokens": usage.input,
-            "cache_creation_input_tokens": usage.cache_write,
-            "cache_read_input_tokens": usage.cache_read,
-            "output_tokens": usage.output if stop_reason else 1,
+            "input_tokens": reply.usage.input,
+            "cache_creation_input_tokens": reply.usage.cache_write,
+            "cache_read_input_tokens": reply.usage.cache_read,
+            "output_tokens": 1,
         },
     }
 
 
-def _block(part: Say | Think | Call, index: int, fallback_id: str) -> Iterator[Beat]:
+def _block(part: Spoken, index: int, fallback_id: str) -> Iterator[Beat]:
     start = _finished(part, fallback_id)
-    deltas: list[Body]
+    deltas: list[Body | Stall]
     match part:
         case Say():
             start["text"] = ""
-            deltas = [{"type": "text_delta", "text": p} for p in _pieces(part.text, part.chunks)]
+            deltas = [_delta(piece, "text_delta", "text") for piece in paced(part)]
         case Think():
             signature, start["signature"], start["thinking"] = start["signature"], "", ""
-            pieces = _pieces(part.text, part.chunks)
-            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
+            deltas = [_delta(piece, "thinking_delta", "thinking") for piece in paced(part)]
             deltas.append({"type": "signature_delta", "signature": signature})
         case Call():
             start["input"] = {}
-            pieces = ["", *_pieces(json.dumps(part.input), 2)]
-            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-    yield _sse("content_block_start", index=index, content_block=start)
+            arguments = ["", *pieces(json.dumps(part.input), 2)]
+            deltas = [_delta(piece, "input_json_delta", "partial_json") for piece in arguments]
+    yield event("content_block_start", index=index, content_block=start)
     for delta in deltas:
-        if not isinstance(part, Call) and part.delay:
-            yield Stall(part.delay)
-        yield _sse("content_block_delta", index=index, delta=delta)
+        if isinstance(delta, Stall):
+            yield delta
+        else:
+            yield event("content_block_delta", index=index, delta=delta)
 
 
-def _finished(part: Say | Think | Call, fallback_id: str) -> Body:
+def _delta(piece: Stall | str, kind: str, field: str) -> Body | Stall:
+    return piece if isinstance(piece, Stall) else {"type": kind, field: piece}
+
+
+def _finished(part: Spoken, fallback_id: str) -> Body:
     match part:
         case Say():
             return {"type": "text", "text": part.text}
@@ -231,12 +211,3 @@ def _finished(part: Say | Think | Call, fallback_id: str) -> Body:
         case Call():
             call_id = part.id or f"toolu_{fallback_id}"
             return {"type": "tool_use", "id": call_id, "name": part.name, "input": part.input}
-
-
-def _pieces(text: str, count: int) -> list[str]:
-    size = max(1, math.ceil(len(text) / max(1, count)))
-    return [text[start : start + size] for start in range(0, len(text), size)]
-
-
-def _sse(kind: str, **fields: Any) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind} | fields)}\n\n".encode()

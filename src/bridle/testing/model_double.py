@@ -15,8 +15,9 @@ from typing import Any, Self
 
 import msgspec
 
-from bridle.testing import anthropic_api
+from bridle.testing import anthropic_api, responses_api
 from bridle.testing.loopback_http import Answer, CutConnection, HttpRequest, LoopbackServer
+from bridle.testing.model_api import Api, summary_reply
 from bridle.testing.model_script import (
     DEFAULT,
     Attempts,
@@ -32,8 +33,9 @@ from bridle.testing.model_script import (
     read_scenarios,
 )
 
-_SECRET_HEADERS = {"x-api-key", "authorization", "proxy-authorization", "cookie"}
+_SECRET_HEADERS = {"x-api-key", "x-goog-api-key", "authorization", "proxy-authorization", "cookie"}
 _JSON = {"content-type": "application/json"}
+_APIS: dict[str, Api] = {"messages": anthropic_api, "responses": responses_api}
 _SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
@@ -98,39 +100,38 @@ class ModelDouble:
             request = self._route(request)
         except (KeyError, TypeError, AttributeError) as error:
             self.requests.append(request)
-            await _refuse(Fail(400, message=f"unreadable request: {error!r}"), answer)
+            fail = Fail(400, message=f"unreadable request: {error!r}")
+            await _refuse(fail, anthropic_api, answer)
             return
         self.requests.append(request)
         async with self._arrival:
             self._arrival.notify_all()
+        if request.kind == "probe":
+            await answer.send(200, b"{}", _JSON)
+            return
+        api = api_of(request)
         match request.kind:
             case "turn":
                 await self._play(self._choose(request), request, answer)
             case "summary":
-                summary = anthropic_api.summary_reply(request.scenario, request.step)
-                await self._play(summary, request, answer)
+                await self._play(summary_reply(request.scenario, request.step), request, answer)
             case "background":
-                await self._play(anthropic_api.dull_reply(request.body), request, answer)
+                await self._play(api.dull_reply(request), request, answer)
             case "count":
-                await answer.send(200, anthropic_api.token_count(request.body), _JSON)
-            case _:
-                await answer.send(200, b"{}", _JSON)
+                await answer.send(200, json.dumps(api.count(request.body)).encode(), _JSON)
 
     def _route(self, request: Request) -> Request:
-        match request.method, request.path.partition("?")[0]:
-            case "POST", "/v1/messages/count_tokens":
-                return msgspec.structs.replace(request, kind="count")
-            case "POST", "/v1/messages" if anthropic_api.is_background(request.body):
-                return msgspec.structs.replace(request, kind="background")
-            case "POST", "/v1/messages":
-                place = anthropic_api.lane(request.body)
-                request = msgspec.structs.replace(request, scenario=place[0], step=place[1])
-                if anthropic_api.wants_summary(request.body):
-                    return msgspec.structs.replace(request, kind="summary")
-                self._attempts[place] += 1
-                return msgspec.structs.replace(
-                    request, kind="turn", attempt=self._attempts[place] - 1
-                )
+        for name, api in _APIS.items():
+            if kind := api.kind(request):
+                request = msgspec.structs.replace(request, kind=kind, api=name)
+                break
+        if request.kind in ("turn", "summary"):
+            scenario, step = api_of(request).lane(request.body)
+            request = msgspec.structs.replace(request, scenario=scenario, step=step)
+        if request.kind == "turn":
+            place = (request.scenario, request.step)
+            request = msgspec.structs.replace(request, attempt=self._attempts[place])
+            self._attempts[place] += 1
         return request
 
     def _choose(self, request: Request) -> Reply | Fail:
@@ -144,13 +145,14 @@ class ModelDouble:
         return step
 
     async def _play(self, step: Reply | Fail, request: Request, answer: Answer) -> None:
+        api = api_of(request)
         self._replies += 1
-        identity = f"{self._replies:04}", str(request.body.get("model", "scripted"))
+        reply_id = f"{self._replies:04}"
         if isinstance(step, Fail):
-            await _refuse(step, answer)
-        elif request.body.get("stream"):
+            await _refuse(step, api, answer)
+        elif api.streams(request):
             await answer.begin(200, _SSE)
-            for beat in anthropic_api.beats(step, *identity):
+            for beat in api.beats(step, reply_id, request):
                 if isinstance(beat, bytes):
                     await answer.write(beat)
                 else:
@@ -158,11 +160,11 @@ class ModelDouble:
         else:
             for part in step.parts:
                 if isinstance(part, Fail):
-                    await _refuse(part, answer)
+                    await _refuse(part, api, answer)
                     return
                 if isinstance(part, Stall | Hold | Cut):
                     await self._wait(part)
-            await answer.send(200, anthropic_api.whole(step, *identity), _JSON)
+            await answer.send(200, api.whole(step, reply_id, request), _JSON)
 
     async def _wait(self, pause: Stall | Hold | Cut) -> None:
         match pause:
@@ -176,9 +178,15 @@ class ModelDouble:
                 raise CutConnection
 
 
-async def _refuse(fail: Fail, answer: Answer) -> None:
-    headers, body = anthropic_api.failure(fail)
-    await answer.send(fail.status, body, headers)
+def api_of(request: Request) -> Api:
+    """The API a request came by: reads what it says."""
+    return _APIS[request.api]
+
+
+async def _refuse(fail: Fail, api: Api, answer: Answer) -> None:
+    status, body = api.failure(fail)
+    later = {} if fail.retry_after is None else {"retry-after": f"{fail.retry_after:g}"}
+    await answer.send(status, json.dumps(body).encode(), _JSON | later)
 
 
 def _step(script: Script, request: Request) -> Step:

@@ -62,7 +62,10 @@ class Cut(_Word, frozen=True):
 
 
 class Fail(_Word, frozen=True):
-    """An API error: as a step an HTTP status, inside a reply an error in mid-stream."""
+    """An API error: as a step an HTTP status, inside a reply an error in mid-stream.
+
+    `kind` is `overflow`, `quota` or an API's own word; without one it follows from the status.
+    """
 
     status: int
     kind: str | None = None
@@ -71,7 +74,7 @@ class Fail(_Word, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The token counts a reply reports."""
+    """The token counts a reply reports; `input` is what no cache had."""
 
     input: int = 100
     output: int = 20
@@ -83,7 +86,10 @@ Part: TypeAlias = Say | Think | Call | Stall | Hold | Cut | Fail
 
 
 class Reply(_Word, frozen=True):
-    """One message of the model; `stop` is derived from the parts unless given."""
+    """One message of the model; `stop` is derived from the parts unless given.
+
+    `max_tokens` and `refusal` are said in every API's own way, other words of it as they are.
+    """
 
     parts: tuple[Part, ...] = ()
     stop: str | None = None
@@ -104,6 +110,7 @@ class Request(msgspec.Struct, frozen=True):
 
     `kind` is `turn` (a step of a script), `summary` (of a conversation grown long), `background`
     (a chore of the CLI: a title, a quota check), `count` (of tokens) or `probe` (anything else).
+    `api` is the API it came by: `messages`, `responses`, `chat` or `gemini`.
     """
 
     method: str
@@ -114,6 +121,7 @@ class Request(msgspec.Struct, frozen=True):
     scenario: str = DEFAULT
     step: int = 0
     attempt: int = 0
+    api: str = ""
 
 
 Script: TypeAlias = Sequence[Step] | Callable[[Request], Step]
@@ -131,8 +139,12 @@ def attempts(*steps: Reply | Fail) -> Attempts:
 
 def overflow(tokens: int = 250_000, limit: int = 200_000) -> Fail:
     """The refusal of a conversation that has outgrown its context window."""
-    message = f"prompt is too long: {tokens} tokens > {limit} maximum"
-    return Fail(400, "invalid_request_error", message)
+    return Fail(400, "overflow", f"prompt is too long: {tokens} tokens > {limit} maximum")
+
+
+def quota(message: str = "You have used up your quota.") -> Fail:
+    """The refusal of a user who has spent what there was to spend: to try again is no use."""
+    return Fail(429, "quota", message)
 
 
 def read_scenarios(text: bytes | str) -> dict[str, tuple[Step, ...]]:
