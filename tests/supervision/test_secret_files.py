@@ -47,3 +47,13 @@ async def test_the_file_is_gone_when_the_warden_is(warden: Warden, tmp_path: Pat
     assert CANARY.encode() in [path.read_bytes() for path in kept]
     await warden.close()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+async def test_a_variable_names_a_file_of_its_own(warden: Warden) -> None:
+    show = 'cat "$SETTINGS"; echo; stat -c %a "$SETTINGS"'
+    env = {**PATH, "SETTINGS": SecretFile("", CANARY.encode())}
+    assert await said(await warden.spawn(["sh", "-c", show], cwd="/", env=env)) == [
+        CANARY,
+        "600",
+        "",
+    ]

@@ -34,7 +34,7 @@ class LineProcess:
 
     @classmethod
     async def start(
-        cls, host: Host, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, str]
+        cls, host: Host, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, Word]
     ) -> LineProcess:
         return cls(await host.spawn(argv, cwd=cwd, env=env), host)
 

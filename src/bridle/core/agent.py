@@ -148,9 +148,10 @@ class Spill(Protocol):
 
 
 class SecretFile(NamedTuple):
-    """A word of a command line that names a file, since every user can read command lines.
+    """A word of a command line, or a variable, that names a file.
 
-    The word is `flag` and the file's path. The file is the user's alone, and gone with the session.
+    The word is `flag` and the file's path: every user can read command lines. The file is the
+    user's alone, and gone with the session.
     """
 
     flag: str
@@ -170,7 +171,7 @@ class Host(Protocol):
     def find(self, binary: str) -> str | None: ...
     def spill(self) -> Spill: ...
     async def spawn(
-        self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, str] = {}, stdin: bool = True
+        self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, Word] = {}, stdin: bool = True
     ) -> Child: ...
 
 
@@ -216,7 +217,7 @@ class Keep(NamedTuple):
 
 class Launch(Struct, frozen=True):
     argv: Sequence[Word]
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, Word] = field(default_factory=dict)
     stdin: bytes | None = None  # per-turn agents: all that goes in, then the pipe closes
 
 

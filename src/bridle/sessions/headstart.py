@@ -32,9 +32,10 @@ class HeadStart:
             return
         path = terms.environment.get("PATH")
         program = found(agent.info, spec, asked, lambda name: shutil.which(name, path=path))
-        env = {**terms.environment, **program.env}
         argv = [word for word in program.argv if isinstance(word, str)]
-        if len(argv) == len(program.argv):
+        env = {name: word for name, word in program.env.items() if isinstance(word, str)}
+        if (len(argv), len(env)) == (len(program.argv), len(program.env)):
+            env = {**terms.environment, **env}
             self.launched = spawn_early(self.launched, argv, cwd=spec.cwd, env=env)
 
 

@@ -50,7 +50,7 @@ class SessionHost:
         return shutil.which(binary, path=self._environment.get("PATH"))
 
     async def spawn(
-        self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, str] = {}, stdin: bool = True
+        self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, Word] = {}, stdin: bool = True
     ) -> Child:
         whole = {**self._environment, **env}
         return await self._warden.spawn(argv, cwd=cwd, env=whole, stdin=stdin)

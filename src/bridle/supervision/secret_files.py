@@ -1,4 +1,4 @@
-"""The files that stand for secret words of a command line, in their warden's folder.
+"""The files that stand for secret words of a command line or environment, in a warden's folder.
 
 That folder is the user's alone; the warden removes it with all that is in it when it ends, and a
 sweep does if the warden was killed.
@@ -7,7 +7,7 @@ sweep does if the warden was killed.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bridle.core.agent import SecretFile, Word
@@ -15,10 +15,15 @@ from bridle.core.agent import SecretFile, Word
 
 def written(folder: Path, argv: Sequence[Word]) -> list[str]:
     """The plain words of the command line, with its files in place."""
-    return [
-        f"{word.flag}{_file(folder / f'word-{at}', word)}" if isinstance(word, SecretFile) else word
-        for at, word in enumerate(argv)
-    ]
+    return [_plain(folder / f"word-{at}", word) for at, word in enumerate(argv)]
+
+
+def variables_written(folder: Path, env: Mapping[str, Word]) -> dict[str, str]:
+    return {name: _plain(folder / f"variable-{name}", word) for name, word in env.items()}
+
+
+def _plain(path: Path, word: Word) -> str:
+    return f"{word.flag}{_file(path, word)}" if isinstance(word, SecretFile) else word
 
 
 def _file(path: Path, word: SecretFile) -> Path:

@@ -18,7 +18,7 @@ from bridle.core.agent import Exit, Word
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.channel import Channel, frame, rights
 from bridle.supervision.launch import Launched, command, launch, open_pipes, spawn_message
-from bridle.supervision.secret_files import written
+from bridle.supervision.secret_files import variables_written, written
 from bridle.supervision.sweep import Swept, sweep, sweep_one
 
 __all__ = [
@@ -137,16 +137,17 @@ class Warden:
         return warden
 
     async def spawn(
-        self, argv: Sequence[Word], *, cwd: Path | str, env: Mapping[str, str], stdin: bool = True
+        self, argv: Sequence[Word], *, cwd: Path | str, env: Mapping[str, Word], stdin: bool = True
     ) -> Child:
         """Run a program with exactly `env` and the marker; OSError as exec or chdir gave it."""
         if self._ended.done():
             raise self._lost()
         words = written(self._folder, argv)
-        if child := self._take_early(words, str(cwd), dict(env), stdin=stdin):
+        variables = variables_written(self._folder, env)
+        if child := self._take_early(words, str(cwd), variables, stdin=stdin):
             return await self._started(child)
         self._count += 1
-        message = spawn_message(self._count, words, cwd, env)
+        message = spawn_message(self._count, words, cwd, variables)
         child, theirs = self._open_child(self._count, stdin=stdin)
         self._send(*message, files=theirs)
         return await self._started(child)

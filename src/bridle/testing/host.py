@@ -59,7 +59,7 @@ class PlainHost:
         argv: Sequence[Word],
         *,
         cwd: Path,
-        env: Mapping[str, str] = {},
+        env: Mapping[str, Word] = {},
         stdin: bool = True,
     ) -> Child:
         return await self._warden.spawn(argv, cwd=cwd, env={**self._env, **env}, stdin=stdin)

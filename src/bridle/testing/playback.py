@@ -122,7 +122,7 @@ class PlayingHost:
         return Nowhere()
 
     async def spawn(
-        self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, str] = {}, stdin: bool = True
+        self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, Word] = {}, stdin: bool = True
     ) -> Child:
         self.child = PlayingChild()
         return self.child
