@@ -126,10 +126,12 @@ class Harness:
     # -- agents ----------------------------------------------------------------------------------
 
     def agents(self) -> list[str]:
-        return list(agents.available())
+        config = self.config
+        return list(agents.available(config.agents, experimental=config.experimental_agents))
 
     def agent(self, name: str) -> Agent:
-        return agents.load(name)
+        config = self.config
+        return agents.load(name, config.agents, experimental=config.experimental_agents)
 
     @asynccontextmanager
     async def errands(self, agent: Agent) -> AsyncIterator[Errands]:
@@ -169,7 +171,9 @@ class Harness:
             return await agent.models(run)
 
     def _order(self, agent: str, wishes: Mapping[str, Any]) -> Order:
-        """`replay:SESSION` and `replay:FILE` name what is played."""
+        """`replay:SESSION` and `replay:FILE` name what is played, `acp:COMMAND` what is run."""
+        if agent.startswith(agents.AD_HOC):
+            return order(self.config, agent, **wishes)
         name, _, argument = agent.partition(":")
         if argument and name != "replay":
             raise UsageError(f"agent {name!r} takes no `:{argument}`")

@@ -32,7 +32,7 @@ def order(
     **wishes: Any,
 ) -> Order:
     """`wishes` are fields of `SessionSpec`. What the agent cannot do raises `Unsupported`."""
-    driver = agents.load(agent)
+    driver = agents.load(agent, config.agents, experimental=config.experimental_agents)
     options = config.agents.get(agent, {})
     spec = _spec(driver, config, cwd, options, wishes)
     refuse_unsupported(driver.info, spec)

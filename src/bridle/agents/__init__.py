@@ -1,18 +1,68 @@
-"""The agents bridle can drive, found by their `bridle.agents` entry points."""
+"""The agents bridle can drive: those of entry points, rows of ACP agents, and the user's own."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from bridle.core.agent import Agent
 from bridle.core.errors import AgentUnknown, ConfigError
 
 GROUP = "bridle.agents"
+AD_HOC = "acp:"  # then a command line
+
+Options = Mapping[str, Mapping[str, Any]]  # [agents.NAME] of the config
 
 
-def available() -> dict[str, str]:
+def available(options: Options | None = None, *, experimental: bool = False) -> dict[str, str]:
+    """Name of every agent, and where it comes from."""
+    from bridle.agents.acp.rows import rows
+
+    found = {name: "config" for name, table in (options or {}).items() if "acp" in table}
+    found |= {name: "ACP" for name, row in rows().items() if experimental or not row.experimental}
+    return dict(sorted((found | _entry_points()).items()))
+
+
+def load(name: str, options: Options | None = None, *, experimental: bool = False) -> Agent:
+    """`acp:COMMAND words` is an agent too."""
+    given = (options or {}).get(name, {})
+    if name.startswith(AD_HOC) or "acp" in given:
+        from bridle.agents.acp.rows import made
+
+        return made(name, given)
+    if target := _entry_points().get(name):
+        return _imported(name, target)
+    from bridle.agents.acp.rows import rows
+
+    row = rows().get(name)
+    if row is None:
+        raise AgentUnknown(name, list(available(options, experimental=experimental)))
+    if row.experimental and not experimental:
+        raise ConfigError(
+            f"agent {name!r} is experimental",
+            hint="`bridle config set experimental_agents yes` lets such agents be used",
+        )
+    from bridle.agents.acp.agent import AcpAgent
+
+    return AcpAgent(row)
+
+
+def _imported(name: str, target: str) -> Agent:
+    module, _, attribute = target.partition(":")
+    try:
+        agent: Agent = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"agent {name!r} cannot be loaded from {target}: {error}",
+            hint="reinstall the package that offers it",
+        ) from error
+    return agent
+
+
+def _entry_points() -> dict[str, str]:
     """Name and `module:attribute` of every agent that an installed distribution offers.
 
     Read here rather than by `importlib.metadata`, which alone takes longer to import than the
@@ -23,22 +73,7 @@ def available() -> dict[str, str]:
         for file in sorted(Path(folder or ".").glob("*.*-info/entry_points.txt")):
             for name, target in _points(file.read_text("utf-8")):
                 found.setdefault(name, target)
-    return dict(sorted(found.items()))
-
-
-def load(name: str) -> Agent:
-    points = available()
-    if name not in points:
-        raise AgentUnknown(name, list(points))
-    module, _, attribute = points[name].partition(":")
-    try:
-        agent: Agent = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"agent {name!r} cannot be loaded from {points[name]}: {error}",
-            hint="reinstall the package that offers it",
-        ) from error
-    return agent
+    return found
 
 
 def _points(text: str) -> list[tuple[str, str]]:

@@ -81,3 +81,12 @@ def number(table: Table, key: str) -> float | None:
     if type(value) is int or isinstance(value, float):
         return float(value) if abs(value) < 1e15 else None
     return None
+
+
+def at(table: Any, *keys: str) -> Any:
+    """What is at the end of this path of keys, or None."""
+    for key in keys:
+        if not isinstance(table, dict):
+            return None
+        table = table.get(key)
+    return table

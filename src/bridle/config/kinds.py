@@ -46,6 +46,17 @@ def choice(words: Sequence[str], *, strictest_first: bool = False) -> Kind:
     return Kind(f"one of {', '.join(words)}", read, tighter=tighter if strictest_first else None)
 
 
+def switch() -> Kind:
+    def read(value: Any) -> bool:
+        words = {"yes": True, "true": True, "no": False, "false": False}
+        word = str(value).lower()
+        if not isinstance(value, bool | str) or word not in words:
+            raise WrongKind
+        return words[word]
+
+    return Kind("yes or no", read, show=lambda value: "yes" if value else "no")
+
+
 def names() -> Kind:
     def read(value: Any) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from bridle.config.kinds import Kind, choice, count, names, seconds, size, text
+from bridle.config.kinds import Kind, choice, count, names, seconds, size, switch, text
 from bridle.config.paths import Paths, find_paths
 
 APPROVE = ("none", "readonly", "ask", "edits", "auto")  # strictest first
@@ -62,6 +62,7 @@ class Config(Struct, frozen=True):
     approve: str = "ask"
     supervision: str = "auto"
     color: str = "auto"
+    experimental_agents: bool = False
     env: Env = Env()
     limits: Limits = Limits()
     store: Store = Store()
@@ -93,6 +94,7 @@ _SETTINGS = (
     Setting("approve", choice(APPROVE, strictest_first=True), "what is allowed without asking"),
     Setting("supervision", choice(SUPERVISION), "how an agent's processes are kept together"),
     Setting("color", choice(("auto", "always", "never")), "in the terminal"),
+    Setting("experimental_agents", switch(), "whether agents that nobody has tried can be used"),
     Setting("env.pass", names(), "variables that agents get besides the usual"),
     Setting("limits.tool_output", size(), "of a tool's result in its event"),
     Setting("limits.spill", size(), "of one spill file"),
@@ -108,7 +110,13 @@ _SETTINGS = (
 SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _SETTINGS}
 _SECTIONS: Mapping[str, type[Struct]] = {"env": Env, "limits": Limits, "store": Store}
 _FIELD_NAMES = {"pass": "passed"}  # a keyword in Python
-_AGENT_KINDS = {"binary": text(), "model": text(), "flags": names()}
+_AGENT_KINDS = {
+    "acp": text(),
+    "binary": text(),
+    "model": text(),
+    "flags": names(),
+    "variables": names(),
+}
 
 
 def agent_kind(key: str) -> Kind | None:

@@ -45,7 +45,8 @@ def resumable(harness: Harness, agent: str) -> bool:
     from bridle.core.agent import capabilities
 
     try:
-        return "resume" in capabilities(harness.agent(agent.partition(":")[0]))
+        name = agent if agent.startswith("acp:") else agent.partition(":")[0]
+        return "resume" in capabilities(harness.agent(name))
     except Exception:  # a third party's module may be gone, or fail in any way
         return False
 

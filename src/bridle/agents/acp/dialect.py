@@ -1,0 +1,94 @@
+"""How one agent speaks ACP where a row of data cannot say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple
+
+from bridle.agents.acp.row import Row
+from bridle.agents.fields import Table, at, text
+from bridle.agents.jsonrpc import Asked, RpcError, Told
+from bridle.core.agent import Launch, SessionSpec, Word
+from bridle.core.events import Answer, Event, Question
+from bridle.core.failure import Failure
+
+Outcome = Literal["completed", "failed", "denied", "cancelled"]
+
+
+class Asking(NamedTuple):
+    """Questions to the user, and the result that an answer to them becomes."""
+
+    questions: tuple[Question, ...]
+    result: Callable[[Answer], Any]
+    call_id: str | None = None
+
+
+class Dialect:
+    """A vendor's package overrides what its agent does differently; the rest is plain ACP."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+
+    def launch(self, spec: SessionSpec) -> Launch:
+        """The command and what goes with it. What is placed here is not said over the wire."""
+        row = self.row
+        argv: list[Word] = list(row.command)
+        if row.model_flag and spec.model:
+            argv += [row.model_flag, spec.model]
+        for folder in spec.folders if row.folder_flag else ():
+            argv += [row.folder_flag, str(folder)]
+        return Launch(argv, env=row.env)
+
+    def client(self, spec: SessionSpec) -> Table:
+        """More members of `initialize`'s clientCapabilities."""
+        return {}
+
+    def session(self, spec: SessionSpec) -> Table:
+        """More params of session/new, load, resume and fork."""
+        if not (spec.system and self.row.system):
+            return {}
+        value: Any = spec.system
+        for key in reversed(self.row.system):
+            value = {key: value}
+        return {"_meta": value}
+
+    def preamble(self, spec: SessionSpec) -> str:
+        """What is said before the words of the first prompt."""
+        return "" if self.row.system else spec.system or ""
+
+    def tool_name(self, call: Table) -> str:
+        """The agent's own name of a tool, from a tool call or an update to one."""
+        match self.row.tool_name:
+            case "":
+                return ""
+            case "title":
+                return text(call, "title")
+            case "id":
+                return text(call, "toolCallId").rpartition("__")[0]
+            case place:
+                name = at(call, *place.split("."))
+                return name if isinstance(name, str) else ""
+
+    def parent(self, update: Table) -> str | None:
+        """The call that a subagent works inside."""
+        found = at(update, *self.row.parent.split(".")) if self.row.parent else None
+        return found if isinstance(found, str) and found else None
+
+    def outcome(self, status: str, call: Table) -> Outcome | None:
+        """How a call ended that says `completed` or `failed`; None leaves it to the common reading.
+
+        `call` has all that was told of it: `rawOutput`, `content`, `kind`, …
+        """
+        return None
+
+    def failure(self, error: RpcError) -> Failure | None:
+        """Why a prompt or an opening failed; None leaves it to the common reading."""
+        return None
+
+    def asking(self, asked: Asked) -> Asking | None:
+        """The questions in a request, its own or for permission; None: it asks none."""
+        return None
+
+    def told(self, told: Told) -> Iterable[Event] | None:
+        """What a notification of its own means; None: nobody knows."""
+        return () if told.method in self.row.ignores else None

@@ -1,0 +1,64 @@
+"""An ACP agent as a row of data: how it is started, and in what it differs from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct, field
+
+from bridle.core.agent import AgentInfo, Mode
+
+# What the protocol has a place for. Whether an agent fills it is known when it has said hello:
+# what it then lacks fails the turn, by name.
+USUAL = frozenset(
+    {
+        "streaming", "thinking", "resume", "cancel", "permissions", "modes", "model", "effort",
+        "images", "mcp", "system", "usage",
+    }
+)  # fmt: skip
+
+
+class Row(Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    command: tuple[str, ...]  # that speaks ACP on stdin and stdout
+    title: str = ""
+    install: str = ""
+    login: str = ""  # how a person signs in
+    variables: tuple[str, ...] = ()  # as AgentInfo has them
+    tested: tuple[str, str] | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    can: frozenset[str] = frozenset()  # besides the usual
+    cannot: frozenset[str] = frozenset()  # of the usual
+    experimental: bool = False  # nobody has run bridle with it
+
+    # At its start; without a flag: over the wire.
+    model_flag: str = ""
+    folder_flag: str = ""
+
+    # In the session.
+    modes: Mapping[Mode, str] = field(default_factory=dict)  # its ids; "agent" is set, if given
+    system: tuple[str, ...] = ()  # a place in `_meta` of session/new; none: before the first prompt
+    replays: Literal["before", "after"] = "before"  # history, seen from the answer to session/load
+
+    # In what it tells.
+    tool_name: str = ""  # "title", "id" (up to "__"), or a place such as "_meta.toolName"
+    tools: Mapping[str, str] = field(default_factory=dict)  # its names -> core/tools.py
+    parent: str = ""  # the place of a subagent's call, such as "_meta.parentToolCallId"
+    usage: Literal["turn", "call"] = "turn"  # what `usage` in the answer to a prompt counts
+    asides: tuple[str, ...] = ()  # beginnings of its own remarks among the model's words
+    ignores: tuple[str, ...] = ()  # methods of its own that tell nothing for the log
+    turn_over: str = ""  # the method that ends a turn it began by itself
+
+    @property
+    def info(self) -> AgentInfo:
+        return AgentInfo(
+            name=self.name,
+            title=self.title or self.name,
+            can=(USUAL | self.can) - self.cannot,
+            binary=self.command[0],
+            install=self.install or f"install `{self.command[0]}` and put it on PATH",
+            variables=self.variables,
+            tested=self.tested,
+            sign_in=self.login,
+        )

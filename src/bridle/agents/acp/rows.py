@@ -1,0 +1,50 @@
+"""The known ACP agents, and those that a user names in one line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from bridle.agents.acp.row import Row
+from bridle.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bridle.agents.acp.agent import AcpAgent
+
+_PREFIX = "acp:"
+
+
+@cache
+def rows() -> Mapping[str, Row]:
+    """Those of `acp_agents.toml`, by name."""
+    import tomllib
+    from pathlib import Path
+
+    from msgspec import convert
+
+    text = Path(__file__).with_name("acp_agents.toml").read_text("utf-8")
+    return {name: convert({"name": name, **row}, Row) for name, row in tomllib.loads(text).items()}
+
+
+def made(name: str, options: Mapping[str, Any]) -> AcpAgent:
+    """`acp:COMMAND`, or the agent of `[agents.NAME] acp = "COMMAND"` in the config."""
+    from bridle.agents.acp.agent import AcpAgent
+
+    line = name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else options["acp"]
+    command = _words(name, line)
+    variables = tuple(options.get("variables", ()))
+    return AcpAgent(Row(name=name, command=command, title=command[0], variables=variables))
+
+
+def _words(name: str, line: object) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(line)) if isinstance(line, str) else ()
+    except ValueError as error:
+        raise ConfigError(f"the command of agent {name!r} is no command line: {error}") from None
+    if not words:
+        raise ConfigError(
+            f"agent {name!r} has no command", hint='give it one: acp = "PROGRAM --acp"'
+        )
+    return words
