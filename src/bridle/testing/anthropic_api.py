@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,9 +21,6 @@ from bridle.testing.model_api import (
 )
 from bridle.testing.model_script import Call, Fail, Reply, Request, Say, Stall, Think
 
-_NOT_THE_USER = re.compile(
-    r"<(system-reminder|task-notification)>.*?</\1>", re.DOTALL
-)  # the CLI's own words in a user message; they may quote a subagent
 _ERROR_KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -37,6 +33,9 @@ _ERROR_KINDS = {
     529: "overloaded_error",
 }
 _OWN_WORDS = {"overflow": "invalid_request_error", "quota": "billing_error"}
+
+
+TOLD_IN_STREAM: frozenset[str] = frozenset()
 
 
 def kind(request: Request) -> str | None:
@@ -52,7 +51,7 @@ def kind(request: Request) -> str | None:
 
 def lane(body: Body) -> tuple[str, int]:
     return place(
-        (message["role"] == "assistant", _said(message))
+        (message["role"] == "assistant", " ".join(_texts(message["content"])))
         for message in body.get("messages", [])
         if message["role"] in ("assistant", "user")
     )
@@ -135,10 +134,6 @@ def _wants_summary(body: Body) -> bool:
     prompts = [m["content"] for m in body.get("messages", []) if m["role"] == "user"]
     last = " ".join(_texts(prompts[-1])) if prompts else ""
     return "<analysis>" in last and "<summary>" in last
-
-
-def _said(message: Body) -> str:
-    return _NOT_THE_USER.sub("", " ".join(_texts(message["content"])))
 
 
 def _texts(content: Any) -> list[str]:

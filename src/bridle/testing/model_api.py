@@ -27,6 +27,9 @@ Spoken: TypeAlias = Say | Think | Call
 Beat: TypeAlias = bytes | Stall | Hold | Cut
 """What happens next on the connection: bytes to send, or a pause, or its end."""
 
+_NOT_THE_USER = re.compile(
+    r"<(system-reminder|task-notification)>.*?</\1>", re.DOTALL
+)  # a CLI's own words in a user message; they may quote a subagent
 _TAG = re.compile(r"@@([\w.-]*)(?::(\d+))?@@")
 
 
@@ -35,6 +38,10 @@ class Api(Protocol):
 
     A module is one: each function takes the request that it answers.
     """
+
+    @property
+    def TOLD_IN_STREAM(self) -> frozenset[str]:
+        """The kinds of failure that come only after a reply has begun."""
 
     def kind(self, request: Request) -> str | None:
         """What the request is for (see `Request`), or None where it is not of this API."""
@@ -76,7 +83,7 @@ def place(spoken: Iterable[tuple[bool, str]]) -> tuple[str, int]:
     for by_model, text in spoken:
         if by_model:
             replies += 1
-        elif tags := _TAG.findall(text):
+        elif tags := _TAG.findall(_NOT_THE_USER.sub("", text)):
             scenario, replies = tags[-1][0], int(tags[-1][1] or 0)
     return scenario, replies
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import msgspec
 
-from bridle.testing import anthropic_api, responses_api
+from bridle.testing import anthropic_api, chat_api, gemini_api, responses_api
 from bridle.testing.loopback_http import Answer, CutConnection, HttpRequest, LoopbackServer
 from bridle.testing.model_api import Api, summary_reply
 from bridle.testing.model_script import (
@@ -35,7 +35,12 @@ from bridle.testing.model_script import (
 
 _SECRET_HEADERS = {"x-api-key", "x-goog-api-key", "authorization", "proxy-authorization", "cookie"}
 _JSON = {"content-type": "application/json"}
-_APIS: dict[str, Api] = {"messages": anthropic_api, "responses": responses_api}
+_APIS: dict[str, Api] = {
+    "messages": anthropic_api,
+    "responses": responses_api,
+    "chat": chat_api,
+    "gemini": gemini_api,
+}
 _SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
@@ -148,6 +153,8 @@ class ModelDouble:
         api = api_of(request)
         self._replies += 1
         reply_id = f"{self._replies:04}"
+        if isinstance(step, Fail) and step.kind in api.TOLD_IN_STREAM and api.streams(request):
+            step = Reply((step,))
         if isinstance(step, Fail):
             await _refuse(step, api, answer)
         elif api.streams(request):

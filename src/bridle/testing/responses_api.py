@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from bridle.testing import openai_errors
 from bridle.testing.model_api import (
     Beat,
     Body,
@@ -20,21 +21,12 @@ from bridle.testing.model_api import (
     spoken,
     tokens,
 )
-from bridle.testing.model_script import Call, Fail, Reply, Request, Say, Stall, Think
+from bridle.testing.model_script import Call, Reply, Request, Say, Stall, Think
 
-_CODES = {
-    400: "invalid_request_error",
-    401: "invalid_api_key",
-    402: "billing_not_active",
-    403: "permission_denied",
-    404: "model_not_found",
-    429: "rate_limit_exceeded",
-    500: "server_error",
-    503: "server_is_overloaded",
-    529: "server_is_overloaded",
-}
-_OWN_WORDS = {"overflow": "context_length_exceeded", "quota": "insufficient_quota"}
 _INCOMPLETE = {"max_tokens": "max_output_tokens", "refusal": "content_filter"}
+
+TOLD_IN_STREAM = frozenset({"overflow"})
+failure = openai_errors.failure
 
 
 def kind(request: Request) -> str | None:
@@ -95,7 +87,8 @@ def beats(reply: Reply, reply_id: str, request: Request) -> Iterator[Beat]:
         lambda index, part: _end(part, made[index], index),
         lambda fail: event(
             "response.failed",
-            response=_response(reply, reply_id, request, "failed") | {"error": _error(fail)},
+            response=_response(reply, reply_id, request, "failed")
+            | {"error": openai_errors.error(fail)},
         ),
     )
     if finished:
@@ -109,11 +102,6 @@ def whole(reply: Reply, reply_id: str, request: Request) -> bytes:
     ]
     response = _response(reply, reply_id, request, _status(reply)) | {"output": made}
     return json.dumps(response).encode()
-
-
-def failure(fail: Fail) -> tuple[int, Body]:
-    error = _error(fail)
-    return fail.status, {"error": error | {"type": error["code"], "param": None}}
 
 
 def _items(body: Body) -> list[Body]:
@@ -146,11 +134,6 @@ def _is_summary(body: Body) -> bool:
 
 def _status(reply: Reply) -> str:
     return "incomplete" if reply.stop in _INCOMPLETE else "completed"
-
-
-def _error(fail: Fail) -> Body:
-    words = {None: _CODES.get(fail.status, "server_error")} | _OWN_WORDS
-    return {"code": words.get(fail.kind, fail.kind), "message": fail.message}
 
 
 def _response(reply: Reply, reply_id: str, request: Request, status: str) -> Body:
