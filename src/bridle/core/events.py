@@ -129,6 +129,7 @@ class AgentReady(_Event, frozen=True):
 
     native_id: str
     model: str | None = None
+    version: str | None = None  # the agent's own, if it tells
 
 
 class AgentExited(_Event, frozen=True):
@@ -256,7 +257,7 @@ class Notice(_Event, frozen=True):
     level: Literal["info", "warning", "error"]
     kind: Literal[
         "retry", "fallback", "truncated", "compaction", "stray", "storage", "settings", "limit",
-        "subagent", "session", "files",
+        "subagent", "session", "files", "version",
     ]  # fmt: skip
     text: str
 

@@ -308,6 +308,7 @@ class Fold:
                     self._turns[entry.turn].agent = event.agent
             case AgentReady():
                 transcript.native_id = event.native_id
+                transcript.version = event.version or transcript.version
                 transcript.model = event.model or transcript.model
             case SettingsChanged():
                 transcript.model = event.model or transcript.model

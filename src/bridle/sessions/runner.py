@@ -28,11 +28,12 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 from bridle.core.permission import Context, Policy
+from bridle.core.versions import warning
 from bridle.sessions.clocks import Clocks
 from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
 from bridle.sessions.outlook import Outlook
-from bridle.sessions.requests import Request, Requests, allows
+from bridle.sessions.requests import Request, Requests, ends_planning
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.terms import Limits
 from bridle.sessions.turns import Turns
@@ -76,12 +77,11 @@ class Runner:
         self._journal = journal
         self._intake = intake
         self._native_id = native_id
-        self._policy = policy
+        self._version: str | None = None  # of the agent, as far as it told
         self._context = context
         self._limits = limits
         self._shelf = shelf
         self._turns = Turns(last_turn)
-        self._requests = Requests()
         self._outlook = Outlook(spec.cwd)
         self._background = False
         self._queue: deque[Prompt] = deque()
@@ -92,6 +92,7 @@ class Runner:
         self._idle = asyncio.Event()
         self._idle.set()
         self._clocks = Clocks()
+        self._requests = Requests(policy, self._clocks, limits.request, self._answered)
         self._overruled: Failure | None = None  # why we end the turn, whatever the agent says
         self._begin_lock = asyncio.Lock()
         journal.on_failure = self._stop_agent
@@ -127,7 +128,7 @@ class Runner:
         return True
 
     def answer(self, request_id: str, answer: Answer, *, surface: str) -> None:
-        self._settle(request_id, answer, "person", surface)
+        self._requests.settle(request_id, answer, "person", surface)
 
     async def cancel(self) -> None:
         """Ends the turn and what works in the background; the agent itself, if it will not."""
@@ -257,7 +258,7 @@ class Runner:
             return
         self._write_all(self._intake.rest())
         if not self._background:
-            self._withdraw_requests()
+            self._requests.withdraw_all()
         for change in await self._outlook.changes():
             self._say(change)
         if self._overruled and event.reason != "completed":
@@ -346,7 +347,7 @@ class Runner:
         if self._background:
             self._background = False
             self._say(BackgroundChanged(tasks=()))
-        self._withdraw_requests()
+        self._requests.withdraw_all()
         self._write_all(self._intake.rest())
         self._settle_idle()
 
@@ -373,23 +374,9 @@ class Runner:
             case TurnEnded():
                 await self._end_turn(event, raw)
             case PermissionRequested() | QuestionAsked():
-                if event.request_id in self._requests:  # an answer must not be taken for another's
-                    self._settle(event.request_id, Answer("deny"), "withdrawn", None)
-                self._requests.open(event)  # before anyone can see it, so nobody answers too early
+                self._requests.open(event)
                 self._write(event, raw)
-                self._judge(event)
-
-    def _judge(self, request: Request) -> None:
-        if isinstance(request, QuestionAsked):
-            self._wait_for_answer(request.request_id)
-            return
-        decision = self._policy.decide(request, self._context)
-        if decision.verdict == "ask":
-            self._wait_for_answer(request.request_id)
-            return
-        note = decision.note if decision.verdict == "deny" else None
-        answer = Answer(decision.verdict, note=note)
-        self._settle(request.request_id, answer, "policy", decision.rule)
+                self._requests.judge(event, self._context)
 
     def _note(self, event: Event) -> None:
         """State that later steps depend on; everything else is only written."""
@@ -398,55 +385,42 @@ class Runner:
                 self._background = bool(tasks)
                 self._settle_idle() if not tasks else self._idle.clear()
             case RequestAnswered(request_id=request_id):
-                self._requests.withdraw(request_id)
-                self._clocks.stop(_clock_of(request_id))
+                self._requests.forget(request_id)
             case SettingsChanged(mode="plan" | "ask" | "agent" as mode):
                 if mode in ("plan", "ask", self._spec.mode):  # tighter, or what a person set
                     self._context = replace(self._context, mode=mode)
-            case AgentReady(native_id=native_id):
+            case AgentReady(native_id=native_id, version=version):
                 self._native_id = native_id
                 self._spec = replace(self._spec, fork=False)
+                self._judge_version(version)
+
+    def _judge_version(self, version: str | None) -> None:
+        if version == self._version:
+            return
+        self._version = version
+        info = self._agent.info
+        if text := warning(info.title, info.tested, version):
+            self._say(Notice(level="warning", kind="version", text=text))
 
     def _set_mode(self, mode: Mode) -> None:
         self._spec = replace(self._spec, mode=mode)
         self._context = replace(self._context, mode=mode)
         self._say(SettingsChanged(mode=mode))
 
-    # -- requests --------------------------------------------------------------------------------
-
-    def _settle(
-        self,
-        request_id: str,
-        answer: Answer,
-        by: Literal["policy", "person", "timeout", "withdrawn"],
-        surface: str | None,
-    ) -> None:
-        request = self._requests.settle(request_id, answer)
-        self._clocks.stop(_clock_of(request_id))
-        self._say(RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface))
-        if by != "withdrawn" and self._conversation:
-            self._later(self._conversation.answer(request_id, answer))
-        if _ends_planning(request, answer):
+    def _answered(self, request: Request, event: RequestAnswered) -> None:
+        self._say(event)
+        if event.by != "withdrawn" and self._conversation:
+            self._later(self._conversation.answer(event.request_id, event.answer))
+        if ends_planning(request, event.answer):
             self._set_mode("agent")
         self._await_words()
-
-    def _withdraw_requests(self) -> None:
-        for request_id in self._requests.ids():
-            self._settle(request_id, Answer("deny"), "withdrawn", None)
-
-    def _wait_for_answer(self, request_id: str) -> None:
-        deny = Answer("deny", note="Nobody answered in time.")
-        limit = self._limits.request
-        self._clocks.start(
-            _clock_of(request_id), limit, self._settle, request_id, deny, "timeout", None
-        )
 
     # -- time ------------------------------------------------------------------------------------
 
     def _await_words(self) -> None:
         """An agent that says nothing is stuck, unless it is we who keep it waiting."""
         self._clocks.stop("idle")
-        if (self._turns or self._background) and not len(self._requests):
+        if (self._turns or self._background) and not self._requests:
             limit = self._limits.idle
             self._clocks.start("idle", limit, self._out_of_time, "silence", limit)
 
@@ -494,16 +468,6 @@ def _busy() -> SessionBusy:
         "a turn is under way in this session",
         hint="wait for it, cancel it, or queue the prompt",
     )
-
-
-def _ends_planning(request: Request, answer: Answer) -> bool:
-    is_the_plan = isinstance(request, PermissionRequested) and request.tool == "ExitPlanMode"
-    return is_the_plan and allows(request, answer)
-
-
-def _clock_of(request_id: str) -> str:
-    """Not the bare id: an agent chooses it, and could stop a clock of ours."""
-    return f"request {request_id}"
 
 
 def _refuse_what_is_no_text(prompt: Prompt) -> None:

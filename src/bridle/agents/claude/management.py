@@ -39,6 +39,7 @@ INFO = AgentInfo(
     can=_CAN,
     binary="claude",
     install="npm install -g @anthropic-ai/claude-code",
+    tested=("2.1.197", "2.1.325"),
     variables=(
         "ANTHROPIC_*",
         "CLAUDE_CONFIG_DIR",

@@ -55,7 +55,8 @@ class Settings:
         native_id, model = text(line, "session_id"), text(line, "model")
         if native_id and (native_id, model) != (self._native_id, self.model):
             self._native_id, self.model = native_id, model
-            yield AgentReady(native_id=native_id, model=model or None)
+            version = text(line, "claude_code_version") or None
+            yield AgentReady(native_id=native_id, model=model or None, version=version)
         commands = tuple(strings(line, "slash_commands"))
         if commands and commands != self._commands:
             self._commands = commands

@@ -1,0 +1,47 @@
+"""An agent's version against those that were tested: it runs, and a notice tells."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from desk import Desk
+from msgspec.structs import replace
+
+from bridle.agents.mock import INFO, MockAgent
+from bridle.agents.mock.wire import MockWire
+from bridle.core.events import Notice
+
+TESTED = ("1.4.0", "2.1.325")
+
+
+async def notices(desk: Desk, *versions: str) -> list[str]:
+    desk.agent = MockAgent(replace(INFO, tested=TESTED), MockWire)
+    session = await desk.start()
+    ready = [{"type": "ready", "native_id": "n1", "version": version} for version in versions]
+    result = await session.ask(json.dumps([{"send": message} for message in ready]))
+    assert result.status == "completed"
+    log = [entry.event for entry in desk.sessions.log.since(session.id)]
+    assert all(
+        (event.kind, event.level) == ("version", "warning")
+        for event in log
+        if isinstance(event, Notice)
+    )
+    return [event.text for event in log if isinstance(event, Notice)]
+
+
+async def test_a_newer_version_than_any_tested_runs_with_a_notice_told_once(desk: Desk) -> None:
+    newer = "Mock 2.2.0 is newer than 2.1.325, the newest that bridle was tested with"
+    assert await notices(desk, "2.2.0", "2.2.0") == [newer]
+
+
+async def test_an_older_version_than_any_tested_runs_with_a_notice(desk: Desk) -> None:
+    older = "Mock 1.3.9 is older than 1.4.0, the oldest that bridle was tested with"
+    assert await notices(desk, "1.3.9") == [older]
+
+
+@pytest.mark.parametrize("version", ["1.4.0", "1.10.2", "2.1.325", "2.1.325-beta.7", "nightly"])
+async def test_nothing_is_said_of_what_lies_within_or_cannot_be_compared(
+    desk: Desk, version: str
+) -> None:
+    assert await notices(desk, version) == []
