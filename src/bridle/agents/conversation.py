@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
@@ -15,14 +16,16 @@ from bridle.agents.stdio import found
 from bridle.core.agent import (
     AgentInfo,
     Exit,
+    ExplainsExit,
     Heard,
     Host,
+    Launch,
     Mode,
     Prompt,
     SessionSpec,
     Wire,
 )
-from bridle.core.errors import SessionBusy, Unsupported
+from bridle.core.errors import AgentError, SessionBusy, Unsupported
 from bridle.core.events import (
     AgentExited,
     AgentReady,
@@ -81,14 +84,15 @@ class _Talk:
             if not await self._ends_within(self._grace):
                 await process.kill()
 
-    async def _launch(self, spec: SessionSpec, prompt: Prompt | None) -> LineProcess:
-        launch = found(self._info, spec, self._wire.launch(spec, prompt), self._host.find)
-        process = await LineProcess.start(self._host, launch.argv, cwd=spec.cwd, env=launch.env)
-        self._process = process
-        if launch.stdin is not None:
-            await process.write(launch.stdin)
-            process.close_stdin()
-        return process
+    def _program(self, prompt: Prompt | None) -> Launch:
+        launch = self._wire.launch(self._spec, prompt)
+        return found(self._info, self._spec, launch, self._host.find)
+
+    async def _start(self, launch: Launch) -> LineProcess:
+        self._process = await LineProcess.start(
+            self._host, launch.argv, cwd=self._spec.cwd, env=launch.env
+        )
+        return self._process
 
     async def _send(self, messages: Iterable[dict[str, Any]]) -> None:
         if self._process:
@@ -121,6 +125,11 @@ class _Talk:
     def _exited(self, exit: Exit, process: LineProcess) -> AgentExited:
         return AgentExited(code=exit.code, signal=exit.signal, detail=process.stderr_tail)
 
+    def _ending(self, said: TurnEnded | None, exit: Exit, process: LineProcess) -> TurnEnded:
+        wire = self._wire
+        why = wire.explain(exit, process.stderr_tail) if isinstance(wire, ExplainsExit) else None
+        return reconcile(said, exit, cancelled=self._cancelling, why=why)
+
 
 class StdioConversation(_Talk):
     """One process for the whole conversation."""
@@ -128,7 +137,7 @@ class StdioConversation(_Talk):
     _found_awake = False
 
     async def start(self) -> None:
-        await self._launch(self._spec, None)
+        await self._start(self._program(None))
         await self._send(self._wire.greet())
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
@@ -167,7 +176,7 @@ class StdioConversation(_Talk):
         exit = await process.exit()
         last: list[Event] = [self._exited(exit, process)]
         if self._turn_open:
-            last.append(reconcile(None, exit, cancelled=self._cancelling))
+            last.append(self._ending(None, exit, process))
             self._closed()
         yield [Heard(None, last)]
 
@@ -201,13 +210,46 @@ class PerTurnConversation(_Talk):
         self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
     ) -> None:
         super().__init__(info, wire, spec, host, grace)
-        self._started: asyncio.Queue[LineProcess | None] = asyncio.Queue()
+        self._started: asyncio.Queue[LineProcess | TurnEnded | None] = asyncio.Queue()
+        self._feeding: asyncio.Task[None] | None = None
 
-    async def prompt(self, prompt: Prompt) -> None:
-        process = await self._launch(self._spec, prompt)
+    def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
+        """Not a coroutine itself, so that it refuses before anybody is told of a new turn."""
+        launch = self._program(prompt)
+        for place in launch.places:
+            if place.instead is None and os.path.lexists(place.path):
+                raise AgentError(
+                    self._info.name,
+                    f"{self._info.name} needs a file of its own where there is one: {place.path}",
+                    hint="move it away, or add to it what the session needs",
+                )
+        return self._begin(launch)
+
+    async def _begin(self, launch: Launch) -> None:
+        try:
+            stdin = self._put(launch)
+            process = await self._start(launch)
+        except OSError as error:
+            self._host.take_back()
+            self._started.put_nowait(_not_started(error))
+            return
         self._opened()
         await self._send(self._wire.greet())
+        if stdin is not None:
+            # Not awaited: an agent that reads nothing must not keep a cancel waiting.
+            self._feeding = asyncio.create_task(_feed(process, stdin))
         self._started.put_nowait(process)
+
+    def _put(self, launch: Launch) -> bytes | None:
+        """Files in place, and what goes in by stdin."""
+        before = b""
+        for place in launch.places:
+            if self._host.put(place.path, place.content):
+                continue
+            if place.instead is None:
+                raise FileExistsError(0, "there is a file already, or none can be put", place.path)
+            before += place.instead
+        return before + (launch.stdin or b"") if before else launch.stdin
 
     async def steer(self, prompt: Prompt) -> None:
         raise Unsupported(self._info.name, "steering", hint="queue the prompt instead")
@@ -225,6 +267,9 @@ class PerTurnConversation(_Talk):
 
     async def heard(self) -> AsyncIterator[Sequence[Heard]]:
         while process := await self._started.get():
+            if isinstance(process, TurnEnded):
+                yield [Heard(None, [process])]
+                continue
             yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
             ended: Heard | None = None
             async for batch in self._hear(process):
@@ -240,22 +285,44 @@ class PerTurnConversation(_Talk):
                         batch[i] = Heard(raw, others, kept)
                 yield batch
             exit = await process.exit()
+            self._host.take_back()
             said = ended.events[0] if ended else None
             assert said is None or isinstance(said, TurnEnded)
-            end = reconcile(said, exit, cancelled=self._cancelling)
+            end = self._ending(said, exit, process)
             self._closed()
             yield [Heard(None, [self._exited(exit, process), end])]
 
 
-def reconcile(said: TurnEnded | None, exit: Exit, *, cancelled: bool) -> TurnEnded:
-    """A turn's end from two sources: what the stream said, and how the process ended."""
+async def _feed(process: LineProcess, stdin: bytes) -> None:
+    await process.write(stdin)
+    process.close_stdin()
+
+
+def _not_started(error: OSError) -> TurnEnded:
+    what = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+    failure = Failure(
+        kind="agent_failed",
+        message=f"the agent could not be started: {what}",
+        hint="`bridle doctor` checks it",
+    )
+    return TurnEnded(reason="failed", failure=failure)
+
+
+def reconcile(
+    said: TurnEnded | None, exit: Exit, *, cancelled: bool, why: Failure | None = None
+) -> TurnEnded:
+    """A turn's end from two sources: what the stream said, and how the process ended.
+
+    `why`: what the process told of its end.
+    """
     how = f"signal {exit.signal}" if exit.signal else f"exit code {exit.code}"
     if cancelled:
         return said if said and said.reason == "completed" else TurnEnded(reason="cancelled")
     if said is None:
         return TurnEnded(
             reason="failed",
-            failure=Failure(
+            failure=why
+            or Failure(
                 kind="stream_broken" if exit.clean else "agent_crashed",
                 message=f"the agent ended without a result ({how})",
                 hint="its last words are in the agent_exited event; try again",
@@ -264,7 +331,8 @@ def reconcile(said: TurnEnded | None, exit: Exit, *, cancelled: bool) -> TurnEnd
     if said.reason == "completed" and not exit.clean:
         return TurnEnded(
             reason="failed",
-            failure=Failure(
+            failure=why
+            or Failure(
                 kind="agent_crashed", message=f"the agent reported success, then ended with {how}"
             ),
         )

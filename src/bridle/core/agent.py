@@ -19,6 +19,7 @@ from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from bridle.core.events import Answer, Event
+    from bridle.core.failure import Failure
 
 Mode = Literal["agent", "plan", "ask"]
 T = TypeVar("T")
@@ -80,6 +81,7 @@ class SessionSpec(Struct, frozen=True):
     cwd: Path
     model: str | None = None
     mode: Mode = "agent"
+    approve: str = "ask"  # the preset, for an agent that cannot ask and so must hold itself back
     resume: str | None = None  # AgentReady.native_id of an earlier conversation
     fork: bool = False  # with resume: leave the earlier one as it is
     effort: str | None = None
@@ -156,6 +158,7 @@ class SecretFile(NamedTuple):
 
     flag: str
     content: bytes
+    name: str = ""  # then the path is that of a folder, in which the file has this name
 
 
 Word = str | SecretFile
@@ -169,7 +172,10 @@ class Host(Protocol):
     @property
     def line_cap(self) -> int: ...  # bytes; a longer line is spilled, not decoded
     def find(self, binary: str) -> str | None: ...
+    def variable(self, name: str) -> str | None: ...  # of the environment its programs get
     def spill(self) -> Spill: ...
+    def put(self, path: Path, content: bytes) -> bool: ...  # False: something is there already
+    def take_back(self) -> None: ...  # what was put and is still the same; also at the end
     async def spawn(
         self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, Word] = {}, stdin: bool = True
     ) -> Child: ...
@@ -215,10 +221,19 @@ class Keep(NamedTuple):
     data: bytes
 
 
+class Place(NamedTuple):
+    """A file that a program finds where the user works, and that is gone after the turn."""
+
+    path: Path
+    content: bytes
+    instead: bytes | None = None  # goes in before stdin where something is there; None: refused
+
+
 class Launch(Struct, frozen=True):
     argv: Sequence[Word]
     env: Mapping[str, Word] = field(default_factory=dict)
     stdin: bytes | None = None  # per-turn agents: all that goes in, then the pipe closes
+    places: Sequence[Place] = ()  # per-turn agents only
 
 
 class Wire(Protocol):
@@ -237,6 +252,13 @@ class Wire(Protocol):
     def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]: ...
     def cancel(self) -> Iterable[dict[str, Any]]: ...
     def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]: ...
+
+
+@runtime_checkable
+class ExplainsExit(Protocol):
+    """A wire whose program says on stderr alone why it failed."""
+
+    def explain(self, exit: Exit, stderr: str) -> Failure | None: ...
 
 
 # -- what an agent may tell besides: it has the method, or it has not ----------------------------

@@ -49,6 +49,15 @@ class SessionHost:
     def find(self, binary: str) -> str | None:
         return shutil.which(binary, path=self._environment.get("PATH"))
 
+    def variable(self, name: str) -> str | None:
+        return self._environment.get(name)
+
+    def put(self, path: Path, content: bytes) -> bool:
+        return self._warden.places.put(str(path), content)
+
+    def take_back(self) -> None:
+        self._warden.places.take_back()
+
     async def spawn(
         self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, Word] = {}, stdin: bool = True
     ) -> Child:

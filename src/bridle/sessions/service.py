@@ -124,7 +124,7 @@ class Sessions:
         broadcast = Broadcast(row.id, self.log, row.entries)
         runner = Runner(
             agent=agent,
-            spec=spec,
+            spec=replace(spec, approve=terms.approve),
             host=host,
             journal=Journal(row.id, self.log, broadcast),
             intake=Intake(

@@ -1,11 +1,12 @@
 """What a warden leaves on disk about its programs, so that a later start can end what is left.
 
-A folder per warden, named by its marker: `lease`, locked while the warden or a keeper lives, and
-one file per program, lines of `key values`. No fsync: a power cut ends the processes as well.
+A folder per warden, named by its marker: `lease`, locked while the warden or a keeper lives, one
+file per program, lines of `key values`, and `places` for what was put where the user works. No
+fsync: a power cut ends the processes as well.
 """
 
 # pathlib and contextlib would cost every start some milliseconds
-# ruff: noqa: PTH103, PTH106, PTH108, PTH116, PTH208
+# ruff: noqa: PTH103, PTH106, PTH108, PTH112, PTH116, PTH208
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ import os
 import time
 
 from bridle.supervision import processes
+
+PLACES = "places"
 
 
 class Lease:
@@ -53,12 +56,26 @@ class Lease:
 
     def remove(self) -> None:
         """The folder with all records, the lock last."""
-        for name in os.listdir(self.folder):
+        names = os.listdir(self.folder)
+        if PLACES in names:
+            from bridle.supervision.places import clear
+
+            clear(self.folder)
+        for name in names:
             if name != "lease":
-                os.unlink(f"{self.folder}/{name}")
+                _remove(f"{self.folder}/{name}")
         os.unlink(f"{self.folder}/lease")
         os.rmdir(self.folder)
         os.close(self.number)
+
+
+def _remove(path: str) -> None:
+    if not os.path.isdir(path):
+        os.unlink(path)
+        return
+    import shutil  # few programs have a folder here
+
+    shutil.rmtree(path)
 
 
 class Record:

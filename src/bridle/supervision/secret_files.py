@@ -27,6 +27,13 @@ def _plain(path: Path, word: Word) -> str:
 
 
 def _file(path: Path, word: SecretFile) -> Path:
+    if word.name:
+        path.mkdir(mode=0o700, exist_ok=True)
+        return _written(path / word.name, word).parent
+    return _written(path, word)
+
+
+def _written(path: Path, word: SecretFile) -> Path:
     draft = path.with_suffix(".draft")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

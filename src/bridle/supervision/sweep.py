@@ -38,6 +38,8 @@ def sweep_one(folder: Path) -> Swept | None:
     left: set[int] = set()
     boot = processes.boot_id()
     for path in sorted(folder.iterdir()):
+        if not path.name.isdigit():
+            continue  # no program's record
         record = load(str(path))
         if record.get("boot") == [[boot]]:
             evidence = Evidence(folder.name, record)

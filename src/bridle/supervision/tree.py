@@ -18,6 +18,7 @@ from bridle.core.agent import Exit, Word
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.channel import Channel, frame, rights
 from bridle.supervision.launch import Launched, command, launch, open_pipes, spawn_message
+from bridle.supervision.places import Places
 from bridle.supervision.secret_files import variables_written, written
 from bridle.supervision.sweep import Swept, sweep, sweep_one
 
@@ -104,6 +105,7 @@ class Warden:
         self._process = launched.process
         self._lifeline = launched.lifeline
         self._folder = launched.folder
+        self.places = Places(str(launched.folder))
         self._channel = Channel(launched.control)
         self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
         self._children: dict[int, Child] = {}

@@ -168,8 +168,9 @@ def _sent(agent: StdioAgent, spec: SessionSpec, prompt: Prompt) -> str:
     per_turn = wire.lifetime == "turn"
     launch = wire.launch(spec, prompt if per_turn else None)
     messages = [*wire.greet(), *([] if per_turn else wire.prompt(prompt))]
+    words = repr([launch.argv, dict(launch.env), launch.places])
     stdin = (launch.stdin or b"").decode("utf-8", "replace")
-    return repr([launch.argv, dict(launch.env)]) + stdin + msgspec.json.encode(messages).decode()
+    return words + stdin + msgspec.json.encode(messages).decode()
 
 
 # -- recordings ------------------------------------------------------------------------------------

@@ -49,6 +49,15 @@ class PlainHost:
     def find(self, binary: str) -> str | None:
         return shutil.which(binary, path=self._env["PATH"])
 
+    def variable(self, name: str) -> str | None:
+        return self._env.get(name)
+
+    def put(self, path: Path, content: bytes) -> bool:
+        return self._warden.places.put(str(path), content)
+
+    def take_back(self) -> None:
+        self._warden.places.take_back()
+
     def spill(self) -> Spill:
         folder = self.folder / "spill"
         folder.mkdir(exist_ok=True)

@@ -118,6 +118,15 @@ class PlayingHost:
     def find(self, binary: str) -> str:
         return binary
 
+    def variable(self, name: str) -> str | None:
+        return None
+
+    def put(self, path: Path, content: bytes) -> bool:
+        return True
+
+    def take_back(self) -> None:
+        pass
+
     def spill(self) -> Nowhere:
         return Nowhere()
 
