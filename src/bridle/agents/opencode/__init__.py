@@ -1,0 +1,1 @@
+"""OpenCode behind bridle's port."""

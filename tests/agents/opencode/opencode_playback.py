@@ -1,0 +1,65 @@
+"""Plays recordings of OpenCode's surfaces into what translates them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bridle.agents.opencode.run import OpencodeRunWire
+from bridle.agents.opencode.serve import ServeEvents
+from bridle.core.agent import Keep, Prompt, Reply, SessionSpec
+from bridle.core.events import Event
+
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "opencode"
+SPEC = SessionSpec(cwd=Path("/proj"))
+
+Said = Event | Reply | Keep
+
+
+def recordings(surface: str) -> list[Path]:
+    return sorted(path.parent for path in (RECORDINGS / surface).glob("*/wire.jsonl"))
+
+
+def name(recording: Path) -> str:
+    return recording.name
+
+
+def lines(recording: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (recording / "wire.jsonl").read_text().splitlines()]
+
+
+def play_run(recording: Path) -> list[Said]:
+    wire = OpencodeRunWire(SPEC)
+    wire.launch(SPEC, Prompt("go"))
+    said = (recording / "wire.jsonl").read_bytes().splitlines()
+    return [one for line in said for one in wire.decode(line)]
+
+
+def play_serve(recording: Path) -> list[Said]:
+    """The session is the one that the recorded host created, or resumed."""
+    said = lines(recording)
+    events: ServeEvents | None = None
+    heard: list[Said] = []
+    for one in said:
+        match one["msg"]:
+            case {"http": _, "path": path} if "/prompt_async" in path or "/message" in path:
+                if events is None:
+                    events = ServeEvents(path.split("/")[2], "/proj")
+                events.prompted()
+            case {"sse": event} if events:
+                heard += events.hear(event)
+    return heard
+
+
+def encoded(heard: Iterable[Said]) -> str:
+    """As a golden file has it: an event or a reply on each line."""
+    return "".join(
+        msgspec.json.encode({"reply": one.message} if isinstance(one, Reply) else one).decode()
+        + "\n"
+        for one in heard
+        if not isinstance(one, Keep)
+    )

@@ -1,0 +1,174 @@
+"""`opencode run`: its recordings, and how a turn is launched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from opencode_playback import RECORDINGS, SPEC, Said, encoded, lines, name, play_run, recordings
+
+from bridle.agents.opencode.management import RUN
+from bridle.agents.opencode.run import OpencodeRunWire
+from bridle.core.agent import File, Prompt, SecretFile, SessionSpec
+from bridle.core.errors import Unsupported
+from bridle.core.events import (
+    AgentReady,
+    MessageChunk,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    Unrecognized,
+    UsageReported,
+)
+from bridle.testing.conformance import check_agent
+
+MCP = {"echo": {"command": "echoer", "args": ["-x"], "env": {"KEY": "v"}}}
+
+
+@pytest.mark.parametrize("recording", recordings("run"), ids=name)
+def test_a_recording_gives_the_events_of_its_golden_file(recording: Path) -> None:
+    assert encoded(play_run(recording)) == (recording / "events.jsonl").read_text()
+
+
+@pytest.mark.parametrize("recording", recordings("run"), ids=name)
+def test_nothing_recorded_is_unrecognized_and_every_turn_ends_once(recording: Path) -> None:
+    heard = play_run(recording)
+    assert [one for one in heard if isinstance(one, Unrecognized)] == []
+    assert sum(isinstance(one, AgentReady) for one in heard) == 1
+    assert sum(isinstance(one, UsageReported) for one in heard) == 1
+    assert [type(one) for one in heard if isinstance(one, TurnEnded)] == [TurnEnded]
+
+
+@pytest.mark.parametrize("recording", recordings("run"), ids=name)
+def test_what_is_said_is_what_the_agent_wrote(recording: Path) -> None:
+    parts = [line["part"] for line in lines(recording) if line["type"] == "text"]
+    written = [part["text"] for part in parts if not part.get("synthetic")]
+    if recording.name == "context-overflow":
+        del written[0]  # its summary of the conversation
+    assert _texts(play_run(recording)) == written
+
+
+def test_its_agent_conforms() -> None:
+    check_agent(RUN, RECORDINGS / "run", cuts=3, streams=50)
+
+
+def test_the_prompt_goes_in_by_stdin_and_not_on_the_command_line() -> None:
+    launch = OpencodeRunWire(SPEC).launch(SPEC, Prompt("--help\nme", (_text_file(),)))
+    assert launch.argv == ["opencode", "run", "--format=json", "--thinking"]
+    assert launch.stdin == b'<file name="a.txt">\nhi\n</file>\n--help\nme'
+    assert launch.env == {}
+
+
+def test_a_session_with_all_that_can_be_asked_for() -> None:
+    spec = replace(
+        SPEC, model="p/m", effort="high", mode="plan", resume="ses_1", fork=True,
+        system="Be brief.", servers=MCP,
+    )  # fmt: skip
+    launch = OpencodeRunWire(spec).launch(spec, Prompt("go"))
+    assert launch.argv[4:] == [
+        "--model=p/m", "--variant=high", "--agent=plan", "--session=ses_1", "--fork",
+    ]  # fmt: skip
+    content = launch.env["OPENCODE_CONFIG_CONTENT"]
+    assert isinstance(content, str)
+    local = {"type": "local", "command": ["echoer", "-x"], "environment": {"KEY": "v"}}
+    assert json.loads(content) == {
+        "mcp": {"echo": local},
+        "instructions": ["{env:BRIDLE_OPENCODE_INSTRUCTIONS}"],
+    }
+    assert launch.env["BRIDLE_OPENCODE_INSTRUCTIONS"] == SecretFile("", b"Be brief.")
+
+
+def test_a_session_that_may_only_answer_is_held_to_it_by_rule() -> None:
+    spec = replace(SPEC, mode="ask")
+    content = OpencodeRunWire(spec).launch(spec, Prompt("go")).env["OPENCODE_CONFIG_CONTENT"]
+    assert isinstance(content, str)
+    denied = {"edit": "deny", "bash": "deny", "task": "deny"}
+    assert json.loads(content) == {"permission": denied}
+
+
+def test_an_image_is_refused_with_the_way_to_give_it() -> None:
+    image = File("a.png", "image/png", b"\x89PNG\xff")
+    with pytest.raises(Unsupported, match="attachments of type image/png") as caught:
+        OpencodeRunWire(SPEC).launch(SPEC, Prompt("look", (image,)))
+    assert "over ACP" in caught.value.hint
+
+
+def test_the_tools_of_a_server_that_the_session_brought_are_known_as_such() -> None:
+    spec = SessionSpec(cwd=Path("/proj"), servers={"bridle": {"command": "x"}})
+    wire = OpencodeRunWire(spec)
+    wire.launch(spec, Prompt("go"))
+    said = (RECORDINGS / "run" / "mcp" / "wire.jsonl").read_bytes().splitlines()
+    heard = [one for line in said for one in wire.decode(line)]
+    [call] = [one for one in heard if isinstance(one, ToolStarted)]
+    assert (call.tool, call.name, call.title) == ("MCP", "bridle_echo_it", "MCP `bridle.echo_it`")
+
+
+def test_each_process_tells_its_session_and_counts_anew() -> None:
+    wire = OpencodeRunWire(SPEC)
+    for recording in ("resume-turn1", "resume-turn2"):
+        wire.launch(SPEC, Prompt("go"))
+        said = (RECORDINGS / "run" / recording / "wire.jsonl").read_bytes().splitlines()
+        heard = [one for line in said for one in wire.decode(line)]
+        assert AgentReady(native_id="ses_e2203c90effeZ5UuX3hS0FMcyc") in heard
+        assert [one.input_tokens for one in heard if isinstance(one, UsageReported)] == [60]
+
+
+def test_a_patch_of_several_files_names_them_all() -> None:
+    patch = (
+        "*** Begin Patch\n*** Add File: new.py\n+a\n*** Update File: old.py\n@@\n-a\n+b\n"
+        "*** Delete File: gone.py\n*** End Patch"
+    )
+    files = [
+        {"filePath": "/proj/new.py", "patch": "--- a\n+++ b\n@@ -0,0 +1 @@\n+a\n"},
+        {"filePath": "/proj/old.py", "patch": "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n"},
+    ]
+    heard = _tool(
+        "apply_patch", {"patchText": patch}, metadata={"diff": "x\n@@ -1 +1 @@\n", "files": files}
+    )
+    started, finished = heard[1:3]
+    assert isinstance(started, ToolStarted)
+    assert isinstance(finished, ToolFinished)
+    assert (started.tool, started.paths) == ("MultiEdit", ("new.py", "old.py", "gone.py"))
+    assert started.title == "Edit `new.py`, `old.py`, `gone.py`"
+    assert [part.path for part in finished.content if hasattr(part, "path")] == [
+        "/proj/new.py",
+        "/proj/old.py",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("patch", "tool"),
+    [
+        ("*** Add File: a\n+x\n", "Write"),
+        ("*** Update File: a\n@@\n", "Edit"),
+        ("*** Delete File: a\n", "Delete"),
+        ("*** Update File: a\n*** Move to: b\n@@\n", "Rename"),
+    ],
+)
+def test_a_patch_of_one_file_is_what_it_does(patch: str, tool: str) -> None:
+    started = _tool("apply_patch", {"patchText": patch})[1]
+    assert isinstance(started, ToolStarted)
+    assert started.tool == tool
+
+
+def _tool(tool: str, input: dict[str, object], **state: object) -> list[Said]:
+    wire = OpencodeRunWire(SPEC)
+    wire.launch(SPEC, Prompt("go"))
+    state = {"status": "completed", "input": input, "output": "", **state}
+    part = {"type": "tool", "tool": tool, "callID": "c1", "state": state}
+    line = {"type": "tool_use", "sessionID": "ses_1", "part": part}
+    return list(wire.decode(json.dumps(line).encode()))
+
+
+def _texts(heard: list[Said]) -> list[str]:
+    messages: dict[str, str] = {}
+    for one in heard:
+        if isinstance(one, MessageChunk):
+            messages[one.message_id] = messages.get(one.message_id, "") + one.text
+    return list(messages.values())
+
+
+def _text_file() -> File:
+    return File("a.txt", "text/plain", b"hi")
