@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridle import agents
-from bridle.agents.errands import Errands
 from bridle.config import Config, Paths, find_paths, load
-from bridle.core.agent import (
-    Account,
-    Agent,
-    Installed,
-    Model,
-    TellsAuth,
-    TellsInstall,
-    TellsModels,
-)
-from bridle.core.errors import StoreDamaged, Unsupported, UsageError
+from bridle.core.agent import Agent
+from bridle.core.errors import StoreDamaged, UsageError
 from bridle.order import Order, order
 from bridle.sessions.headstart import HeadStart
 from bridle.sessions.service import Sessions
 from bridle.sessions.session import AttachedSession, Session
 from bridle.store.database import Database
 from bridle.store.session_row import SessionRow
-from bridle.supervision.environment import child_environment
 
 if TYPE_CHECKING:
+    from bridle.core.agent import Account, Installed, Model
+    from bridle.management import Management
     from bridle.store.salvage import Report
 
 
@@ -133,42 +124,23 @@ class Harness:
         config = self.config
         return agents.load(name, config.agents, experimental=config.experimental_agents)
 
-    @asynccontextmanager
-    async def errands(self, agent: Agent) -> AsyncIterator[Errands]:
-        """Runs the agent's own commands, for what it tells besides prompting."""
-        child = child_environment(os.environ, agent.info.variables, self.config.env.passed)
-        binary = self.config.agents.get(agent.info.name, {}).get("binary")
-        async with Errands(
-            child.variables,
-            binaries={agent.info.binary: binary} if agent.info.binary and binary else {},
-            cwd=Path.home(),
-            records=self.paths.spawns,
-            marker=f"errands-{secrets.token_hex(4)}",
-        ) as errands:
-            yield errands
+    @cached_property
+    def management(self) -> Management:
+        """What agents tell besides prompting."""
+        from bridle.management import Management  # not on the way to an agent's start
+
+        return Management(self.config, self.paths)
 
     async def installed(self, name: str) -> Installed | None:
         """None for an agent that needs nothing installed."""
-        agent = self.agent(name)
-        if not isinstance(agent, TellsInstall):
-            return None
-        async with self.errands(agent) as run:
-            return await agent.installed(run)
+        return await self.management.installed(name)
 
     async def account(self, name: str) -> Account | None:
         """None for an agent that cannot tell."""
-        agent = self.agent(name)
-        if not isinstance(agent, TellsAuth):
-            return None
-        async with self.errands(agent) as run:
-            return await agent.account(run)
+        return await self.management.account(name)
 
     async def models(self, name: str) -> Sequence[Model]:
-        agent = self.agent(name)
-        if not isinstance(agent, TellsModels):
-            raise Unsupported(name, "listing its models")
-        async with self.errands(agent) as run:
-            return await agent.models(run)
+        return await self.management.models(name)
 
     def _order(self, agent: str, wishes: Mapping[str, Any]) -> Order:
         """`replay:SESSION` and `replay:FILE` name what is played, `acp:COMMAND` what is run."""

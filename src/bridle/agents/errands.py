@@ -21,6 +21,17 @@ TOLD = 500  # characters of its last words, in an error
 T = TypeVar("T")
 
 
+class WouldShow(AgentError):
+    exit_code = 4
+
+    def __init__(self, agent: str, name: str) -> None:
+        super().__init__(
+            agent,
+            f"{agent} takes the value of {name} on its command line only, "
+            "which every user of this machine can read",
+        )
+
+
 class Errands:
     """An `async with` around one warden; each call is a program that runs to its end."""
 
@@ -33,11 +44,13 @@ class Errands:
         marker: str,
         agent: str = "",  # to be named in errors
         binaries: Mapping[str, str] = {},  # found here instead of on PATH
+        private: Sequence[tuple[str, str]] = (),  # names and values for no command line
     ) -> None:
         self._environment = environment
         self._cwd = cwd
         self._agent = agent
         self._binaries = binaries
+        self._private = private
         self._records = records
         self._marker = marker
         self._warden: asyncio.Task[Warden] | None = None
@@ -109,6 +122,7 @@ class Errands:
     async def _started(
         self, argv: Sequence[Word], env: Mapping[str, str]
     ) -> AsyncIterator[_Program]:
+        self._refuse_private(argv)
         if self._warden is None:
             start = Warden.start(records=self._records, marker=self._marker)
             self._warden = asyncio.create_task(start)  # one for all that run at the same time
@@ -128,6 +142,12 @@ class Errands:
         finally:
             program.finish()
             await child.kill()  # whatever it left running
+
+    def _refuse_private(self, argv: Sequence[Word]) -> None:
+        words = [word for word in argv if isinstance(word, str)]
+        for name, value in self._private:
+            if any(value in word for word in words):
+                raise WouldShow(self._agent, name)
 
 
 class _Program(NamedTuple):
