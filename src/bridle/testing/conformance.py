@@ -16,7 +16,7 @@ import asyncio
 import base64
 import inspect
 import re
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
@@ -64,18 +64,27 @@ class NonConforming(AssertionError):
     """What the agent does not keep, and where."""
 
 
+FarSide = Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
+
+
 def check_agent(
-    agent: Agent, recordings: Path | None = None, *, cuts: int = 20, streams: int = 200
+    agent: Agent,
+    recordings: Path | None = None,
+    *,
+    cuts: int = 20,
+    streams: int = 200,
+    far_side: FarSide | None = None,
 ) -> None:
     """Raises `NonConforming` for the first thing that does not hold.
 
     Each recording is cut off at so many `cuts`, and so many `streams` are spoiled at random.
+    `far_side` is what the program answers to a message, for a wire that says hello first.
     """
     check_info(agent)
     _run(check_refusals(agent))
     if not isinstance(agent, StdioAgent):
         return
-    check_wire(agent)
+    check_wire(agent, far_side)
     found = load(recordings) if recordings else []
     if recordings and not found:
         _fail(f"there is no wire.jsonl under {recordings}")
@@ -139,22 +148,22 @@ class _EmptyHost(PlayingHost):
 # -- an agent with a wire --------------------------------------------------------------------------
 
 
-def check_wire(agent: StdioAgent) -> None:
+def check_wire(agent: StdioAgent, far_side: FarSide | None = None) -> None:
     wire = agent.wire(SPEC)
     if wire.lifetime not in ("session", "turn"):
         _fail(f"its wire lives for a {wire.lifetime!r}, not for a session or a turn")
     if wire.lifetime == "turn" and "steer" in agent.info.can:
         _fail("it says it can steer, but its process has heard all it will hear")
-    if TOKEN not in _sent(agent, SPEC, Prompt(TOKEN)):
+    if TOKEN not in _sent(agent, SPEC, Prompt(TOKEN), far_side):
         _fail("the words of a prompt do not reach its program")
     for word in sorted(agent.info.can & set(ASKED)):
         spec = replace(SPEC, **ASKED[word])
-        told, plain = _sent(agent, spec, PROMPT), _sent(agent, SPEC, PROMPT)
+        told, plain = (_sent(agent, one, PROMPT, far_side) for one in (spec, SPEC))
         if told == plain or (TOKEN not in told and word not in ("modes", "limits")):
             _fail(f"it says it can {word!r}, but {ASKED[word]} does not reach its program")
     if "images" in agent.info.can:
         data = base64.b64encode(IMAGE.data).decode()
-        if data not in _sent(agent, SPEC, Prompt("look", (IMAGE,))):
+        if data not in _sent(agent, SPEC, Prompt("look", (IMAGE,)), far_side):
             _fail("it says it can take images, but their bytes do not reach its program")
     for line in NONSENSE:
         said = _decode(agent, line)
@@ -162,12 +171,17 @@ def check_wire(agent: StdioAgent) -> None:
             _fail(f"{line[:60]!r} must become Unrecognized, not {said}")
 
 
-def _sent(agent: StdioAgent, spec: SessionSpec, prompt: Prompt) -> str:
+def _sent(
+    agent: StdioAgent, spec: SessionSpec, prompt: Prompt, far_side: FarSide | None = None
+) -> str:
     """All that a first turn tells the program."""
     wire = agent.wire(spec)
     per_turn = wire.lifetime == "turn"
     launch = wire.launch(spec, prompt if per_turn else None)
     messages = [*wire.greet(), *([] if per_turn else wire.prompt(prompt))]
+    for message in messages if far_side else ():  # which grows while it is read
+        for line in map(encode, far_side(message) if far_side else ()):
+            messages += [one.message for one in wire.decode(line) if isinstance(one, Reply)]
     words = repr([launch.argv, dict(launch.env), launch.places])
     stdin = (launch.stdin or b"").decode("utf-8", "replace")
     return words + stdin + msgspec.json.encode(messages).decode()
