@@ -1,0 +1,7 @@
+"""Cursor's command line agent behind bridle's port."""
+
+from bridle.agents.cursor.management import Cursor
+
+agent = Cursor()
+
+__all__ = ["agent"]

@@ -1,0 +1,88 @@
+"""How a turn of Cursor is started: its command line, its files, and its prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from bridle.agents.cursor.approval import Approval
+from bridle.agents.cursor.config import FILE, copied
+from bridle.core.agent import File, Launch, Place, Prompt, SecretFile, SessionSpec, Word
+from bridle.core.errors import Unsupported, UsageError
+
+_SANDBOX = {True: "enabled", False: "disabled", "enabled": "enabled", "disabled": "disabled"}
+
+
+def launch(spec: SessionSpec, prompt: Prompt, own_config: bytes) -> Launch:
+    approval = Approval.of(spec)
+    return Launch(
+        argv=_argv(spec, approval),
+        env={
+            "CURSOR_CONFIG_DIR": SecretFile("", copied(own_config, approval), FILE),
+            "NO_OPEN_BROWSER": "1",
+        },
+        stdin=_words(prompt).encode("utf-8", "replace"),
+        places=tuple(_places(spec)),
+    )
+
+
+def _argv(spec: SessionSpec, approval: Approval) -> list[Word]:
+    argv: list[Word] = ["cursor-agent", "-p"]
+    argv += ["--output-format=stream-json", "--stream-partial-output"]
+    argv.append("--trust")  # in an unknown folder it would end at once, without a word on stdout
+    # Without it the CLI takes whatever was last picked, by anybody.
+    argv.append(f"--model={spec.model or 'auto'}")
+    if approval.writes:
+        argv.append("--force")  # else edits may only be proposed
+    if approval.tools:
+        argv.append(f"--exclude-tools={','.join(approval.tools)}")
+    if spec.mode != "agent":
+        argv.append(f"--mode={spec.mode}")
+    if spec.resume:
+        if spec.resume.startswith("-"):  # -1 would be the last one, whosever it is
+            raise UsageError(f"no conversation of Cursor is called {spec.resume!r}")
+        argv.append(f"--resume={spec.resume}")
+    if "sandbox" in spec.options:
+        argv.append(f"--sandbox={_sandbox(spec)}")
+    argv += [f"--add-dir={folder}" for folder in spec.folders]
+    if spec.servers:
+        argv.append("--approve-mcps")
+    return argv
+
+
+def _sandbox(spec: SessionSpec) -> str:
+    wanted = spec.options["sandbox"]
+    if not isinstance(wanted, bool | str) or wanted not in _SANDBOX:
+        raise UsageError(
+            f"agents.cursor.sandbox cannot be {wanted!r}", hint="say enabled or disabled"
+        )
+    return _SANDBOX[wanted]
+
+
+def _places(spec: SessionSpec) -> Iterator[Place]:
+    if spec.system:
+        words = spec.system.rstrip("\n")
+        instead = f"<instructions>\n{words}\n</instructions>\n\n"
+        content = f"{words}\n".encode("utf-8", "replace")
+        yield Place(spec.cwd / "AGENTS.md", content, instead.encode("utf-8", "replace"))
+    if spec.servers:
+        servers = {name: dict(server) for name, server in spec.servers.items()}
+        content = json.dumps({"mcpServers": servers}).encode()
+        yield Place(spec.cwd / ".cursor" / "mcp.json", content)
+
+
+def _words(prompt: Prompt) -> str:
+    parts = [_inline(file) for file in prompt.files]
+    return "\n\n".join([*parts, prompt.text] if prompt.text else parts)
+
+
+def _inline(file: File) -> str:
+    try:
+        body = file.data.decode()
+    except UnicodeDecodeError:
+        raise Unsupported(
+            "cursor",
+            f"attachments of type {file.mime} ({file.name})",
+            hint="it takes text; name other files by their path",
+        ) from None
+    return f'<file name="{file.name}">\n{body}\n</file>'

@@ -1,0 +1,127 @@
+"""Cursor as an agent of bridle: where it is, who is signed in, what it offers and keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bridle.agents.cursor import config, outputs, store
+from bridle.agents.cursor.failures import SIGN_IN
+from bridle.agents.stdio import StdioAgent
+from bridle.agents.support import refuse_unsupported
+from bridle.core.agent import (
+    Account,
+    AgentInfo,
+    Conversation,
+    Host,
+    Installed,
+    McpServer,
+    McpTool,
+    Model,
+    NativeSession,
+    Ran,
+    Run,
+    SessionSpec,
+    Wire,
+)
+from bridle.core.errors import AgentError, AgentNotInstalled
+
+BINARY = "cursor-agent"
+_CAN = frozenset(
+    {"streaming", "thinking", "resume", "cancel", "modes", "model", "mcp", "system", "folders",
+     "subagents", "usage", "sandbox"}
+)  # fmt: skip
+INFO = AgentInfo(
+    name="cursor",
+    title="Cursor",
+    can=_CAN,
+    binary=BINARY,
+    install="curl https://cursor.com/install -fsS | bash",
+    variables=(
+        "CURSOR_API_KEY",
+        "CURSOR_AUTH_TOKEN",
+        "CURSOR_API_ENDPOINT",
+        "CURSOR_CONFIG_DIR",
+        "CURSOR_DATA_DIR",
+        "AGENT_CLI_CREDENTIAL_STORE",
+        "NODE_USE_ENV_PROXY",
+    ),
+)
+
+
+def _wire(spec: SessionSpec) -> Wire:
+    from bridle.agents.cursor.wire import CursorWire
+
+    return CursorWire(spec)
+
+
+class Cursor(StdioAgent):
+    def __init__(self) -> None:
+        super().__init__(INFO, _wire)
+
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        from bridle.agents.conversation import PerTurnConversation
+        from bridle.agents.cursor.wire import CursorWire
+
+        refuse_unsupported(self.info, spec)
+        if spec.resume and store.lacks(config.home(host.variable), spec.resume):
+            raise AgentError(
+                self.info.name,
+                f"Cursor keeps no conversation {spec.resume}, and would begin an empty one",
+                hint="one that was begun by ACP goes on with -a cursor-acp",
+            )
+        wire = CursorWire(spec, config.read(host.variable))
+        return PerTurnConversation(self.info, wire, spec, host, self._grace)
+
+    async def installed(self, run: Run) -> Installed:
+        path = run.find(BINARY)
+        version = outputs.version((await run([path, "--version"])).stdout) if path else None
+        return Installed(BINARY, path, version, INFO.install)
+
+    async def account(self, run: Run) -> Account:
+        """Its exit code tells nothing: it is 0 when nobody is signed in."""
+        key = bool(run.variable("CURSOR_API_KEY") or run.variable("CURSOR_AUTH_TOKEN"))
+        return outputs.account(await _say(run, "status", "--format", "json"), key=key)
+
+    async def about(self, run: Run) -> Mapping[str, str]:
+        return outputs.about(await _say(run, "about", "--format", "json"))
+
+    async def models(self, run: Run) -> Sequence[Model]:
+        return outputs.models(await _say(run, "models"))
+
+    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+        return store.sessions(config.home(run.variable), cwd)
+
+    async def create_session(self, run: Run, cwd: Path) -> str:
+        return outputs.chat(await _say(run, "create-chat"))
+
+    def login(self) -> Sequence[str]:
+        return [BINARY, "login"]
+
+    def logout(self) -> Sequence[str]:
+        return [BINARY, "logout"]
+
+    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+        return outputs.mcp_servers(await _say(run, "mcp", "list", limit=60))  # it connects to each
+
+    async def mcp_tools(self, run: Run, name: str) -> Sequence[McpTool]:
+        return outputs.mcp_tools(await _say(run, "mcp", "list-tools", name, limit=60))
+
+    async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
+        await _say(run, "mcp", "enable" if on else "disable", name)
+
+
+async def _say(run: Run, *words: str, limit: float = 20) -> bytes:
+    path = run.find(BINARY)
+    if path is None:
+        raise AgentNotInstalled(INFO.name, binary=BINARY, hint=INFO.install)
+    return _checked(await run([path, *words], limit=limit), words)
+
+
+def _checked(ran: Ran, words: Sequence[str]) -> bytes:
+    if not ran.exit.clean:
+        said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()
+        hint = SIGN_IN if "uthentication required" in said else "`bridle doctor` checks it"
+        command = " ".join([BINARY, *words])
+        raise AgentError("cursor", f"`{command}` failed: {said[-500:]}", hint=hint)
+    return ran.stdout

@@ -1,0 +1,158 @@
+"""Cursor's stream-json, one process per turn, in our events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Literal
+
+from bridle.agents.cursor import failures, notices
+from bridle.agents.cursor.approval import Approval
+from bridle.agents.cursor.launch import launch
+from bridle.agents.cursor.lines import objects
+from bridle.agents.cursor.results import plan_of, result_of
+from bridle.agents.cursor.speech import Speech
+from bridle.agents.cursor.tools import Call, call_id_of, call_of
+from bridle.agents.fields import Table, count, table, text
+from bridle.agents.hearing import unrecognized
+from bridle.core.agent import Exit, Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.events import (
+    AgentReady,
+    Answer,
+    Event,
+    Notice,
+    ToolFinished,
+    TurnEnded,
+    UsageReported,
+)
+from bridle.core.failure import Failure
+
+Said = Iterator[Event]
+
+# The CLI answers its questions itself, and the tool calls that follow tell what came of them.
+_QUIET = frozenset({"user", "interaction_query"})
+_BARE = b"T: "  # older versions told some errors in a line of their own
+
+
+class CursorWire:
+    lifetime: ClassVar[Literal["session", "turn"]] = "turn"
+
+    def __init__(self, spec: SessionSpec, own_config: bytes = b"") -> None:
+        self._cwd = str(spec.cwd)
+        self._own_config = own_config
+        self._told = ""  # what is withheld
+        self._begin(spec)
+
+    # -- host to agent -----------------------------------------------------------------------
+
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
+        program = launch(spec, prompt or Prompt(""), self._own_config)
+        self._begin(spec)
+        return program
+
+    def greet(self) -> Iterable[dict[str, Any]]:
+        return ()
+
+    def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]:
+        return ()
+
+    def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]:
+        return ()
+
+    def cancel(self) -> Iterable[dict[str, Any]]:
+        return ()
+
+    def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
+        return ()
+
+    def explain(self, exit: Exit, stderr: str) -> Failure | None:
+        return failures.of_exit(exit, stderr, self._complaint)
+
+    def _begin(self, spec: SessionSpec) -> None:
+        self._notice = Approval.of(spec).notice(spec.approve)
+        self._resumed = spec.resume
+        self._opened = ""
+        self._complaint = ""
+        self._speech = Speech()
+        self._calls: dict[str, Call] = {}
+
+    # -- agent to host -----------------------------------------------------------------------
+
+    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+        found = objects(line)
+        if isinstance(found, str):
+            return [self._bare(line, found)]
+        return [event for one in found for event in self._line(one, line)]
+
+    def _bare(self, line: bytes, why: str) -> Event:
+        if not line.startswith(_BARE):
+            return unrecognized(line, why)
+        self._complaint = line.removeprefix(_BARE).decode("utf-8", "replace").strip()
+        return Notice(level="error", kind="session", text=self._complaint)
+
+    def _line(self, line: Table, raw: bytes) -> Said:
+        match text(line, "type"):
+            case "assistant":
+                yield from self._speech.hear(line)
+            case "thinking":
+                yield from self._speech.think(line)
+            case "tool_call":
+                yield from self._tool(line, raw)
+            case "system":
+                yield from self._system(line, raw)
+            case "connection":
+                yield notices.connection(line)
+            case "retry":
+                self._speech.retry()
+                if notice := notices.retry(line):
+                    yield notice
+            case "result":
+                yield from self._result(line)
+            case kind if kind not in _QUIET:
+                yield unrecognized(raw, f"a line of type {kind!r}")
+
+    def _system(self, line: Table, raw: bytes) -> Said:
+        subtype = text(line, "subtype")
+        if subtype == "init":
+            self._opened = text(line, "session_id")
+            yield AgentReady(native_id=self._opened, model=text(line, "model") or None)
+            if self._notice != self._told:
+                self._told = self._notice
+                yield Notice(level="warning", kind="settings", text=self._notice)
+        elif notice := notices.system(line):
+            yield notice
+        else:
+            yield unrecognized(raw, f"a system line of subtype {subtype!r}")
+
+    def _tool(self, line: Table, raw: bytes) -> Said:
+        self._speech.interrupt()
+        found = call_of(line)
+        if found is None:
+            yield unrecognized(raw, "a tool call that names no tool")
+            return
+        call, beside = found
+        if call.call_id not in self._calls:
+            self._calls[call.call_id] = call
+            yield call.started(self._cwd)
+        if text(line, "subtype") == "completed":
+            del self._calls[call.call_id]
+            outcome, content = result_of(call, beside)
+            yield ToolFinished(call_id=call_id_of(line), outcome=outcome, content=content)
+            if outcome == "completed" and (plan := plan_of(call, beside)):
+                yield plan
+
+    def _result(self, line: Table) -> Said:
+        failure = failures.of_result(line, self._complaint)
+        if failure is None:
+            yield from self._speech.result(text(line, "result"))
+            if self._resumed and self._opened not in ("", self._resumed):
+                failure = failures.other_conversation(self._resumed, self._opened)
+        for call_id in list(self._calls):
+            del self._calls[call_id]
+            yield ToolFinished(call_id=call_id, outcome="cancelled")
+        if usage := table(line, "usage"):
+            yield UsageReported(
+                input_tokens=count(usage, "inputTokens") + count(usage, "cacheWriteTokens"),
+                output_tokens=count(usage, "outputTokens"),
+                cached_tokens=count(usage, "cacheReadTokens"),
+            )
+        yield TurnEnded(reason="failed" if failure else "completed", failure=failure)

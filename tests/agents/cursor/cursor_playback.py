@@ -1,0 +1,58 @@
+"""Plays a recording of Cursor into a wire, and shows what it made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bridle.agents.cursor.wire import CursorWire
+from bridle.core.agent import Prompt, SessionSpec
+from bridle.core.events import Event, MessageChunk, MessageWithdrawn, encode
+
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "cursor"
+SPEC = SessionSpec(cwd=Path("/proj"))
+PROMPT = Prompt("go")
+
+
+def recordings() -> list[Path]:
+    return sorted(path.parent for path in RECORDINGS.glob("*/wire.jsonl"))
+
+
+def cases(file: str) -> Iterator[dict[str, Any]]:
+    """Recorded runs of commands: what was asked, and what came of it."""
+    return map(json.loads, (RECORDINGS / file).read_text().splitlines())
+
+
+def case(file: str, name: str) -> dict[str, Any]:
+    return next(one for one in cases(file) if one["case"] == name)
+
+
+def play(lines: Iterable[bytes], spec: SessionSpec = SPEC) -> list[Event]:
+    wire = CursorWire(spec)
+    wire.launch(spec, PROMPT)
+    return [event for line in lines for event in wire.decode(line)]  # type: ignore[misc]
+
+
+def heard(recording: Path) -> list[Event]:
+    return play(line for line in (recording / "wire.jsonl").read_bytes().splitlines() if line)
+
+
+def says(*messages: dict[str, Any]) -> list[Event]:
+    return play(json.dumps(message).encode() for message in messages)
+
+
+def words(events: Iterable[Event]) -> str:
+    messages: dict[str, str] = {}
+    for event in events:
+        match event:
+            case MessageChunk(message_id=message_id, text=text):
+                messages[message_id] = messages.get(message_id, "") + text
+            case MessageWithdrawn(message_id=message_id):
+                del messages[message_id]
+    return "".join(messages.values())
+
+
+def encoded(events: Iterable[Event]) -> bytes:
+    return b"".join(encode(event) + b"\n" for event in events)

@@ -1,0 +1,12 @@
+"""Writes `events.jsonl` beside each recording: `python tests/agents/cursor/regenerate_cursor.py`.
+
+Read the difference before you commit it: a golden file says what is right, not what happens.
+"""
+
+from __future__ import annotations
+
+from cursor_playback import encoded, heard, recordings
+
+if __name__ == "__main__":
+    for recording in recordings():
+        (recording / "events.jsonl").write_bytes(encoded(heard(recording)))
