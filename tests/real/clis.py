@@ -1,6 +1,6 @@
 """The pinned agent CLIs: installs them into the user's cache folder and says where they are.
 
-python tests/real/clis.py install [claude]        LATEST=1 takes the newest instead of the pins
+python tests/real/clis.py install [AGENT…]        LATEST=1 takes the newest instead of the pins
 python tests/real/clis.py path claude 2.1.325
 """
 
@@ -9,17 +9,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 _PINS = Path(__file__).with_name("clis.toml")
-_EXACT_VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+-]*")
+_EXACT_VERSION = re.compile(r"\d+\.\d+\.\d+(?:[+-][\w.+-]*\w)?")
 
 
 class CliError(Exception):
@@ -34,6 +36,8 @@ class Cli:
     version: str
     package: str
     program: str
+    node: bool = False
+    says_version: bool = True
 
     @property
     def folder(self) -> Path:
@@ -50,8 +54,14 @@ class Cli:
             )
         return found[0]
 
+    def search_path(self) -> str:
+        """The PATH it runs with: the system's, after the Node.js it needs."""
+        return f"{node_folder()}:{os.defpath}" if self.node else os.defpath
+
     def install(self) -> Path:
         """Installs it unless it is there; a half-finished download is never visible."""
+        if self.node and not _system_node():
+            _own_node().install()
         with contextlib.suppress(CliError):
             return self.path()
         self.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -65,9 +75,11 @@ class Cli:
                     f"{self.package}@{self.version} brought no {self.program}; "
                     f"does it support this platform?"
                 )
-            said = _run([str(found[0]), "--version"], env={"HOME": scratch, "PATH": os.defpath})
-            if self.version not in said.split():
-                raise CliError(f"{self.package}@{self.version} calls itself {said.strip()!r}")
+            if self.says_version:
+                environment = {"HOME": scratch, "PATH": self.search_path()}
+                said = _run([str(found[0]), "--version"], env=environment)
+                if self.version not in _EXACT_VERSION.findall(said):
+                    raise CliError(f"{self.package}@{self.version} calls itself {said.strip()!r}")
             self._publish(staged)
         return self.path()
 
@@ -87,16 +99,46 @@ class Cli:
 
 def pinned(agent: str) -> list[Cli]:
     """The versions of an agent that tests run against; with LATEST=1 only the newest."""
-    pins = tomllib.loads(_PINS.read_text())
+    pins = _pins()["agents"]
     if agent not in pins:
         raise CliError(f"no pin for {agent!r} in {_PINS.name}; there are: {', '.join(pins)}")
-    pin = pins[agent]
-    versions = [_newest(pin["package"])] if _wants_latest() else pin["versions"]
-    return [Cli(agent, version, pin["package"], pin["program"]) for version in versions]
+    known = [Cli(agent=agent, **pin) for pin in pins[agent]]
+    if not _wants_latest():
+        return known
+    return [replace(known[0], version=_newest(known[0].package), says_version=True)]
 
 
 def agents() -> list[str]:
-    return list(tomllib.loads(_PINS.read_text()))
+    return list(_pins()["agents"])
+
+
+def node_folder() -> Path:
+    """Where the Node.js is that runs the CLIs that are scripts."""
+    return _system_node() or _own_node().path().parent
+
+
+def _system_node() -> Path | None:
+    program = shutil.which("node")
+    if program is None:
+        return None
+    have = _run([program, "--version"], env=None).strip().removeprefix("v")
+    wanted: str = _pins()["node"]["version"]
+    return Path(program).parent if _major(have) >= _major(wanted) else None
+
+
+def _own_node() -> Cli:
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    package = f"node-{platform.system().lower()}-{machine}"
+    version = _pins()["node"]["version"]
+    return Cli("node", version, package, f"node_modules/{package}/bin/node")
+
+
+def _major(version: str) -> int:
+    return int(version.partition(".")[0])
+
+
+def _pins() -> dict[str, Any]:
+    return tomllib.loads(_PINS.read_text())
 
 
 def _wants_latest() -> bool:
@@ -125,7 +167,9 @@ def _npm(*arguments: str) -> str:
 
 
 def _run(command: list[str], env: dict[str, str] | None) -> str:
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL
+    )
     if done.returncode:
         raise CliError(f"{' '.join(command)} exited {done.returncode}:\n{done.stderr[-2000:]}")
     return done.stdout
