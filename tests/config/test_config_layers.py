@@ -132,7 +132,7 @@ MISTAKES = {
     ),
     "a key outside of its table": ("tool_output = 5", "called tool_output", "limits.tool_output"),
     "an unknown table": ("[limit]\nidle = 5", "called limit.idle", "limits.idle"),
-    "a wrong type": ("agent = 5", ":1: agent must be a text, not 5", "bridle config set"),
+    "a wrong type": ("model = 5", ":1: model must be a text, not 5", "bridle config set"),
     "a wrong word": ('approve = "yes"', "approve must be one of none, readonly, ask", "set"),
     "a wrong size": ('[limits]\nline = "big"', ':2: limits.line must be a size such as', "set"),
     "a size below the least": ("[limits]\nline = 5", "at least 64 KB, not 5", "set"),

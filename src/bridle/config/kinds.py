@@ -69,6 +69,44 @@ def names() -> Kind:
     return Kind("a list of texts", read, from_word, ", ".join)
 
 
+def roster() -> Kind:
+    """Names in order, kept as they stand on a command line: `one,two`."""
+
+    def read(value: Any) -> str:
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            return ",".join(value)
+        return _text(value)
+
+    return Kind("a name, or a list of names", read)
+
+
+def model_rows() -> Kind:
+    """`[models."NAME"]`: agents with their own names for it, and `price`."""
+
+    def read(value: Any) -> dict[str, dict[str, Any]]:
+        if not isinstance(value, dict) or not all(isinstance(row, dict) for row in value.values()):
+            raise WrongKind
+        for row in value.values():
+            for key, said in row.items():
+                if not (_is_price(said) if key == "price" else isinstance(said, str)):
+                    raise WrongKind
+        return value
+
+    return Kind(
+        'tables such as ["sonnet-5"] with claude = "its name" and price = [input, output, cached]',
+        read,
+        show=lambda value: ", ".join(value) or "none",
+    )
+
+
+def _is_price(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) in (2, 3)
+        and all(isinstance(part, int | float) and part >= 0 for part in value)
+    )
+
+
 def size(least: int = 1024) -> Kind:
     def read(value: Any) -> int:
         return int(_measure(value, _SIZE, _UNITS, least))

@@ -18,7 +18,7 @@ from bridle.core.errors import ConfigError
 FILE = "config.toml"
 _SECTIONS = sorted({key.split(".")[0] for key in SETTINGS if "." in key} | {"agents"})
 # A lower limit of any other kind would cut the user's own log and answers, or deny in their place.
-TIGHTENED = frozenset({"approve", "limits.turns", "limits.cost"})
+TIGHTENED = frozenset({"approve", "limits.turns", "limits.cost", "limits.tokens"})
 _RESERVED = frozenset({"BRIDLE_HOME"})
 
 Values = dict[str, tuple[Any, Source]]
@@ -192,7 +192,9 @@ def _flatten(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
     for name, value in tables.items():
         key = prefix + name
         inside_an_agent = key.count(".") >= 2
-        if isinstance(value, dict) and not inside_an_agent and (value or key in _SECTIONS):
+        if key == "models":  # its names may hold dots
+            yield key, value
+        elif isinstance(value, dict) and not inside_an_agent and (value or key in _SECTIONS):
             yield from _flatten(value, f"{key}.")
         elif not (key.startswith("agents.") and value == {}):
             yield key, value

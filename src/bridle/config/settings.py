@@ -8,10 +8,22 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from bridle.config.kinds import Kind, choice, count, names, seconds, size, switch, text
+from bridle.config.kinds import (
+    Kind,
+    choice,
+    count,
+    model_rows,
+    names,
+    roster,
+    seconds,
+    size,
+    switch,
+    text,
+)
 from bridle.config.paths import Paths, find_paths
 
 APPROVE = ("none", "readonly", "ask", "edits", "auto")  # strictest first
+HANDOFF = ("never", "limits", "always")
 SUPERVISION = ("auto", "namespace", "cgroup", "subreaper", "group")
 KB, MB = 1 << 10, 1 << 20
 
@@ -30,6 +42,15 @@ class Limits(Struct, frozen=True):
     request: float = 3600.0
     turns: int | None = None
     cost: float | None = None
+    tokens: int | None = None
+
+
+class Team(Struct, frozen=True):
+    """What happens when an agent of several cannot go on."""
+
+    handoff: str = "limits"
+    rate_limit: str = "switch"
+    wait: float = 900.0
 
 
 class Store(Struct, frozen=True):
@@ -57,7 +78,7 @@ class Withheld(Struct, frozen=True):
 
 
 class Config(Struct, frozen=True):
-    agent: str = "claude"
+    agent: str = "claude"  # or several, in order: `claude,codex`
     model: str | None = None
     approve: str = "ask"
     supervision: str = "auto"
@@ -66,6 +87,8 @@ class Config(Struct, frozen=True):
     env: Env = Env()
     limits: Limits = Limits()
     store: Store = Store()
+    team: Team = Team()
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models.NAME]
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
     paths: Paths = field(default_factory=find_paths)
     sources: Mapping[str, Source] = field(default_factory=dict)  # by dotted key; none: default
@@ -89,7 +112,7 @@ class Setting(Struct, frozen=True):
 
 
 _SETTINGS = (
-    Setting("agent", text(), "that runs when none is named"),
+    Setting("agent", roster(), "that runs when none is named; of several, the first that can"),
     Setting("model", text(), "that the agent is asked to use"),
     Setting("approve", choice(APPROVE, strictest_first=True), "what is allowed without asking"),
     Setting("supervision", choice(SUPERVISION), "how an agent's processes are kept together"),
@@ -105,10 +128,15 @@ _SETTINGS = (
     Setting("limits.request", seconds(), "until an unanswered request is denied"),
     Setting("limits.turns", count(optional=True), "rounds of the model in one prompt"),
     Setting("limits.cost", count(optional=True, fraction=True), "US dollars of one prompt"),
+    Setting("limits.tokens", count(optional=True), "read and written in one prompt"),
+    Setting("team.handoff", choice(HANDOFF), "when another agent goes on in the middle of a turn"),
+    Setting("team.rate_limit", choice(("switch", "wait")), "what a rate limit leads to"),
+    Setting("team.wait", seconds(), "for a rate limit to pass, at most"),
+    Setting("models", model_rows(), "names of models, added to the table that comes with bridle"),
     Setting("store.keep_days", count(optional=True), "then sessions are deleted; none keeps them"),
 )
 SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _SETTINGS}
-_SECTIONS: Mapping[str, type[Struct]] = {"env": Env, "limits": Limits, "store": Store}
+_SECTIONS: Mapping[str, type[Struct]] = {"env": Env, "limits": Limits, "store": Store, "team": Team}
 _FIELD_NAMES = {"pass": "passed"}  # a keyword in Python
 _AGENT_KINDS = {
     "acp": text(),

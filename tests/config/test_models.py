@@ -1,0 +1,116 @@
+"""Model names: one for all agents, and what each makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridle.config import load
+from bridle.config.models import Own, Price, load_models
+from bridle.config.paths import find_paths
+from bridle.core.errors import ConfigError, UsageError
+
+MODELS = load_models()
+
+WHOSE = {
+    "sonnet-4.5": "claude",
+    "claude-opus-5-5": "claude",
+    "Haiku": "claude",
+    "arn:aws:bedrock:eu-west-1:1:inference-profile/eu.anthropic.claude-sonnet-5": "claude",
+    "gemini-3.8-flash": "gemini",
+    "qwen3-coder-plus": "qwen",
+    "gpt-5-codex": "codex",
+    "codex-mini-latest": "codex",
+    "gpt-5.5": "cursor",
+    "composer-2.5": "cursor",
+    "cursor-small": "cursor",
+    "anthropic/claude-sonnet-5": "opencode",
+    "openrouter/openai/gpt-5-codex": "opencode",
+}
+
+
+@pytest.mark.parametrize(("model", "agent"), WHOSE.items())
+def test_a_model_tells_whose_it_is(model: str, agent: str) -> None:
+    assert MODELS.agent_of(model) == agent
+
+
+def test_a_model_that_nobody_knows_is_an_error_that_lists_what_is_known() -> None:
+    with pytest.raises(UsageError) as error:
+        MODELS.agent_of("llama-9")
+    assert "llama-9" in error.value.message
+    assert "sonnet-4.5" in error.value.hint
+    assert "gpt-6-sol" in error.value.hint
+
+
+def test_one_name_is_another_thing_to_each_agent() -> None:
+    assert [MODELS.own(agent, "opus-4.8").name for agent in ("claude", "copilot", "opencode")] == [
+        "claude-opus-4-8",
+        "claude-opus-4.8",
+        "anthropic/claude-opus-4-8",
+    ]
+
+
+@pytest.mark.parametrize("own", ["claude-sonnet-4-5", "claude-sonnet-4-5-20250929", "sonnet"])
+def test_an_agents_own_name_passes_without_a_word(own: str) -> None:
+    assert MODELS.own("claude", own) == Own(own)
+
+
+def test_a_name_that_is_not_known_passes_with_a_warning() -> None:
+    assert MODELS.own("claude", "claude-next") == Own(
+        "claude-next",
+        "claude is not known to have a model called claude-next: the name is passed on as it is",
+    )
+    assert MODELS.own("codex", "sonnet-4.5") == Own(
+        "sonnet-4.5",
+        "sonnet-4.5 is known as a model of claude, opencode, not of codex: "
+        "the name is passed on as it is",
+    )
+
+
+def test_of_an_agent_that_the_table_does_not_know_nothing_is_claimed() -> None:
+    assert MODELS.own("acme", "acme-2") == Own("acme-2")
+
+
+def test_prices_are_found_by_any_name_and_say_their_date() -> None:
+    price = Price(3, 15, 0.3, MODELS.prices_of)
+    assert MODELS.price("sonnet-4.5") == price
+    assert MODELS.price("claude-sonnet-4-5-20250929") == price
+    assert MODELS.price("anthropic/claude-sonnet-4-5") == price
+    assert MODELS.price("qwen3-coder-plus") == Price(1, 5, 1, MODELS.prices_of)
+    assert MODELS.price("composer-2.5") is None
+    assert price.cost(1_000_000, 100_000, 2_000_000) == pytest.approx(3 + 1.5 + 0.6)
+
+
+def test_every_row_is_whole() -> None:
+    for name, row in MODELS.rows.items():
+        assert row.keys() - {"price"}, name
+        assert len(row.get("price", (0, 0))) in (2, 3), name
+
+
+def test_the_users_config_adds_names_and_prices(tmp_path: Path) -> None:
+    paths = find_paths({"BRIDLE_HOME": str(tmp_path)})
+    paths.config_file.write_text(
+        '[models."sonnet-4.5"]\nclaude = "eu.sonnet"\n'
+        '[models."house-1.0"]\nacme = "house"\nprice = [1, 2]\n'
+    )
+    models = load_models(load(tmp_path, environment={}, paths=paths).models)
+    assert models.own("claude", "sonnet-4.5") == Own("eu.sonnet")
+    assert models.own("opencode", "sonnet-4.5") == Own("anthropic/claude-sonnet-4-5")
+    assert models.own("acme", "house-1.0") == Own("house")
+    assert models.agent_of("house-1.0") == "acme"
+    assert models.price("house") == Price(1, 2, 1, "")
+
+
+def test_a_broken_row_of_the_users_names_its_file(tmp_path: Path) -> None:
+    paths = find_paths({"BRIDLE_HOME": str(tmp_path)})
+    paths.config_file.write_text('[models."sonnet-5"]\nprice = "cheap"\n')
+    with pytest.raises(ConfigError, match=r"config\.toml.*models must be tables such as"):
+        load(tmp_path, environment={}, paths=paths)
+
+
+def test_agents_can_be_a_list(tmp_path: Path) -> None:
+    paths = find_paths({"BRIDLE_HOME": str(tmp_path)})
+    paths.config_file.write_text('agent = ["claude", "codex"]\n')
+    assert load(tmp_path, environment={}, paths=paths).agent == "claude,codex"
+    assert load(tmp_path, environment={"BRIDLE_AGENT": "a,b"}, paths=paths).agent == "a,b"
