@@ -1,0 +1,48 @@
+"""Plays recordings of Copilot's JSON lines into their wire."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bridle.agents.copilot.lines import CopilotJsonWire
+from bridle.core.agent import Keep, Prompt, Reply, SessionSpec
+from bridle.core.events import Event
+
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "copilot"
+SPEC = SessionSpec(cwd=Path("/proj"))
+
+Said = Event | Reply | Keep
+
+
+def recordings(surface: str) -> list[Path]:
+    return sorted(path.parent for path in (RECORDINGS / surface).glob("*/wire.jsonl"))
+
+
+def name(recording: Path) -> str:
+    return recording.name
+
+
+def lines(recording: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (recording / "wire.jsonl").read_text().splitlines()]
+
+
+def play(recording: Path) -> list[Said]:
+    wire = CopilotJsonWire(SPEC)
+    wire.launch(SPEC, Prompt("go"))
+    said = (recording / "wire.jsonl").read_bytes().splitlines()
+    return [one for line in said for one in wire.decode(line)]
+
+
+def encoded(heard: Iterable[Said]) -> str:
+    """As a golden file has it: an event or a reply on each line."""
+    return "".join(
+        msgspec.json.encode({"reply": one.message} if isinstance(one, Reply) else one).decode()
+        + "\n"
+        for one in heard
+        if not isinstance(one, Keep)
+    )
