@@ -45,7 +45,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     tool_name: str = ""  # "title", "id" (up to "__"), or a place such as "_meta.toolName"
     tools: Mapping[str, str] = field(default_factory=dict)  # its names -> core/tools.py
     parent: str = ""  # the place of a subagent's call, such as "_meta.parentToolCallId"
-    usage: Literal["turn", "call"] = "turn"  # what `usage` in the answer to a prompt counts
+    usage: Literal["turn", "call"] = "turn"  # that `usage` counts: all, or its last call
     asides: tuple[str, ...] = ()  # beginnings of its own remarks among the model's words
     ignores: tuple[str, ...] = ()  # methods of its own that tell nothing for the log
     turn_over: str = ""  # the method that ends a turn it began by itself

@@ -1,0 +1,60 @@
+"""The quick way for the lines that come most: more words of the model."""
+
+from __future__ import annotations
+
+import msgspec
+
+_HEAD = 400  # bytes; agents put their members in any order
+
+
+class _Text(msgspec.Struct, tag_field="type", tag="text"):
+    text: str
+
+
+class _Said(msgspec.Struct, tag_field="sessionUpdate", tag="agent_message_chunk"):
+    content: _Text
+    messageId: str | None = None
+    meta: msgspec.Raw | None = msgspec.field(default=None, name="_meta")
+
+
+class _Thought(msgspec.Struct, tag_field="sessionUpdate", tag="agent_thought_chunk"):
+    content: _Text
+    messageId: str | None = None
+    meta: msgspec.Raw | None = msgspec.field(default=None, name="_meta")
+
+
+class _Params(msgspec.Struct):
+    sessionId: str
+    update: _Said | _Thought
+
+
+class _Line(msgspec.Struct):
+    method: str
+    params: _Params
+    id: msgspec.Raw | None = None
+
+
+_decoder: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line)
+
+
+class Piece(msgspec.Struct, frozen=True, gc=False):
+    session: str
+    thought: bool
+    text: str
+    message_id: str | None
+
+
+def piece(line: bytes) -> Piece | None:
+    """None for any other line, and for words with something beside them."""
+    head = line[:_HEAD]
+    if b"agent_message_chunk" not in head and b"agent_thought_chunk" not in head:
+        return None
+    try:
+        heard = _decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    update = heard.params.update
+    if heard.id is not None or heard.method != "session/update" or update.meta is not None:
+        return None
+    thought = type(update) is _Thought
+    return Piece(heard.params.sessionId, thought, update.content.text, update.messageId)

@@ -1,0 +1,128 @@
+"""Permission requests and questions, and the answers to them.
+
+What is offered is chosen by its kind: ids and order differ between agents. "allow" is the first
+that allows once and "deny" the first that rejects once, whatever the agent calls them; those that
+would allow for ever write files of the agent's, and are taken only if a person picks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from bridle.agents.acp.calls import Calls
+from bridle.agents.acp.dialect import Asking, Dialect
+from bridle.agents.fields import Table, table, tables, text
+from bridle.agents.jsonrpc import Asked, Peer
+from bridle.core.agent import Reply
+from bridle.core.events import (
+    Answer,
+    Event,
+    Notice,
+    Option,
+    PermissionRequested,
+    QuestionAsked,
+)
+
+_KINDS: dict[str, Literal["allow", "always", "deny"]] = {
+    "allow_once": "allow",
+    "allow_always": "always",
+    "reject_once": "deny",
+    "reject_always": "deny",
+}
+_ONCE = {"allow_once": "allow", "reject_once": "deny"}
+_CANCELLED = {"outcome": {"outcome": "cancelled"}}
+
+
+class _Open(NamedTuple):
+    asked: Asked
+    call_id: str
+    options: dict[str, tuple[str, Option]]  # our id -> the agent's id, and what we offered
+    asking: Asking | None = None
+
+
+class Requests:
+    def __init__(self, dialect: Dialect, peer: Peer, calls: Calls) -> None:
+        self._dialect = dialect
+        self._peer = peer
+        self._calls = calls
+        self._open: dict[str, _Open] = {}
+        self.notices: list[Notice] = []  # about answers that could not be given as they were
+
+    def permission(self, asked: Asked) -> Iterator[Event | Reply]:
+        """`session/request_permission`."""
+        if asking := self._dialect.asking(asked):
+            yield self.question(asked, asking)
+            return
+        call = table(asked.params, "toolCall")
+        if not text(call, "toolCallId"):
+            call = {**call, "toolCallId": f"asked-{asked.key}"}
+        options = _options(tables(asked.params, "options"))
+        self._open[asked.key] = _Open(asked, text(call, "toolCallId"), options)
+        reason = text(table(call, "rawInput"), "reason")
+        for event in self._calls.asked(call, asked.key, reason):
+            if isinstance(event, PermissionRequested):
+                offered = tuple(option for _, option in options.values())
+                yield replace(event, options=offered or event.options)
+            else:
+                yield event
+
+    def question(self, asked: Asked, asking: Asking) -> Event:
+        self._open[asked.key] = _Open(asked, asking.call_id or "", {}, asking)
+        return QuestionAsked(
+            request_id=asked.key, questions=asking.questions, call_id=asking.call_id
+        )
+
+    def answer(self, request_id: str, answer: Answer) -> Iterator[Table]:
+        request = self._open.pop(request_id, None)
+        if request is None:
+            return
+        if request.asking:
+            yield self._peer.result(request.asked, request.asking.result(answer))
+            return
+        yield self._peer.result(request.asked, self._outcome(request, answer))
+
+    def cancel(self) -> list[Table]:
+        """Nobody will answer any more; without this some agents never end the turn."""
+        said = [self._peer.result(one.asked, self._withdrawn(one)) for one in self._open.values()]
+        self._open.clear()
+        return said
+
+    def _withdrawn(self, request: _Open) -> Any:
+        return request.asking.result(Answer("deny")) if request.asking else _CANCELLED
+
+    def forget(self) -> None:
+        """The turn is over, and what it asked with it."""
+        self._open.clear()
+
+    def _outcome(self, request: _Open, answer: Answer) -> Table:
+        id, option = request.options.get(answer.option, ("", None))
+        if answer.input is not None and (option is None or option.kind != "deny"):
+            self._refuse("takes no changed input: the call was denied")
+            id, option = request.options.get("deny", ("", None))
+        elif option is None and answer.option != "deny":
+            self._refuse("offers no way to allow this once: the call was denied")
+        if option is None or option.kind == "deny":
+            self._calls.deny(request.call_id)
+        return {"outcome": {"outcome": "selected", "optionId": id}} if option else _CANCELLED
+
+    def _refuse(self, why: str) -> None:
+        title = self._dialect.row.title or self._dialect.row.name
+        self.notices.append(Notice(level="warning", kind="settings", text=f"{title} {why}"))
+
+
+def _options(told: list[Table]) -> dict[str, tuple[str, Option]]:
+    """By our ids, in the agent's order; a kind from tomorrow is not for us to choose."""
+    found: dict[str, tuple[str, Option]] = {}
+    for one in told:
+        theirs, word = text(one, "optionId"), text(one, "kind")
+        if word not in _KINDS:
+            continue
+        ours = _ONCE.get(word, "")
+        if not ours or ours in found:
+            taken = {"", *_ONCE.values(), *found}
+            ours = f"{theirs}~{len(found)}" if theirs in taken else theirs
+        found[ours] = theirs, Option(ours, text(one, "name") or theirs, _KINDS[word])
+    return found

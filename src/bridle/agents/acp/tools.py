@@ -1,0 +1,122 @@
+"""Agents' tools in our words: by their own name, by what it means elsewhere, or by their kind."""
+
+from __future__ import annotations
+
+from bridle.agents.acp.row import Row
+from bridle.agents.fields import Table, at, strings, table, tables, text
+from bridle.core import tools
+
+_KINDS = {
+    "read": "Read",
+    "edit": "Edit",
+    "delete": "Delete",
+    "move": "Rename",
+    "search": "Grep",
+    "execute": "Bash",
+    "fetch": "WebFetch",
+    "switch_mode": "ExitPlanMode",
+}
+# What tools are called in more than one agent.
+_NAMES = {
+    "agent": "Task",
+    "apply_patch": "Edit",
+    "ask_user_question": "Question",
+    "askuserquestion": "Question",
+    "bash": "Bash",
+    "edit": "Edit",
+    "edit_file": "Edit",
+    "exec_command": "Bash",
+    "exit_plan_mode": "ExitPlanMode",
+    "exitplanmode": "ExitPlanMode",
+    "fetch": "WebFetch",
+    "glob": "Glob",
+    "google_web_search": "WebSearch",
+    "grep": "Grep",
+    "grep_search": "Grep",
+    "list": "LS",
+    "list_directory": "LS",
+    "ls": "LS",
+    "multiedit": "MultiEdit",
+    "notebookedit": "NotebookEdit",
+    "question": "Question",
+    "read": "Read",
+    "read_file": "Read",
+    "read_many_files": "Read",
+    "replace": "Edit",
+    "run_shell_command": "Bash",
+    "save_memory": "SaveMemory",
+    "search_file_content": "Grep",
+    "shell": "Bash",
+    "task": "Task",
+    "todo_write": "TodoWrite",
+    "todowrite": "TodoWrite",
+    "update_plan": "TodoWrite",
+    "view": "Read",
+    "web_fetch": "WebFetch",
+    "web_search": "WebSearch",
+    "webfetch": "WebFetch",
+    "websearch": "WebSearch",
+    "write": "Write",
+    "write_file": "Write",
+}
+
+
+def vocabulary(name: str, kind: str, input: Table, row: Row) -> str:
+    if known := row.tools.get(name):
+        return known
+    if name.startswith(("mcp__", "mcp_")) or name in tools.TOOLS:
+        return "MCP" if name.startswith("mcp_") else name
+    if known := _NAMES.get(name.lower()):
+        return known
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if "server" in input and "tool" in input:
+        return "MCP"
+    return name or "MCP"
+
+
+def shown(name: str) -> str:
+    """`mcp__server__tool` as people write it."""
+    parts = name.split("__", 2)
+    return f"{parts[1]}.{parts[2]}" if len(parts) == 3 and parts[0] == "mcp" else name
+
+
+def arguments(tool: str, call: Table, given: Table) -> Table:
+    """A call's input in the keys that rules, titles and previews go by.
+
+    An agent may give none, and put the command in its title and what it would write in a diff.
+    """
+    input = dict(given)
+    paths = locations(call)
+    if tool == "Bash":
+        input["command"] = _command(given) or text(call, "title")
+    elif tool in tools.WRITES | {"Read"} and paths and not tools.paths_of(input):
+        input["file_path"] = paths[0]
+    diff = next((one for one in tables(call, "content") if text(one, "type") == "diff"), None)
+    if diff and tool in tools.WRITES and not given:
+        old, new = text(diff, "oldText"), text(diff, "newText")
+        input |= {"content": new} if tool == "Write" else {"old_string": old, "new_string": new}
+    return input
+
+
+def _command(given: Table) -> str:
+    """A shell's own words are left out: `["/bin/bash", "-lc", "ls"]` is `ls`."""
+    for key in ("command", "cmd"):
+        words = strings(given, key)
+        if len(words) == 3 and words[1] in ("-lc", "-c"):
+            return words[2]
+        if found := " ".join(words) or text(given, key):
+            return found
+    return ""
+
+
+def locations(call: Table) -> tuple[str, ...]:
+    """The files that a call names beside its input, in its locations and its diffs."""
+    found = [at(one, "path") for key in ("locations", "content") for one in _list(call, key)]
+    found += table(table(call, "rawInput"), "changes")
+    return tuple(dict.fromkeys(path for path in found if isinstance(path, str) and path))
+
+
+def _list(call: Table, key: str) -> list[object]:
+    value = call.get(key)
+    return value if isinstance(value, list) else []

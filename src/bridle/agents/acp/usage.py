@@ -1,0 +1,86 @@
+"""What each turn used, worked out from what the agent counts.
+
+Tokens come with the answer to a prompt (`usage`, or `_meta.quota.token_count`), or after each call
+of the model as `_meta.usage` of an empty chunk. Some count what was read from a cache among the
+input, and thoughts among the output: their total tells. `usage_update` has the context, and the
+cost of the session so far. `input_tokens` are those not read from a cache.
+
+An agent that counts only its last call of the model tells nothing of a turn with tools: then the
+tokens are left out, which is better than a number that is too low.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bridle.agents.fields import Table, at, count, number, table, text
+from bridle.core.events import UsageReported
+
+
+class _Tokens(NamedTuple):
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+
+    def plus(self, other: _Tokens) -> _Tokens:
+        return _Tokens(*(one + another for one, another in zip(self, other, strict=True)))
+
+
+class Meter:
+    def __init__(self) -> None:
+        self._calls = _Tokens()  # of this turn, as they were told one by one
+        self._cost: float | None = None  # of the session so far
+        self._paid = 0.0  # of it, in earlier turns
+        self._context: int | None = None
+        self._window: int | None = None
+
+    def update(self, update: Table) -> None:
+        """`usage_update`."""
+        self._context = count(update, "used") or self._context
+        self._window = count(update, "size") or self._window
+        cost = number(table(update, "cost"), "amount")
+        if cost is not None and text(table(update, "cost"), "currency") in ("USD", ""):
+            self._cost = cost
+
+    def call(self, usage: Table) -> None:
+        """One call of the model is over."""
+        self._calls = self._calls.plus(_tokens(usage))
+
+    def begin(self) -> None:
+        """What was paid before this turn is not this turn's."""
+        self._paid = self._cost or 0.0
+
+    def report(self, result: Table, *, whole: bool = True) -> UsageReported:
+        """Of the turn whose prompt was answered so; `whole`: the answer counts all of it."""
+        told = table(result, "usage") if whole else {}
+        quota = at(result, "_meta", "quota", "token_count")
+        if told:
+            tokens = _tokens(told)
+        elif isinstance(quota, dict):
+            tokens = _Tokens(count(quota, "input_tokens"), count(quota, "output_tokens"))
+        else:
+            tokens = self._calls
+        self._calls = _Tokens()
+        cost = None if self._cost is None else round(self._cost - self._paid, 9)
+        return UsageReported(
+            input_tokens=tokens.input,
+            output_tokens=tokens.output,
+            cached_tokens=tokens.cached,
+            cost_usd=cost if cost is None or cost >= 0 else self._cost,
+            context_used=self._context,
+            context_limit=self._window,
+        )
+
+
+def _tokens(usage: Table) -> _Tokens:
+    input, output = count(usage, "inputTokens"), count(usage, "outputTokens")
+    thought, read = count(usage, "thoughtTokens"), count(usage, "cachedReadTokens")
+    written = count(usage, "cachedWriteTokens")
+    match (count(usage, "totalTokens") or -1) - input - output:
+        case 0:  # all is in the two
+            return _Tokens(max(0, input - read), output, read)
+        case rest if rest == thought and thought != read + written:
+            return _Tokens(max(0, input - read), output + thought, read)
+        case rest if rest == read + written:
+            return _Tokens(input + written, output, read)
+    return _Tokens(input + written, output + thought, read)

@@ -1,0 +1,252 @@
+"""Plays both sides of a recorded ACP talk against a wire, and shows what it made of it.
+
+What the recorded host said is done to the wire, turn by turn; what the wire says by itself must be
+what the host said: the same methods in the same order, about the same session. Answers of the agent
+to requests that our wire never makes (a probe for an unknown method, a mode we have no word for)
+are left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.acp.row import Row
+from bridle.agents.acp.rows import rows
+from bridle.agents.jsonrpc import Asked
+from bridle.core.agent import File, Keep, Prompt, Reply, SessionSpec, Wire
+from bridle.core.events import Answer, Event, PermissionRequested, TurnEnded
+
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "acp"
+SPEC = SessionSpec(cwd=Path("/proj"))
+OPENS = ("session/new", "session/load", "session/resume", "session/fork")
+
+# Agents that have packages of their own: what of them the plain wire needs to know.
+_QWEN = Row(
+    name="qwen",
+    command=("qwen", "--acp"),
+    tool_name="_meta.toolName",
+    parent="_meta.parentToolCallId",
+    ignores=(
+        "craft/drainMidTurnQueue",
+        "_qwencode/start_turn",
+        "qwen/notify/session/mode-update",
+        "qwen/notify/session/prompt-suggestion",
+    ),
+    turn_over="_qwencode/end_turn",
+)
+_ROWS = {
+    "gemini": Row(
+        name="gemini",
+        command=("gemini", "--acp"),
+        tool_name="id",
+        replays="after",
+        asides=("[MODE_UPDATE] ",),
+    ),
+    "qwen-0.15.10": _QWEN,
+    "qwen-0.24.4": _QWEN,
+    "opencode": Row(name="opencode", command=("opencode", "acp"), tool_name="title", usage="call"),
+    "copilot": Row(name="copilot", command=("copilot", "--acp"), asides=("Info: ",)),
+}
+
+Said = Event | Reply | Keep
+
+
+def recordings() -> list[Path]:
+    return sorted(path.parent for path in RECORDINGS.rglob("wire.jsonl"))
+
+
+def name(recording: Path) -> str:
+    return f"{recording.parent.name}/{recording.name}"
+
+
+def row_of(recording: Path) -> Row:
+    agent = recording.parent.name
+    row = _ROWS.get(agent) or rows()[agent]
+    return replace(row, modes={mode: id for mode, id in row.modes.items() if mode != "agent"})
+
+
+def lines(recording: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (recording / "wire.jsonl").read_text().splitlines()]
+
+
+def play(recording: Path) -> list[Said]:
+    return Player(row_of(recording), lines(recording)).play()
+
+
+def encoded(heard: Iterable[Said]) -> str:
+    """As a golden file has it: an event or a reply on each line, without the bytes of images."""
+    return "".join(
+        msgspec.json.encode({"reply": one.message} if isinstance(one, Reply) else one).decode()
+        + "\n"
+        for one in heard
+        if not isinstance(one, Keep)
+    )
+
+
+class Player:
+    """`heard_lines`: the agent's lines with the ids of our own requests."""
+
+    def __init__(self, row: Row, said: list[dict[str, Any]]) -> None:
+        self._agent = AcpAgent(row)
+        self._said = said
+        self._wire: Wire | None = None
+        self._ours: dict[str, list[Any]] = {}  # ids of requests that wait to be matched, by method
+        self._ids: dict[Any, Any] = {}  # the recorded host's -> ours
+        self._hello: dict[str, Any] = {}
+        self._refusal: dict[str, Any] = {}
+        self._options: dict[str, dict[str, str]] = {}  # by request: the agent's option -> ours
+        self._busy = 0
+        self._later: list[dict[str, Any]] = []
+        self.heard: list[Said] = []
+        self.heard_lines: list[bytes] = []
+
+    def play(self) -> list[Said]:
+        for one in self._said:
+            if one["dir"] == "out":
+                self._host(one["msg"])
+            else:
+                self._hear(one["msg"])
+        return self.heard
+
+    # -- the recorded host --
+
+    def _host(self, msg: dict[str, Any]) -> None:
+        match msg:
+            case {"method": "initialize"}:
+                self._begin(msg, SPEC)
+            case {"method": method} if method in OPENS:
+                self._opens(msg)
+            case {"method": "session/prompt"} if self._busy:
+                self._later.append(msg)
+            case {"method": "session/prompt"}:
+                self._prompt(msg)
+            case {"method": "session/cancel"}:
+                sent = list(self._need().cancel())
+                assert [one["method"] for one in sent if "method" in one] == ["session/cancel"]
+                self._options.clear()
+            case {"id": id, "result": result}:
+                self._answer(id, result)
+
+    def _begin(self, msg: dict[str, Any], spec: SessionSpec) -> None:
+        self._wire = self._agent.wire(spec)
+        self._ours, self._ids, self._busy = {}, {}, 0
+        self._sent(self._wire.greet())
+        self._matched(msg)
+
+    def _opens(self, msg: dict[str, Any]) -> None:
+        """In a session of its own: our wire never opens two."""
+        waits = self._ours.get(msg["method"])
+        if not waits or "sessionId" in msg["params"]:
+            spec = SPEC
+            if resume := msg["params"].get("sessionId"):
+                spec = replace(SPEC, resume=resume, fork=msg["method"] == "session/fork")
+            self._begin({"method": "initialize"}, spec)
+            self._feed({**self._answered(msg["method"]), "id": self._ours["initialize"].pop()})
+        if msg["method"] in self._ours:
+            self._matched(msg)
+
+    def _answered(self, method: str) -> dict[str, Any]:
+        """The agent's hello, of which our wire makes what the host did: it prefers to resume."""
+        hello = json.loads(json.dumps(self._hello or {"result": {"protocolVersion": 1}}))
+        can = hello["result"].setdefault("agentCapabilities", {"loadSession": True})
+        sessions = can.setdefault("sessionCapabilities", {})
+        if method in ("session/load", "session/resume"):
+            sessions.pop("resume", None)
+        if method != "session/load":
+            sessions[method.removeprefix("session/")] = {}
+        return hello
+
+    def _prompt(self, msg: dict[str, Any]) -> None:
+        if self._wire is None:
+            self._begin_in_the_middle(msg["params"]["sessionId"])
+        self._busy = 1
+        self._sent(self._need().prompt(_prompt(msg["params"]["prompt"])))
+        for method in OPENS if not self._ours.get("session/prompt") else ():
+            for id in self._ours.pop(method, ()):  # it tries again what had failed
+                self._feed({**self._refusal, "id": id})
+                return
+        self._matched(msg)
+
+    def _begin_in_the_middle(self, session: str) -> None:
+        self._begin({"method": "initialize", "id": "made-1"}, SPEC)
+        self._hear({"id": "made-1", "result": {"protocolVersion": 1}})
+        self._matched({"method": "session/new", "id": "made-2"})
+        self._hear({"id": "made-2", "result": {"sessionId": session}})
+
+    def _answer(self, id: Any, result: Any) -> None:
+        key = Asked(id, "", {}).key
+        match result:
+            case {"outcome": {"outcome": "selected", "optionId": option}}:
+                answer = Answer(self._options.get(key, {}).get(option, "deny"))
+            case _:
+                answer = Answer("deny")
+        sent = list(self._need().answer(key, answer))
+        if sent and "answers" not in result and key in self._options:
+            assert [one["id"] for one in sent] == [id]
+            if result["outcome"]["outcome"] == "selected":
+                assert sent[0]["result"] == result
+
+    # -- the recorded agent --
+
+    def _hear(self, msg: dict[str, Any]) -> None:
+        if "method" in msg:
+            self._feed(msg)
+            return
+        if self._hello == {} and "agentCapabilities" in (msg.get("result") or {}):
+            self._hello = msg
+        if "error" in msg:
+            self._refusal = msg
+        if msg["id"] in self._ids:
+            self._feed({**msg, "id": self._ids.pop(msg["id"])})
+
+    def _feed(self, msg: dict[str, Any]) -> None:
+        line = json.dumps(msg, separators=(",", ":"), ensure_ascii=False).encode()
+        self.heard_lines.append(line)
+        heard = list(self._need().decode(line))
+        self.heard += heard
+        for one in heard:
+            match one:
+                case Reply(message):
+                    self._sent([message])
+                case PermissionRequested(request_id=request_id, options=options):
+                    theirs = [o["optionId"] for o in msg["params"]["options"]]
+                    ours = [option.id for option in options]
+                    self._options[request_id] = dict(zip(theirs, ours, strict=True))
+                case TurnEnded():
+                    self._busy = 0
+                    if self._later:
+                        self._prompt(self._later.pop(0))
+
+    def _sent(self, messages: Iterable[dict[str, Any]]) -> None:
+        for message in messages:
+            if "method" in message and "id" in message:
+                self._ours.setdefault(message["method"], []).append(message["id"])
+
+    def _matched(self, msg: dict[str, Any]) -> None:
+        if "id" not in msg:
+            return
+        ours = self._ours.get(msg["method"])
+        assert ours, f"our wire does not say {msg['method']} where the host did"
+        self._ids[msg["id"]] = ours.pop(0)
+
+    def _need(self) -> Wire:
+        assert self._wire is not None
+        return self._wire
+
+
+def _prompt(blocks: list[dict[str, Any]]) -> Prompt:
+    words = "\n".join(block["text"] for block in blocks if block["type"] == "text")
+    files = [
+        File("picture", block["mimeType"], base64.b64decode(block["data"]))
+        for block in blocks
+        if block["type"] == "image"
+    ]
+    return Prompt(words, tuple(files))
