@@ -155,6 +155,7 @@ def test_every_failure_has_a_documented_exit_code(kind: Any) -> None:
         "denied": 4,
         "turn_limit": 5,
         "cost_limit": 5,
+        "token_limit": 5,
         "timed_out": 124,
     }
     assert exit_code(Failure(kind=kind, message="x")) == documented.get(kind, 1)

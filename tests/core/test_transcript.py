@@ -415,7 +415,7 @@ def test_settings_keep_what_a_change_does_not_name() -> None:
     )
 
 
-def test_totals_add_the_last_report_of_each_turn() -> None:
+def test_totals_add_all_reports_of_all_turns() -> None:
     transcript = fold(
         log(
             PROMPT,
@@ -428,7 +428,7 @@ def test_totals_add_the_last_report_of_each_turn() -> None:
             DONE,
         )
     )
-    assert transcript.totals == Totals(15, 2, 3, 0.5, 90, 200)
+    assert transcript.totals == Totals(16, 3, 3, 0.75, 90, 200)
 
 
 def test_totals_of_an_agent_that_tells_no_cost_claim_none() -> None:

@@ -69,7 +69,7 @@ class Words:
     """What the user said beside the turn's prompt."""
 
     text: str
-    how: Literal["steer", "queued", "imported", "shell"]
+    how: Literal["steer", "queued", "imported", "shell", "handoff"]
 
 
 @dataclass(slots=True)

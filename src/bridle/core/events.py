@@ -153,10 +153,10 @@ class TurnEnded(_Event, frozen=True):
 
 
 class UserMessage(_Event, frozen=True):
-    """Words of the user that are not a turn's prompt."""
+    """Words for the agent that are not a turn's prompt; a handoff's are ours."""
 
     text: str
-    how: Literal["steer", "queued", "imported", "shell"]
+    how: Literal["steer", "queued", "imported", "shell", "handoff"]
 
 
 class MessageChunk(_Event, frozen=True):
@@ -229,12 +229,13 @@ class RequestAnswered(_Event, frozen=True):
 
 
 class UsageReported(_Event, frozen=True):
-    """What a turn used; the counts of one turn, never a running total."""
+    """What was used since the last report; those of one turn add up to what the turn used."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     cost_usd: float | None = None
+    priced: str | None = None  # the agent told no cost: date of the prices it was worked out by
     context_used: int | None = None
     context_limit: int | None = None
 
@@ -257,7 +258,7 @@ class Notice(_Event, frozen=True):
     level: Literal["info", "warning", "error"]
     kind: Literal[
         "retry", "fallback", "truncated", "compaction", "stray", "storage", "settings", "limit",
-        "subagent", "session", "files", "version",
+        "subagent", "session", "files", "version", "handoff",
     ]  # fmt: skip
     text: str
 

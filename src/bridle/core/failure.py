@@ -21,6 +21,7 @@ FailureKind = Literal[
     "timed_out",
     "turn_limit",
     "cost_limit",
+    "token_limit",
     "denied",  # stopped by policy, gate or isolation
     "harness_died",  # written at the next start for a turn left open
 ]
@@ -39,6 +40,7 @@ _EXIT_CODES: dict[FailureKind, int] = {
     "denied": 4,
     "turn_limit": 5,
     "cost_limit": 5,
+    "token_limit": 5,
     "timed_out": 124,
 }
 

@@ -58,6 +58,7 @@ from bridle.core.events import (
     UsageReported,
     UserMessage,
 )
+from bridle.core.usage import added
 
 
 class Totals(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -174,9 +175,11 @@ class Fold:
                 self._end_turn(entry, event)
             case UsageReported():
                 if event.parent is None:
-                    self._turn(entry).usage = event
+                    turn = self._turn(entry)
+                    turn.usage = added(turn.usage, event)
                 else:
-                    self._call(entry, event.parent).usage = event
+                    call = self._call(entry, event.parent)
+                    call.usage = added(call.usage, event)
             case FilesChanged():
                 turn = self._turn(entry)
                 turn.files, turn.files_left_out = event.files, event.left_out

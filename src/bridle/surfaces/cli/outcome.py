@@ -17,6 +17,7 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.failure import Failure, exit_code
+from bridle.core.usage import added
 from bridle.surfaces.cli.exits import CANCELLED, TIMED_OUT
 
 _TELLING = frozenset({TurnStarted, TurnEnded, UsageReported, FilesChanged, Notice})
@@ -87,7 +88,7 @@ class Outcomes:
             case TurnStarted():
                 turn.started = entry.at
             case UsageReported() as usage:
-                turn.usage = usage
+                turn.usage = added(turn.usage, usage)
             case FilesChanged(files=files, left_out=left_out):
                 turn.files, turn.files_left_out = files, left_out
             case TurnEnded() as end:
