@@ -1,0 +1,13 @@
+"""Writes `events.jsonl` beside each recording: `python tests/agents/codex/regenerate.py`.
+
+Read the difference before you commit it: a golden file says what is right, not what happens.
+"""
+
+from __future__ import annotations
+
+from codex_playback import encoded, heard, recordings
+
+if __name__ == "__main__":
+    for surface in ("app-server", "exec"):
+        for recording in recordings(surface):
+            (recording / "events.jsonl").write_text(encoded(heard(recording)))

@@ -1,0 +1,105 @@
+"""Every recording of Codex gives the events that its golden file says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from codex_playback import Said, encoded, heard, lines, name, recordings
+
+from bridle.agents import load
+from bridle.core.events import (
+    MessageChunk,
+    MessageWithdrawn,
+    TurnEnded,
+    Unrecognized,
+    UsageReported,
+)
+from bridle.testing.conformance import check_agent
+
+APP_SERVER = recordings("app-server")
+EXEC = recordings("exec")
+ALL = [*APP_SERVER, *EXEC]
+CUT_OFF = {"sigint-command", "sigint-streaming", "connection-waiting"}
+
+
+@pytest.mark.parametrize("recording", ALL, ids=name)
+def test_a_recording_gives_the_events_of_its_golden_file(recording: Path) -> None:
+    assert encoded(heard(recording)) == (recording / "events.jsonl").read_text()
+
+
+@pytest.mark.parametrize("recording", ALL, ids=name)
+def test_no_recorded_line_is_unrecognized(recording: Path) -> None:
+    assert [one for one in heard(recording) if isinstance(one, Unrecognized)] == []
+
+
+@pytest.mark.parametrize("recording", APP_SERVER, ids=name)
+def test_a_turn_of_the_app_server_ends_once_with_one_usage(recording: Path) -> None:
+    said = heard(recording)
+    assert [type(one) for one in said if isinstance(one, TurnEnded | UsageReported)] == [
+        UsageReported,
+        TurnEnded,
+    ]
+
+
+@pytest.mark.parametrize("recording", EXEC, ids=name)
+def test_a_turn_of_exec_ends_once_unless_it_was_cut_off(recording: Path) -> None:
+    ends = [one for one in heard(recording) if isinstance(one, TurnEnded)]
+    assert len(ends) == (0 if recording.name in CUT_OFF else 1)
+
+
+@pytest.mark.parametrize("recording", ALL, ids=name)
+def test_what_was_said_is_the_text_of_the_final_messages(recording: Path) -> None:
+    assert _messages(heard(recording)) == _final_texts(recording)
+
+
+def test_there_are_recordings_of_both_surfaces() -> None:
+    assert (len(APP_SERVER), len(EXEC)) == (35, 35)
+
+
+def test_the_app_server_conforms() -> None:
+    folder = Path(__file__).parents[2] / "recordings" / "codex" / "app-server"
+    check_agent(load("codex"), folder, cuts=3, streams=60, far_side=_far_side)
+
+
+def test_exec_conforms() -> None:
+    whole = Path(__file__).parents[2] / "recordings" / "codex" / "exec"
+    check_agent(load("codex-exec"), whole, cuts=3, streams=60)
+
+
+def _far_side(message: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the app-server answers, as far as a first turn needs it."""
+    match message:
+        case {"id": id, "method": "initialize"}:
+            return [{"id": id, "result": {}}]
+        case {"id": id, "method": "thread/start" | "thread/resume" | "thread/fork"}:
+            return [{"id": id, "result": {"thread": {"id": "t"}, "model": "m"}}]
+    return []
+
+
+def _messages(said: list[Said]) -> list[str]:
+    messages: dict[str, str] = {}
+    for one in said:
+        match one:
+            case MessageChunk(message_id=message_id, text=text):
+                messages[message_id] = messages.get(message_id, "") + text
+            case MessageWithdrawn(message_id=message_id):
+                messages.pop(message_id, None)
+    return list(messages.values())
+
+
+def _final_texts(recording: Path) -> list[str]:
+    """Whole messages; of one that was interrupted what was streamed."""
+    texts: dict[str, str] = {}
+    for line in lines(recording):
+        msg = line.get("msg", line)
+        params = msg.get("params", {})
+        item = params.get("item", msg.get("item", {}))
+        match msg.get("method", msg.get("type")):
+            case "item/agentMessage/delta":
+                texts[params["itemId"]] = texts.get(params["itemId"], "") + params["delta"]
+            case "item/completed" | "item.completed" if "text" in item:
+                if item["type"] in ("agentMessage", "agent_message"):
+                    texts[item["id"]] = item["text"]
+    return list(texts.values())
