@@ -13,7 +13,7 @@ the system prompt goes), `tool_name` and `parent` (in a tool call), `outcome` (o
 `failure` (of a JSON-RPC error), `asking` (questions in a request), `told` (its own notifications).
 What it tells besides prompting (accounts, models, …) are methods of a subclass of `AcpAgent`.
 
-Inside: `wire` says and hears, with `opening` (from hello to a session), `settings` (model, mode,
-effort), `prompts`, `speech`, `calls` and `content` (tools), `permission`, `usage`, `failures`, and
-`lines`, the quick way for the words of the model.
+Inside: `wire` says and hears, with `opening` and `hello` (up to a session), `settings` (model,
+mode, effort), `prompts`, `speech`, `calls`, `tools` and `content`, `permission`, `usage`,
+`failures`, and `lines`, the quick way for the words of the model.
 """

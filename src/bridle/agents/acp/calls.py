@@ -7,7 +7,7 @@ turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from bridle.agents.acp import content, tools
 from bridle.agents.acp.dialect import Dialect, Outcome
@@ -19,6 +19,7 @@ from bridle.core.events import (
     Diff,
     Event,
     PermissionRequested,
+    PlanChanged,
     Text,
     ToolFinished,
     ToolStarted,
@@ -46,13 +47,15 @@ class Call:
 
 
 class Calls:
-    def __init__(self, dialect: Dialect, cwd: str) -> None:
+    def __init__(self, dialect: Dialect, cwd: str, servers: Collection[str] = ()) -> None:
         self._dialect = dialect
         self._cwd = cwd
+        self._servers = servers
         self._open: dict[str, Call] = {}
         self._over: set[str] = set()  # of this turn or the last
         self.any = False  # in this turn
         self.denied = False  # one that is still open
+        self.cancelled = False  # this turn
 
     # -- what the agent tells --
 
@@ -75,7 +78,10 @@ class Calls:
         yield from (piece for piece in pieces if isinstance(piece, Keep))
         given = tuple(piece for piece in pieces if not isinstance(piece, Keep))
         if status in _FINAL:
-            yield self._finish(call, status, given)
+            finished = self._finish(call, status, given)
+            yield finished
+            if finished.outcome == "completed" and (steps := tools.plan(call.input)):
+                yield PlanChanged(steps=steps, parent=call.parent)
             return
         yield from self._progress(call, given, before)
 
@@ -116,7 +122,7 @@ class Calls:
     def begin(self) -> None:
         """A turn."""
         self._over.clear()
-        self.any = self.denied = False
+        self.any = self.denied = self.cancelled = False
 
     def knows(self, call_id: str) -> bool:
         return call_id in self._open or call_id in self._over
@@ -143,26 +149,28 @@ class Calls:
         return call
 
     def _started(self, call: Call) -> ToolStarted:
-        row = self._dialect.row
         told, kind = text(call.told, "title"), text(call.told, "kind")
-        name = call.name or kind or told
-        tool = tools.vocabulary(call.name or ("" if kind else told), kind, call.input, row)
-        paths = tools.locations(call.told)
+        name = tools.full_name(call.name, call.input, self._servers)
+        tool = tools.vocabulary(name, kind, call.input, self._dialect.row)
         input = storable(tools.arguments(tool, call.told, call.input))
-        beside = paths if tool != "Bash" else ()  # where a command runs is no file of it
-        named = tuple(dict.fromkeys(vocabulary.paths_of(input) + beside))
-        title = told or name
-        if tool in vocabulary.TOOLS and (tool == "Bash" or named):
-            title = vocabulary.title(tool, input or {}, name=tools.shown(name), cwd=self._cwd)
-        elif tool == "MCP":
-            title = vocabulary.title(tool, input, name=tools.shown(call.name or told))
+        beside = () if tool == "Bash" else tools.locations(call.told)  # where it runs is no file
+        paths = tuple(dict.fromkeys(vocabulary.paths_of(input) + beside))
+        title = told or name or tool
+        if tool in vocabulary.TOOLS and (tool in ("Bash", "MCP", "TodoWrite") or paths):
+            shown = tools.shown(name) or told
+            title = vocabulary.title(
+                tool,
+                {"file_path": paths[0], **input} if paths else input,
+                name=shown,
+                cwd=self._cwd,
+            )
         return ToolStarted(
             call_id=call.call_id,
             tool=tool,
-            name=name or tool,
+            name=name or kind or told or tool,
             title=title,
             input=input,
-            paths=named,
+            paths=paths,
             parent=call.parent,
         )
 
@@ -214,7 +222,7 @@ class Calls:
             return found
         if status == "completed" and not content.exit_code(call.told.get("rawOutput")):
             return "completed"
-        return "failed"
+        return "cancelled" if self.cancelled else "failed"
 
     def _end(self, call: Call, outcome: Outcome, given: tuple[Content, ...]) -> ToolFinished:
         del self._open[call.call_id]

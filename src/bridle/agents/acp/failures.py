@@ -80,7 +80,7 @@ def failure(error: RpcError, row: Row) -> Failure:
         message=message,
         status=status,
         retry_after=float(retry[1]) if retry else None,
-        hint=_hint(kind, row),
+        hint="" if kind == "api_error" and 400 <= (status or 0) < 500 else _hint(kind, row),
     )
 
 

@@ -1,118 +1,146 @@
-"""From the first word to a session: what the agent said it has, and what it is asked to open."""
+"""From the first word to a session with its settings, one request after the other."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
-
-from bridle import __version__
-from bridle.agents.acp import failures
+from bridle.agents.acp import failures, hello
 from bridle.agents.acp.dialect import Dialect
-from bridle.agents.fields import Table, at, table, text
-from bridle.core.agent import SessionSpec
+from bridle.agents.acp.hello import Abilities
+from bridle.agents.acp.settings import Change, Settings
+from bridle.agents.fields import Table, text
+from bridle.agents.jsonrpc import Peer, RpcError, Said
+from bridle.core.agent import Mode, Reply, SessionSpec
+from bridle.core.events import Notice
 from bridle.core.failure import Failure
 
-PROTOCOL = 1
+Then = Callable[[Any, RpcError | None], Said]
 
 
-class Abilities(Struct, frozen=True):
-    """What the agent said hello with."""
+class Opening:
+    """`over` is called when a session is open, or `failure` says why there is none: then `step`
+    tries again from there."""
 
-    version: str | None
-    load: bool
-    sessions: frozenset[str]  # resume, fork, list, additionalDirectories, …
-    images: bool
-    embeds: bool  # files as resources
-    servers: frozenset[str]  # http, sse: besides stdio
+    def __init__(
+        self, dialect: Dialect, spec: SessionSpec, peer: Peer, over: Callable[[], Said]
+    ) -> None:
+        self._dialect = dialect
+        self._spec = spec
+        self._peer = peer
+        self._over = over
+        self.abilities: Abilities | None = None
+        self.session = ""
+        self.settings = Settings(dialect.row, spec)
+        self.replaying = False  # the history of a loaded session
+        self.under_way = False
+        self.ready = False
+        self.failure: Failure | None = None
+
+    def step(self) -> Said:
+        self.under_way, self.failure = True, None
+        if self.abilities is None:
+            params = hello.hello(self._dialect, self._spec)
+            yield Reply(self._peer.request("initialize", params, self._greeted))
+        elif not self.session:
+            yield from self._open(self.abilities)
+        else:
+            yield from self._set()
+
+    def replayed(self) -> Said:
+        self.replaying = False
+        yield from self.step()
+
+    def configure(self, model: str | None, mode: Mode | None) -> Said:
+        """Takes effect now, or with the opening."""
+        self.settings.want(model, mode)
+        if self.ready:
+            yield from self._set()
+
+    def read(self, error: RpcError) -> Failure:
+        return self._dialect.failure(error) or failures.failure(error, self._dialect.row)
+
+    def _greeted(self, result: Any, error: RpcError | None) -> Said:
+        if error:
+            yield from self._fail(self.read(error))
+        elif failure := hello.wrong_version(result):
+            yield from self._fail(failure)
+        else:
+            self.abilities = hello.abilities(result)
+            yield from self.step()
+
+    def _open(self, can: Abilities) -> Said:
+        call = hello.session(self._dialect, self._spec, can)
+        if isinstance(call, Failure):
+            yield from self._fail(call)
+            return
+        self.replaying = call.method == "session/load"
+
+        def then(result: Any, error: RpcError | None) -> Said:
+            told = result if isinstance(result, dict) else {}
+            self.session = text(told, "sessionId") or str(call.params.get("sessionId", ""))
+            if error or not self.session:
+                self.session, self.replaying = "", False
+                yield from self._fail(self._not_opened(error))
+                return
+            self.settings.opened(told)
+            if not self.replaying or self._dialect.row.replays == "before":
+                yield from self.replayed()
+
+        yield Reply(self._peer.request(call.method, call.params, then))
+
+    def _not_opened(self, error: RpcError | None) -> Failure:
+        if error is None:
+            why = "the agent opened a session without an id"
+            return Failure(kind="agent_failed", message=why)
+        resuming = self._spec.resume is not None
+        common = failures.not_opened(error, self._dialect.row, resuming=resuming)
+        return self._dialect.failure(error) or common
+
+    def _set(self) -> Said:
+        """Model, effort and mode. In a session that is open already, a refusal is only told."""
+        while what := self.settings.next():
+            if change := self.settings.change(what, self.session):
+                then = self._changed(change)
+                yield Reply(self._peer.request(change.method, change.params, then))
+                return
+            why = failures.lacking(f"choice of {what}", self._dialect.row)
+            if not self.ready:
+                yield from self._fail(why)
+                return
+            self.settings.drop(what)
+            yield Notice(level="error", kind="settings", text=why.message)
+        self.under_way = False
+        if not self.ready:
+            self.ready = True
+            yield from self._over()
+
+    def _changed(self, change: Change) -> Then:
+        def then(result: Any, error: RpcError | None) -> Said:
+            if error is None:
+                told: Table = result if isinstance(result, dict) else {}
+                events = list(self.settings.done(change, told))
+                yield from events if self.ready else ()
+                yield from self._set()
+                return
+            why = _refused(change, self.read(error))
+            if self.ready:
+                self.settings.drop(change.what)
+                yield Notice(level="error", kind="settings", text=why.message)
+                yield from self._set()
+            else:
+                yield from self._fail(why)
+
+        return then
+
+    def _fail(self, why: Failure) -> Said:
+        self.under_way, self.failure = False, why
+        yield from self._over()
 
 
-def hello(dialect: Dialect, spec: SessionSpec) -> Table:
-    """The agent keeps its own files and terminals: bridle sees what changed by itself."""
-    fs = {"readTextFile": False, "writeTextFile": False}
-    return {
-        "protocolVersion": PROTOCOL,
-        "clientCapabilities": {"fs": fs, "terminal": False, **dialect.client(spec)},
-        "clientInfo": {"name": "bridle", "title": "bridle", "version": __version__},
-    }
-
-
-def abilities(result: Any) -> Abilities:
-    told = result if isinstance(result, dict) else {}
-    can = table(told, "agentCapabilities")
-    prompt, servers = table(can, "promptCapabilities"), table(can, "mcpCapabilities")
-    return Abilities(
-        version=text(table(told, "agentInfo"), "version") or None,
-        load=can.get("loadSession") is True,
-        sessions=frozenset(
-            key for key, value in table(can, "sessionCapabilities").items() if value is not None
-        ),
-        images=prompt.get("image") is True,
-        embeds=prompt.get("embeddedContext") is True,
-        servers=frozenset(kind for kind in ("http", "sse") if servers.get(kind) is True),
-    )
-
-
-class Call(Struct, frozen=True):
-    method: str
-    params: Table
-
-
-def wrong_version(result: Any) -> Failure | None:
-    version = at(result, "protocolVersion")
-    if version in (PROTOCOL, None):
-        return None
-    return Failure(
-        kind="agent_failed",
-        message=f"the agent speaks version {version!r} of the protocol, bridle speaks {PROTOCOL}",
-        hint="use a version of the agent that speaks it",
-    )
-
-
-def session(dialect: Dialect, spec: SessionSpec, can: Abilities) -> Call | Failure:
-    """The request that opens the session, or what the agent lacks for it."""
-    servers = [_server(name, dict(server)) for name, server in spec.servers.items()]
-    for server in servers:
-        kind = server.get("type", "stdio")
-        if kind != "stdio" and kind not in can.servers:
-            return failures.lacking(f"MCP servers over {kind}", dialect.row)
-    params: Table = {"cwd": str(spec.cwd), "mcpServers": servers}
-    if spec.folders and not dialect.row.folder_flag:
-        if "additionalDirectories" not in can.sessions:
-            return failures.lacking("extra folders", dialect.row)
-        params["additionalDirectories"] = [str(folder) for folder in spec.folders]
-    params |= dialect.session(spec)
-    if not spec.resume:
-        return Call("session/new", params)
-    method = _return(spec, can)
-    if method is None:
-        what = "copies of a conversation" if spec.fork else "way back to a conversation"
-        return failures.lacking(what, dialect.row)
-    return Call(method, {"sessionId": spec.resume, **params})
-
-
-def _return(spec: SessionSpec, can: Abilities) -> str | None:
-    """To an earlier conversation; without its history told again, if that can be had."""
-    if spec.fork:
-        return "session/fork" if "fork" in can.sessions else None
-    if "resume" in can.sessions:
-        return "session/resume"
-    return "session/load" if can.load else None
-
-
-def _server(name: str, server: Table) -> Table:
-    if url := server.get("url"):
-        kind = "sse" if server.get("type") == "sse" else "http"
-        return {"type": kind, "name": name, "url": url, "headers": _pairs(server.get("headers"))}
-    return {
-        "name": name,
-        "command": server.get("command", ""),
-        "args": list(server.get("args") or ()),
-        "env": _pairs(server.get("env")),
-    }
-
-
-def _pairs(values: object) -> list[dict[str, str]]:
-    if not isinstance(values, dict):
-        return []
-    return [{"name": str(name), "value": str(value)} for name, value in values.items()]
+def _refused(change: Change, why: Failure) -> Failure:
+    message = f"{change.what} {change.value!r} was refused: {why.message}"
+    if change.what == "model" and why.kind == "agent_failed":
+        hint = "name another model with -m"
+        return Failure(kind="model_not_found", message=message, hint=hint)
+    return Failure(kind=why.kind, message=message, status=why.status, hint=why.hint)

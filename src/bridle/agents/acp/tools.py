@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Literal
+
 from bridle.agents.acp.row import Row
 from bridle.agents.fields import Table, at, strings, table, tables, text
 from bridle.core import tools
+from bridle.core.events import PlanStep
 
 _KINDS = {
     "read": "Read",
@@ -15,6 +19,10 @@ _KINDS = {
     "execute": "Bash",
     "fetch": "WebFetch",
     "switch_mode": "ExitPlanMode",
+}
+_STATUS: dict[str, Literal["pending", "in_progress", "completed"]] = {
+    "in_progress": "in_progress",
+    "completed": "completed",
 }
 # What tools are called in more than one agent.
 _NAMES = {
@@ -61,24 +69,44 @@ _NAMES = {
 }
 
 
+def full_name(name: str, input: Table, servers: Collection[str]) -> str:
+    """The agent's word; a tool of an MCP server is `mcp__SERVER__TOOL`, however it is told."""
+    if (server := text(input, "server")) and (tool := text(input, "tool")):
+        return f"mcp__{server}__{tool}"
+    for server in servers:
+        if (tool := name.removeprefix(f"{server}_")) != name:
+            return f"mcp__{server}__{tool}"
+    return name
+
+
 def vocabulary(name: str, kind: str, input: Table, row: Row) -> str:
     if known := row.tools.get(name):
         return known
-    if name.startswith(("mcp__", "mcp_")) or name in tools.TOOLS:
-        return "MCP" if name.startswith("mcp_") else name
-    if known := _NAMES.get(name.lower()):
-        return known
-    if kind in _KINDS:
-        return _KINDS[kind]
-    if "server" in input and "tool" in input:
+    if name.startswith("mcp_"):
         return "MCP"
-    return name or "MCP"
+    if known := name if name in tools.TOOLS else _NAMES.get(name.lower()):
+        return known
+    if _command(input) and not name:
+        return "Bash"  # whatever the agent thinks that it does
+    return _KINDS.get(kind) or name or "other"
 
 
 def shown(name: str) -> str:
     """`mcp__server__tool` as people write it."""
     parts = name.split("__", 2)
     return f"{parts[1]}.{parts[2]}" if len(parts) == 3 and parts[0] == "mcp" else name
+
+
+def plan(input: Table) -> tuple[PlanStep, ...]:
+    """The list that a tool for lists was given; () for any other."""
+    return tuple(
+        PlanStep(text(one, "content") or text(one, "step"), step_status(text(one, "status")))
+        for one in tables(input, "todos")
+    )
+
+
+def step_status(word: str) -> Literal["pending", "in_progress", "completed"]:
+    return _STATUS.get(word, "pending")
 
 
 def arguments(tool: str, call: Table, given: Table) -> Table:

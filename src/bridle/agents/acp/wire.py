@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Literal
 
-from bridle.agents.acp import failures, opening, prompts
+from bridle.agents.acp import failures, prompts
 from bridle.agents.acp.calls import Calls
 from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.lines import piece
-from bridle.agents.acp.opening import Abilities
+from bridle.agents.acp.opening import Opening
 from bridle.agents.acp.permission import Requests
-from bridle.agents.acp.settings import Change, Settings
 from bridle.agents.acp.speech import Speech
+from bridle.agents.acp.tools import step_status
 from bridle.agents.acp.usage import Meter
 from bridle.agents.fields import Table, at, table, tables, text
 from bridle.agents.hearing import unrecognized
@@ -28,16 +28,12 @@ from bridle.core.events import (
     SettingsChanged,
     TurnEnded,
     TurnStarted,
+    UsageReported,
 )
 from bridle.core.failure import Failure
 
 Said = Iterator[Event | Reply | Keep]
 
-_STEPS: dict[str, Literal["pending", "in_progress", "completed"]] = {
-    "pending": "pending",
-    "in_progress": "in_progress",
-    "completed": "completed",
-}
 _HISTORY = frozenset(
     {"agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "tool_call",
      "tool_call_update", "plan"}
@@ -55,17 +51,11 @@ class AcpWire:
 
     def __init__(self, dialect: Dialect, spec: SessionSpec) -> None:
         self._dialect = dialect
-        self._spec = spec
         self._peer = Peer()
-        self._abilities: Abilities | None = None
-        self._session = ""
-        self._replaying = False
-        self._opening = False  # a step of it waits for its answer
-        self._failure: Failure | None = None  # of the opening
-        self._ready = False
-        self._settings = Settings(dialect.row, spec)
+        self._opening = Opening(dialect, spec, self._peer, self._opened)
+        self._settings = self._opening.settings
         self._speech = Speech()
-        self._calls = Calls(dialect, str(spec.cwd))
+        self._calls = Calls(dialect, str(spec.cwd), tuple(spec.servers))
         self._requests = Requests(dialect, self._peer, self._calls)
         self._meter = Meter()
         self._turn: Literal["prompt", "agent"] | None = None
@@ -80,7 +70,7 @@ class AcpWire:
         return self._dialect.launch(spec)
 
     def greet(self) -> Iterable[Table]:
-        return [one.message for one in self._open() if isinstance(one, Reply)]
+        return _messages(self._opening.step())
 
     def prompt(self, prompt: Prompt) -> Iterable[Table]:
         prompts.refuse_files(self._dialect.row.name, prompt)
@@ -88,12 +78,9 @@ class AcpWire:
         self._cancelled = self._was_denied = False
         self._calls.begin()
         self._meter.begin()
-        if self._ready:
+        if self._opening.ready:
             return [self._send_prompt()]
-        if self._opening:
-            return []
-        self._failure = None
-        return [one.message for one in self._open() if isinstance(one, Reply)]
+        return [] if self._opening.under_way else _messages(self._opening.step())
 
     def answer(self, request_id: str, answer: Answer) -> Iterable[Table]:
         said = list(self._requests.answer(request_id, answer))
@@ -103,26 +90,23 @@ class AcpWire:
     def cancel(self) -> Iterable[Table]:
         if self._turn is None:
             return []
-        self._cancelled = True
+        self._cancelled = self._calls.cancelled = True
         if self._waiting:
             return []  # the opening goes on, and the prompt is not sent
-        told = self._peer.notify("session/cancel", {"sessionId": self._session})
+        told = self._peer.notify("session/cancel", {"sessionId": self._opening.session})
         return [told, *self._requests.cancel()]
 
     def configure(self, model: str | None, mode: Mode | None) -> Iterable[Table]:
-        self._settings.want(model, mode)
-        if not self._ready or self._opening:
-            return []
-        return [one.message for one in self._set_next() if isinstance(one, Reply)]
+        return _messages(self._opening.configure(model, mode))
 
     # -- agent to host -----------------------------------------------------------------------
 
     def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
-        if self._turn and not self._replaying and not self._calls.denied:
+        if self._turn and not self._opening.replaying and not self._calls.denied:
             heard = piece(line)
             if (
                 heard is not None
-                and heard.session == self._session
+                and heard.session == self._opening.session
                 and not heard.text.startswith(self._dialect.row.asides)
             ):
                 event = self._speech.hear(heard.thought, heard.text, heard.message_id)
@@ -147,9 +131,10 @@ class AcpWire:
     def _updated(self, params: Table, raw: bytes) -> Said:
         update = table(params, "update")
         kind = text(update, "sessionUpdate")
-        if self._session and text(params, "sessionId") not in (self._session, ""):
+        session = self._opening.session
+        if session and text(params, "sessionId") not in (session, ""):
             yield unrecognized(raw, f"a {kind} of another session")
-        elif self._replaying and kind in _HISTORY:
+        elif self._opening.replaying and kind in _HISTORY:
             return
         elif kind in _HISTORY and self._turn is None:
             yield from self._unasked(kind, update, raw)
@@ -174,8 +159,8 @@ class AcpWire:
             case "available_commands_update":
                 names = (text(one, "name") for one in tables(update, "availableCommands"))
                 yield SettingsChanged(commands=tuple(filter(None, names)))
-                if self._replaying and self._session:
-                    yield from self._replayed()
+                if self._opening.replaying and self._opening.session:
+                    yield from self._opening.replayed()
             case "current_mode_update":
                 id = text(update, "currentModeId") or text(update, "modeId")
                 yield from self._settings.mode_told(id)
@@ -245,142 +230,42 @@ class AcpWire:
             if not _is_declined(asked.method) and asked.method not in self._dialect.row.ignores:
                 yield unrecognized(raw, f"a request {asked.method!r} was refused")
 
-    # -- opening -----------------------------------------------------------------------------
-
-    def _open(self) -> Said:
-        """The next step, or the prompt that waited for the last one."""
-        self._opening = True
-        if self._failure:
-            yield from self._not_opened(self._failure)
-        elif self._abilities is None:
-            params = opening.hello(self._dialect, self._spec)
-            yield Reply(self._peer.request("initialize", params, self._greeted))
-        elif not self._session:
-            yield from self._open_session(self._abilities)
-        elif self._settings.next():
-            yield from self._set_next()
-        else:
-            self._opening = False
-            yield from self._opened()
-
-    def _greeted(self, result: Any, error: RpcError | None) -> Said:
-        if error:
-            self._failure = self._read(error)
-        elif not (failure := opening.wrong_version(result)):
-            self._abilities = opening.abilities(result)
-        else:
-            self._failure = failure
-        yield from self._open()
-
-    def _open_session(self, can: Abilities) -> Said:
-        call = opening.session(self._dialect, self._spec, can)
-        if isinstance(call, Failure):
-            yield from self._not_opened(call)
-            return
-        self._replaying = call.method == "session/load"
-
-        def then(result: Any, error: RpcError | None) -> Said:
-            if error:
-                self._replaying = False
-                self._failure = failures.not_opened(
-                    error, self._dialect.row, resuming=bool(self._spec.resume)
-                )
-                self._failure = self._dialect.failure(error) or self._failure
-                yield from self._open()
-                return
-            told = result if isinstance(result, dict) else {}
-            self._session = text(told, "sessionId") or call.params.get("sessionId", "")
-            if not self._session:
-                self._failure = Failure(
-                    kind="agent_failed", message="the agent opened a session without an id"
-                )
-            self._settings.opened(told)
-            if not (self._replaying and self._dialect.row.replays == "after"):
-                yield from self._replayed()
-
-        yield Reply(self._peer.request(call.method, call.params, then))
-
-    def _replayed(self) -> Said:
-        self._replaying = False
-        yield from self._open()
+    # -- a turn ------------------------------------------------------------------------------
 
     def _opened(self) -> Said:
-        if not self._ready:
-            self._ready = True
+        """Or not: then the prompt that waits fails of it."""
+        opening = self._opening
+        why = opening.failure
+        if not why:
             yield AgentReady(
-                native_id=self._session,
-                model=self._settings.model or None,
-                version=self._abilities.version if self._abilities else None,
+                native_id=opening.session,
+                model=opening.settings.model or None,
+                version=opening.abilities.version if opening.abilities else None,
             )
         if self._waiting is None:
             return
+        why = why or self._unfit(self._waiting)
         if self._cancelled:
             yield from self._end(TurnEnded(reason="cancelled"), {})
-        elif why := self._unfit(self._waiting):
+        elif why:
             yield from self._end(TurnEnded(reason="failed", failure=why), {})
         else:
             yield Reply(self._send_prompt())
 
-    def _not_opened(self, why: Failure) -> Said:
-        self._opening = False
-        self._failure = why
-        if self._waiting:
-            reason: Literal["cancelled", "failed"] = "cancelled" if self._cancelled else "failed"
-            failure = None if self._cancelled else why
-            yield from self._end(TurnEnded(reason=reason, failure=failure), {})
-
-    def _read(self, error: RpcError) -> Failure:
-        return self._dialect.failure(error) or failures.failure(error, self._dialect.row)
-
-    # -- settings ----------------------------------------------------------------------------
-
-    def _set_next(self) -> Said:
-        """Model, effort and mode, one after the other; in a session that runs a refusal is told."""
-        while what := self._settings.next():
-            change = self._settings.change(what, self._session)
-            if change:
-                then = self._changed(change)
-                yield Reply(self._peer.request(change.method, change.params, then))
-                return
-            self._settings.drop(what) if self._ready else None
-            why = failures.lacking(f"choice of {what}", self._dialect.row)
-            if not self._ready:
-                yield from self._not_opened(why)
-                return
-            yield Notice(level="error", kind="settings", text=why.message)
-
-    def _changed(self, change: Change) -> Any:
-        def then(result: Any, error: RpcError | None) -> Said:
-            if error is None:
-                told = result if isinstance(result, dict) else {}
-                events = list(self._settings.done(change, told))
-                yield from events if self._ready else ()
-            elif self._ready:
-                self._settings.drop(change.what)
-                why = f"{change.what} {change.value!r} was refused: {self._read(error).message}"
-                yield Notice(level="error", kind="settings", text=why)
-            else:
-                self._failure = _refused(change, self._read(error))
-            yield from self._open() if not self._ready else self._set_next()
-
-        return then
-
-    # -- a turn ------------------------------------------------------------------------------
-
     def _unfit(self, prompt: Prompt) -> Failure | None:
         """What is wrong with a prompt for this agent, now that it said what it takes."""
         images = any(map(prompts.is_image, prompt.files))
-        if images and self._abilities and not self._abilities.images:
+        if images and self._opening.abilities and not self._opening.abilities.images:
             return failures.lacking("place for images in a prompt", self._dialect.row)
         return None
 
     def _send_prompt(self) -> Table:
         prompt, self._waiting = self._waiting, None
         assert prompt is not None
-        embeds = self._abilities is not None and self._abilities.embeds
-        blocks = prompts.blocks(prompt, preamble=self._preamble, embeds=embeds)
+        can = self._opening.abilities
+        blocks = prompts.blocks(prompt, preamble=self._preamble, embeds=bool(can and can.embeds))
         self._preamble = ""
-        params = {"sessionId": self._session, "prompt": blocks}
+        params = {"sessionId": self._opening.session, "prompt": blocks}
         return self._peer.request("session/prompt", params, self._prompted)
 
     def _prompted(self, result: Any, error: RpcError | None) -> Said:
@@ -391,7 +276,7 @@ class AcpWire:
         if self._cancelled and (error or reason != "end_turn"):
             end = TurnEnded(reason="cancelled")
         elif error:
-            end = TurnEnded(reason="failed", failure=self._read(error))
+            end = TurnEnded(reason="failed", failure=self._opening.read(error))
         elif reason == "cancelled":
             end = self._broken_off()
         elif why := failures.stopped(reason):
@@ -422,24 +307,20 @@ class AcpWire:
         self._requests.forget()
         self._speech.rest()
         self._turn = self._waiting = None
-        if "usage" in self._dialect.row.info.can and self._ready:
-            yield self._meter.report(result, whole=whole)
+        if (used := self._meter.report(result, whole=whole)) != UsageReported():
+            yield used
         yield end
+
+
+def _messages(said: Said) -> list[Table]:
+    return [one.message for one in said if isinstance(one, Reply)]
 
 
 def _steps(update: Table) -> Iterator[PlanStep]:
     for entry in tables(update, "entries"):
-        yield PlanStep(text(entry, "content"), _STEPS.get(text(entry, "status"), "pending"))
+        yield PlanStep(text(entry, "content"), step_status(text(entry, "status")))
 
 
 def _is_declined(method: str) -> bool:
     """What the client said it has not."""
     return method.startswith(("fs/", "terminal/"))
-
-
-def _refused(change: Change, why: Failure) -> Failure:
-    message = f"{change.what} {change.value!r} was refused: {why.message}"
-    if change.what == "model" and why.kind == "agent_failed":
-        hint = "name another model with -m"
-        return Failure(kind="model_not_found", message=message, hint=hint)
-    return Failure(kind=why.kind, message=message, status=why.status, hint=why.hint)
