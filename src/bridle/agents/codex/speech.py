@@ -10,7 +10,6 @@ from bridle.core.events import Event, MessageChunk, MessageWithdrawn, ThoughtChu
 
 
 class _Streamed(NamedTuple):
-    kind: type[MessageChunk | ThoughtChunk]
     parent: str | None
     pieces: list[str]
 
@@ -45,11 +44,11 @@ class Speech:
             self.last = said
         yield from self._complete(item_id, MessageChunk, said, parent)
 
-    def broken(self) -> Iterator[Event]:
+    def broken(self, parent: str | None) -> Iterator[Event]:
         """The stream broke off and is asked for again: what it began is said anew."""
-        for block, streamed in self._open.items():
-            yield MessageWithdrawn(message_id=block, parent=streamed.parent)
-        self._open.clear()
+        for block in [id for id, streamed in self._open.items() if streamed.parent == parent]:
+            del self._open[block]
+            yield MessageWithdrawn(message_id=block, parent=parent)
 
     def rest(self) -> None:
         """The turn is over: what was said stands."""
@@ -63,7 +62,7 @@ class Speech:
             return
         streamed = self._open.get(block)
         if streamed is None:
-            streamed = self._open[block] = _Streamed(kind, parent, [])
+            streamed = self._open[block] = _Streamed(parent, [])
         streamed.pieces.append(words)
         yield kind(message_id=block, text=words, parent=parent)
 

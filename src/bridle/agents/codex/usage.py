@@ -49,22 +49,18 @@ class Meter:
 
     def __init__(self) -> None:
         self._totals: dict[str, Used] = {}
-        self._turn = Used()
-        self._context: int | None = None
-        self._window: int | None = None
 
-    def update(self, thread: str, usage: Table, *, now: bool, main: bool) -> None:
-        """`now`: of a turn that runs, not of one that an earlier process ended."""
+    def update(self, thread: str, usage: Table, *, now: bool, main: bool) -> UsageReported | None:
+        """What a call of the model used; None if it was in an earlier turn, not `now`.
+
+        Whose context is told is the `main` thread's.
+        """
         total, last = used(table(usage, "total")), table(usage, "last")
-        if now:
-            before = self._totals.get(thread, total.minus(used(last)))
-            self._turn = self._turn.plus(total.minus(before))
+        before = self._totals.get(thread, total.minus(used(last)))
         self._totals[thread] = total
-        if main:
-            self._context = count(last, "totalTokens") or self._context
-            self._window = count(usage, "modelContextWindow") or self._window
-
-    def report(self) -> UsageReported:
-        """What was counted since the last report."""
-        turn, self._turn = self._turn, Used()
-        return turn.report(self._context, self._window)
+        since = total.minus(before)
+        if not now or since == Used():
+            return None
+        context = count(last, "totalTokens") if main else 0
+        window = count(usage, "modelContextWindow") if main else 0
+        return since.report(context or None, window or None)
