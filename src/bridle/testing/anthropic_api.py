@@ -123,6 +123,8 @@ def failure(fail: Fail) -> tuple[int, Body]:
 
 def _is_chore(body: Body) -> bool:
     """Whether the CLI asks on its own account (a title, a quota check), not for an agent."""
+    if _last_prompt(body).startswith("[SUGGESTION MODE"):
+        return True  # what the user might say next
     if body.get("tools"):
         return False
     wants_a_form = "format" in body.get("output_config", {})
@@ -131,9 +133,13 @@ def _is_chore(body: Body) -> bool:
 
 def _wants_summary(body: Body) -> bool:
     """Whether the CLI has a conversation summarised, to go on with the summary in its place."""
-    prompts = [m["content"] for m in body.get("messages", []) if m["role"] == "user"]
-    last = " ".join(_texts(prompts[-1])) if prompts else ""
+    last = _last_prompt(body)
     return "<analysis>" in last and "<summary>" in last
+
+
+def _last_prompt(body: Body) -> str:
+    prompts = [m["content"] for m in body.get("messages", []) if m["role"] == "user"]
+    return " ".join(_texts(prompts[-1])).strip() if prompts else ""
 
 
 def _texts(content: Any) -> list[str]:

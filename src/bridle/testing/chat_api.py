@@ -32,7 +32,7 @@ def kind(request: Request) -> str | None:
         return None
     if "<state_snapshot>" in system_text(request.body):
         return "summary"
-    return "turn" if request.body.get("tools") and not _form(request.body) else "background"
+    return "background" if _is_chore(request.body) else "turn"
 
 
 def lane(body: Body) -> tuple[str, int]:
@@ -105,6 +105,12 @@ def whole(reply: Reply, reply_id: str, request: Request) -> bytes:
     choice = {"index": 0, "message": message, "finish_reason": _finish_reason(reply)}
     frame = _frame("chat.completion", reply_id, request)
     return json.dumps(frame | {"choices": [choice], "usage": _usage(reply)}).encode()
+
+
+def _is_chore(body: Body) -> bool:
+    """Whether the CLI asks on its own account (a title, what to remember), not for an agent."""
+    remembers = system_text(body).startswith("You are now acting as the managed memory")
+    return remembers or _form(body) is not None or not body.get("tools")
 
 
 def _texts(content: Any) -> list[str]:

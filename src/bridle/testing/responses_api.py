@@ -195,14 +195,13 @@ def _item(part: Spoken, item_id: str, body: Body) -> Body:
 
 def _called(call: Call, body: Body) -> Body:
     """A call in the form in which the request offers its tool."""
-    for tool in body.get("tools", []):
-        if tool.get("type") == "custom" and tool["name"] == call.name:
-            text = "".join(map(str, call.input.values()))
-            return {"type": "custom_tool_call", "name": call.name, "input": text}
-        if tool.get("type") == "namespace":
-            for inner in tool["tools"]:
-                if call.name in (f"{tool['name']}__{inner['name']}", inner["name"]):
-                    return _function(call, inner["name"]) | {"namespace": tool["name"]}
+    offered = {tool.get("name"): tool.get("type") for tool in body.get("tools", [])}
+    if offered.get(call.name) == "custom":
+        text = "".join(map(str, call.input.values()))
+        return {"type": "custom_tool_call", "name": call.name, "input": text}
+    server, _, name = call.name.rpartition("__")
+    if server and call.name not in offered:  # a tool of a namespace, such as an MCP server
+        return _function(call, name) | {"namespace": server}
     return _function(call, call.name)
 
 
