@@ -1,0 +1,133 @@
+"""The account of a session for an agent that was not there: true, and bounded."""
+
+from __future__ import annotations
+
+from bridle.core.account import CAP, account
+from bridle.core.events import (
+    AgentStarted,
+    Entry,
+    Event,
+    FileChange,
+    FilesChanged,
+    MessageChunk,
+    PlanChanged,
+    PlanStep,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+
+
+def log(*events: Event) -> list[Entry]:
+    entries, turn = [], 0
+    for seq, event in enumerate(events, 1):
+        turn += isinstance(event, TurnStarted)
+        entries.append(
+            Entry(session="s", seq=seq, turn=turn, at="2026-01-01T00:00:00Z", event=event)
+        )
+    return entries
+
+
+def prompt(text: str) -> TurnStarted:
+    return TurnStarted(origin="prompt", prompt=text)
+
+
+def call(id: str, title: str) -> ToolStarted:
+    return ToolStarted(call_id=id, tool="Bash", name="sh", title=title)
+
+
+def say(text: str) -> MessageChunk:
+    return MessageChunk(message_id="m", text=text)
+
+
+STARTED = AgentStarted(agent="claude")
+DONE = TurnEnded(reason="completed")
+
+
+def test_who_takes_over_learns_the_task_what_was_done_and_what_remains() -> None:
+    told = account(
+        log(
+            STARTED,
+            prompt("say hello"),
+            say("Hello."),
+            DONE,
+            prompt("write both files"),
+            PlanChanged(steps=(PlanStep("write a", "completed"), PlanStep("write b"))),
+            say("I begin."),
+            call("1", "Write `a.txt`"),
+            ToolFinished(call_id="1", outcome="completed"),
+            UserMessage(text="and be quick", how="steer"),
+            call("2", "Bash `make b`"),
+            say("Half of "),
+            say("it is there."),
+        )
+    ).unfinished("rate limited", [FileChange("a.txt", "added", 1, 0)])
+    assert told == (
+        "You take over a task in this folder from another coding agent, claude, which had to stop: "
+        "rate limited. What it did is on disk. What follows is an account of its work, for your "
+        "information.\n\n"
+        "## Earlier in this session\nUser: say hello\nclaude: Hello.\n\n"
+        "## The task\nwrite both files\n\n"
+        "## What the user added\n- and be quick\n\n"
+        "## What was done, in order\n- Write `a.txt`: completed\n- Bash `make b`: did not end\n\n"
+        "## Files changed\n- added a.txt\n\n"
+        "## Its plan\n[x] write a\n[ ] write b\n\n"
+        "## What it said last\nHalf of it is there.\n\n"
+        "## What remains\n- write b\n- it was cut off in: Bash `make b`\n"
+        "Go on from here and finish the task. Look at the files before you change them, and do not "
+        "do again what is done."
+    )
+
+
+def test_a_new_prompt_is_told_what_it_follows() -> None:
+    told = account(
+        log(
+            STARTED,
+            prompt("write a file"),
+            call("1", "Write `a.txt`"),
+            ToolFinished(call_id="1", outcome="completed"),
+            say("Done."),
+            FilesChanged(files=(FileChange("a.txt", "added"),)),
+            DONE,
+        )
+    ).earlier()
+    assert told == (
+        "This conversation was had before, and you do not remember it. What follows is an account "
+        "of it, for your information; the folder is as it was left.\n\n"
+        "## Earlier in this session\nUser: write a file\nclaude: Done.\n\n"
+        "## What was done, in order\n- Write `a.txt`: completed\n\n"
+        "## Files changed\n- added a.txt\n\n"
+        "## What it said last\nDone.\n\n"
+        "## What the user says now"
+    )
+
+
+def test_what_a_subagent_does_shows_only_in_its_call() -> None:
+    inner = ToolStarted(call_id="2", tool="Bash", name="sh", title="inner", parent="1")
+    told = account(log(STARTED, prompt("go"), call("1", "Task"), inner)).unfinished("quota")
+    assert "- Task: did not end" in told
+    assert "inner" not in told
+
+
+def test_however_long_the_log_is_the_account_is_bounded_and_keeps_the_newest() -> None:
+    turns: list[Event] = [STARTED]
+    for number in range(50):
+        turns += [prompt(f"prompt {number} " + "ä" * 20_000), say("said " * 20_000), DONE]
+    turns.append(prompt("the task " + "ü" * 50_000 + " its end"))
+    for number in range(500):
+        turns += [
+            call(f"c{number}", f"call {number} " + "x" * 200),
+            ToolFinished(call_id=f"c{number}", outcome="completed"),
+        ]
+    turns.append(PlanChanged(steps=tuple(PlanStep("step " + "y" * 500) for _ in range(100))))
+    files = [FileChange(f"{'z' * 100}/{number}", "modified") for number in range(5_000)]
+    told = account(log(*turns, say("w" * 100_000))).unfinished("q" * 100_000, files)
+    assert len(told.encode()) <= CAP
+    assert "the task" in told
+    assert "its end" in told
+    assert "call 499 " in told
+    assert "call 0 " not in told
+    assert "left out" in told
+    assert told.endswith("do not do again what is done.")
