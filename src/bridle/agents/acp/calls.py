@@ -209,6 +209,8 @@ class Calls:
         if len(texts) == len(given) == 1 and raw:
             plain = content.unfenced(texts[0].text)
             given = (Text(raw if plain.strip() == raw.strip() else plain),)
+        if len(texts) == len(given) and (told := self._dialect.output(call.told)) is not None:
+            given = (Text(told),) if told else ()
         if not given and outcome == "completed":
             given = call.content
         if not given and raw:

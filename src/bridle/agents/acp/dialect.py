@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bridle.agents.acp.row import Row
 from bridle.agents.fields import Table, at, text
-from bridle.agents.jsonrpc import Asked, RpcError, Told
 from bridle.core.agent import Launch, SessionSpec, Word
-from bridle.core.events import Answer, Event, Question
-from bridle.core.failure import Failure
+
+if TYPE_CHECKING:  # the program is started before these are loaded
+    from bridle.agents.jsonrpc import Asked, RpcError, Told
+    from bridle.core.events import Answer, Event, Question
+    from bridle.core.failure import Failure
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
@@ -80,6 +82,14 @@ class Dialect:
         `call` has all that was told of it: `rawOutput`, `content`, `kind`, …
         """
         return None
+
+    def output(self, call: Table) -> str | None:
+        """The output of a finished call; None leaves it to the common reading."""
+        return None
+
+    def model(self, id: str) -> str:
+        """What the model is called that the session began with."""
+        return id
 
     def failure(self, error: RpcError) -> Failure | None:
         """Why a prompt or an opening failed; None leaves it to the common reading."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from bridle.agents.acp import failures, hello
 from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.hello import Abilities
 from bridle.agents.acp.settings import Change, Settings
 from bridle.agents.fields import Table, text
-from bridle.agents.jsonrpc import Peer, RpcError, Said
+from bridle.agents.jsonrpc import METHOD_NOT_FOUND, Peer, RpcError, Said
 from bridle.core.agent import Mode, Reply, SessionSpec
 from bridle.core.events import Notice
 from bridle.core.failure import Failure
@@ -53,6 +55,12 @@ class Opening:
 
     def configure(self, model: str | None, mode: Mode | None) -> Said:
         """Takes effect now, or with the opening."""
+        if model and self._dialect.row.model_stays:
+            why = (
+                f"{self._dialect.row.title} takes a model at its start: {model!r} will be the next"
+            )
+            yield Notice(level="warning", kind="settings", text=why)
+            model = None
         self.settings.want(model, mode)
         if self.ready:
             yield from self._set()
@@ -79,6 +87,12 @@ class Opening:
         def then(result: Any, error: RpcError | None) -> Said:
             told = result if isinstance(result, dict) else {}
             self.session = text(told, "sessionId") or str(call.params.get("sessionId", ""))
+            if error and error.code == METHOD_NOT_FOUND and call.method == "session/resume":
+                # It said that it can, and knows no such method.
+                self.session = ""
+                self.abilities = replace(can, sessions=can.sessions - {"resume"})
+                yield from self.step()
+                return
             if error or not self.session:
                 self.session, self.replaying = "", False
                 yield from self._fail(self._not_opened(error))

@@ -35,6 +35,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     # At its start; without a flag: over the wire.
     model_flag: str = ""
     folder_flag: str = ""
+    model_stays: bool = False  # set over the wire, it would be the user's from then on
 
     # In the session.
     modes: Mapping[Mode, str] = field(default_factory=dict)  # its ids; "agent" is set, if given
@@ -46,6 +47,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     tools: Mapping[str, str] = field(default_factory=dict)  # its names -> core/tools.py
     parent: str = ""  # the place of a subagent's call, such as "_meta.parentToolCallId"
     usage: Literal["turn", "call"] = "turn"  # that `usage` counts: all, or its last call
+    thought_head: str = ""  # before each piece of a thought, and no part of it
     asides: tuple[str, ...] = ()  # beginnings of its own remarks among the model's words
     ignores: tuple[str, ...] = ()  # methods of its own that tell nothing for the log
     turn_over: str = ""  # the method that ends a turn it began by itself

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -39,6 +38,8 @@ def made(name: str, options: Mapping[str, Any]) -> AcpAgent:
 
 
 def _words(name: str, line: object) -> tuple[str, ...]:
+    import shlex
+
     try:
         words = tuple(shlex.split(line)) if isinstance(line, str) else ()
     except ValueError as error:

@@ -8,7 +8,8 @@ from bridle.core.events import MessageChunk, ThoughtChunk
 class Speech:
     """A message goes on until something else comes in between."""
 
-    def __init__(self) -> None:
+    def __init__(self, thought_head: str = "") -> None:
+        self._thought_head = thought_head
         self._made = 0
         self._last: tuple[bool, str | None, str | None] | None = None
         self._id = ""
@@ -20,6 +21,8 @@ class Speech:
         self, thought: bool, text: str, message_id: str | None, parent: str | None = None
     ) -> MessageChunk | ThoughtChunk | None:
         key = (thought, message_id, parent)
+        if thought and self._thought_head:
+            text = text.removeprefix(self._thought_head)
         if key != self._last:
             if thought:
                 text = text.lstrip("\n")

@@ -54,7 +54,7 @@ class AcpWire:
         self._peer = Peer()
         self._opening = Opening(dialect, spec, self._peer, self._opened)
         self._settings = self._opening.settings
-        self._speech = Speech()
+        self._speech = Speech(dialect.row.thought_head)
         self._calls = Calls(dialect, str(spec.cwd), tuple(spec.servers))
         self._requests = Requests(dialect, self._peer, self._calls)
         self._meter = Meter()
@@ -239,7 +239,7 @@ class AcpWire:
         if not why:
             yield AgentReady(
                 native_id=opening.session,
-                model=opening.settings.model or None,
+                model=self._dialect.model(opening.settings.model) or None,
                 version=opening.abilities.version if opening.abilities else None,
             )
         if self._waiting is None:
