@@ -29,6 +29,14 @@ def launch(spec: SessionSpec) -> Launch:
     return Launch(["codex", "app-server", "-c", BOUNDED])
 
 
+def greeting() -> Table:
+    """The parameters of `initialize`."""
+    from bridle import __version__
+
+    client = {"name": "bridle", "title": "Bridle", "version": __version__}
+    return {"clientInfo": client, "capabilities": {"experimentalApi": True}}
+
+
 def opening(spec: SessionSpec) -> tuple[str, Table]:
     """The method and parameters that open the conversation's thread."""
     params: Table = {"cwd": str(spec.cwd), "sandbox": "read-only", **ASKS}

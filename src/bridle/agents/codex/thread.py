@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-import bridle
 from bridle.agents.codex import failures
-from bridle.agents.codex.launch import opening
+from bridle.agents.codex.launch import greeting, opening
 from bridle.agents.codex.settings import Settings
 from bridle.agents.fields import Table, table, text
 from bridle.agents.jsonrpc import Peer, RpcError, Said
@@ -41,10 +40,8 @@ class Thread:
     # -- host to agent -----------------------------------------------------------------------
 
     def greet(self) -> list[Table]:
-        client = {"name": "bridle", "title": "Bridle", "version": bridle.__version__}
-        hello = {"clientInfo": client, "capabilities": {"experimentalApi": True}}
         return [
-            self._peer.request("initialize", hello, self._met),
+            self._peer.request("initialize", greeting(), self._met),
             self._peer.notify("initialized"),
             self._open(),
         ]
