@@ -36,9 +36,9 @@ class Dialect:
         row = self.row
         argv: list[Word] = list(row.command)
         if row.model_flag and spec.model:
-            argv += [row.model_flag, spec.model]
+            argv += _flag(row.model_flag, spec.model)
         for folder in spec.folders if row.folder_flag else ():
-            argv += [row.folder_flag, str(folder)]
+            argv += _flag(row.folder_flag, str(folder))
         return Launch(argv, env=row.env)
 
     def client(self, spec: SessionSpec) -> Table:
@@ -102,3 +102,8 @@ class Dialect:
     def told(self, told: Told) -> Iterable[Event] | None:
         """What a notification of its own means; None: nobody knows."""
         return () if told.method in self.row.ignores else None
+
+
+def _flag(flag: str, value: str) -> list[str]:
+    """One word where the flag allows it: a value may begin with a dash."""
+    return [f"{flag}={value}"] if flag.startswith("--") else [flag, value]

@@ -114,6 +114,8 @@ class AcpWire:
         return list(self._line(line))
 
     def _line(self, raw: bytes) -> Said:
+        yield from self._requests.notices
+        self._requests.notices.clear()
         match self._peer.hear(raw):
             case Told(method="session/update", params=params):
                 yield from self._updated(params, raw)
@@ -125,8 +127,6 @@ class AcpWire:
                 yield from answered.pass_on()
             case Nonsense(why):
                 yield unrecognized(raw, why)
-        while self._requests.notices:
-            yield self._requests.notices.pop(0)
 
     def _updated(self, params: Table, raw: bytes) -> Said:
         update = table(params, "update")

@@ -1,0 +1,37 @@
+"""Asks an ACP agent for the sessions it keeps, without opening one. No I/O."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bridle.agents.acp.dialect import Dialect
+from bridle.agents.acp.hello import hello
+from bridle.agents.dialog import call
+from bridle.agents.fields import Table, tables, text
+from bridle.agents.jsonrpc import Peer
+from bridle.core.agent import Dialog, NativeSession, SessionSpec
+
+_PAGES = 20
+
+
+def sessions(dialect: Dialect, cwd: Path) -> Dialog[list[NativeSession]]:
+    """Those of a folder, newest first."""
+    peer = Peer()
+    yield from call(peer, "initialize", hello(dialect, SessionSpec(cwd=cwd)))
+    found: list[NativeSession] = []
+    params: Table = {"cwd": str(cwd)}
+    for _ in range(_PAGES):
+        result = yield from call(peer, "session/list", params)
+        told = result if isinstance(result, dict) else {}
+        found += [_session(one) for one in tables(told, "sessions") if text(one, "sessionId")]
+        if not (cursor := text(told, "nextCursor")):
+            break
+        params = {**params, "cursor": cursor}
+    here = [one for one in found if one.cwd in (None, str(cwd))]
+    return sorted(here, key=lambda one: one.updated, reverse=True)
+
+
+def _session(one: Table) -> NativeSession:
+    return NativeSession(
+        text(one, "sessionId"), text(one, "title"), text(one, "updatedAt"), text(one, "cwd") or None
+    )

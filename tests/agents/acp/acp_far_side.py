@@ -1,0 +1,116 @@
+"""The agent's side of ACP for tests of the wire: answers to what a client says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.acp.dialect import Dialect
+from bridle.agents.acp.row import Row
+from bridle.core.agent import Keep, Prompt, Reply, SessionSpec, Wire
+from bridle.core.events import Event
+
+ROW = Row(name="acme", command=("acme", "--acp"), title="Acme")
+SPEC = SessionSpec(cwd=Path("/proj"))
+HELLO = {
+    "protocolVersion": 1,
+    "agentInfo": {"name": "acme", "version": "1.2.3"},
+    "agentCapabilities": {
+        "loadSession": True,
+        "promptCapabilities": {"image": True, "embeddedContext": True},
+        "mcpCapabilities": {"http": True, "sse": False},
+        "sessionCapabilities": {"resume": {}, "fork": {}, "additionalDirectories": {}},
+    },
+}
+OPTIONS = [
+    {"id": "m", "category": "mode", "currentValue": "code",
+     "options": [{"value": "code", "name": "Code"}, {"value": "plan", "name": "Plan"}]},
+    {"id": "which", "category": "model", "currentValue": "small",
+     "options": [{"name": "Group", "options": [{"value": "small", "name": "Small"},
+                                               {"value": "big", "name": "Big One"}]}]},
+    {"id": "hard", "category": "thought_level", "currentValue": "low",
+     "options": [{"value": "low", "name": "Low"}, {"value": "high", "name": "High"}]},
+]  # fmt: skip
+SESSION = {"sessionId": "s1", "configOptions": OPTIONS}
+
+Said = Event | Reply | Keep
+
+
+def far_side(message: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """An agent that has all there is, and takes whatever it is asked to be."""
+    match message:
+        case {"method": "initialize", "id": id}:
+            yield {"jsonrpc": "2.0", "id": id, "result": HELLO}
+        case {"method": "session/prompt"}:
+            return
+        case {"id": id, "method": _}:
+            yield {"jsonrpc": "2.0", "id": id, "result": SESSION}
+
+
+class Talk:
+    """A wire, and all that was said on both sides."""
+
+    def __init__(
+        self, spec: SessionSpec = SPEC, row: Row = ROW, dialect: type[Dialect] = Dialect
+    ) -> None:
+        self.wire: Wire = AcpAgent(row, dialect).wire(spec)
+        self.sent = list(self.wire.greet())  # by us
+        self.heard: list[Event] = []
+        self.kept: list[bytes] = []
+
+    def hears(self, message: dict[str, Any]) -> list[Event]:
+        """What the wire makes of it; what it says to it is in `sent`."""
+        said = list(self.wire.decode(json.dumps({"jsonrpc": "2.0", **message}).encode()))
+        self.sent += [one.message for one in said if isinstance(one, Reply)]
+        self.kept += [one.data for one in said if isinstance(one, Keep)]
+        events = [one for one in said if not isinstance(one, Reply | Keep)]
+        self.heard += events
+        return events
+
+    def is_told(self, what: str, /, *, session: str = "s1", **update: Any) -> list[Event]:
+        params = {"sessionId": session, "update": {"sessionUpdate": what, **update}}
+        return self.hears({"method": "session/update", "params": params})
+
+    def says(self, text: str, **more: Any) -> list[Event]:
+        content = {"type": "text", "text": text}
+        return self.is_told("agent_message_chunk", content=content, **more)
+
+    def asks(self, id: Any, call: dict[str, Any], *kinds: str) -> list[Event]:
+        """For permission; options are named after their kinds."""
+        kinds = kinds or ("allow_always", "allow_once", "reject_once")
+        options = [{"optionId": f"the-{kind}", "name": kind, "kind": kind} for kind in kinds]
+        params = {"sessionId": "s1", "toolCall": call, "options": options}
+        return self.hears({"id": id, "method": "session/request_permission", "params": params})
+
+    def answers(self, result: Any = None, *, error: Any = None) -> list[Event]:
+        """The agent answers the last request of ours."""
+        id = next(one["id"] for one in reversed(self.sent) if "method" in one and "id" in one)
+        return self.hears({"id": id, "error": error} if error else {"id": id, "result": result})
+
+    def prompt(self, prompt: Prompt | str = "go") -> None:
+        self.sent += self.wire.prompt(Prompt(prompt) if isinstance(prompt, str) else prompt)
+
+    @property
+    def said(self) -> list[str]:
+        """The methods of all our requests and notifications."""
+        return [one["method"] for one in self.sent if "method" in one]
+
+
+def opened(
+    spec: SessionSpec = SPEC, row: Row = ROW, dialect: type[Dialect] = Dialect, **more: Any
+) -> Talk:
+    """A talk with an open session, `s1`, and a first prompt."""
+    talk = Talk(replace(spec, **more), row, dialect)
+    answered = 0
+    talk.prompt()
+    while answered < len(talk.sent):
+        for message in far_side(talk.sent[answered]):
+            talk.hears(message)
+        answered += 1
+    talk.heard.clear()
+    return talk

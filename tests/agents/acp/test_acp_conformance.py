@@ -1,0 +1,55 @@
+"""ACP agents keep their side of the port."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from acp_far_side import ROW, far_side
+from acp_playback import OPENS, RECORDINGS, Player, lines, name, recordings, row_of
+from msgspec.structs import replace
+
+from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.acp.row import Row
+from bridle.agents.acp.rows import rows
+from bridle.testing.conformance import check_agent
+
+
+def _one_turn(recording: Path) -> bool:
+    said = [one["msg"].get("method") for one in lines(recording) if one["dir"] == "out"]
+    opened = [method for method in said if method in OPENS]
+    return opened == ["session/new"] and said.count("session/prompt") == 1
+
+
+ONE_TURN = [recording for recording in recordings() if _one_turn(recording)]
+
+
+@pytest.mark.parametrize("agent", sorted({recording.parent.name for recording in ONE_TURN}))
+def test_an_agent_with_its_recordings_conforms(agent: str, tmp_path: Path) -> None:
+    """As our wire hears them: with the ids of its own requests."""
+    chosen = [recording for recording in ONE_TURN if recording.parent.name == agent]
+    for recording in chosen[:6]:
+        player = Player(row_of(recording), lines(recording))
+        player.play()
+        folder = tmp_path / recording.name
+        folder.mkdir()
+        (folder / "wire.jsonl").write_bytes(b"\n".join(player.heard_lines))
+    check_agent(AcpAgent(row_of(chosen[0])), tmp_path, cuts=4, streams=40, far_side=far_side)
+
+
+@pytest.mark.parametrize("row", rows().values(), ids=lambda row: row.name)
+def test_a_row_says_nothing_that_its_wire_does_not_keep(row: Row) -> None:
+    check_agent(AcpAgent(row), streams=0, far_side=far_side)
+
+
+@pytest.mark.parametrize("flags", [{"model_flag": "-m"}, {"folder_flag": "--add-dir"}])
+def test_what_is_said_at_the_start_reaches_the_program_too(flags: dict[str, str]) -> None:
+    row = replace(ROW, can=frozenset({"folders", "fork"}), **flags)
+    check_agent(AcpAgent(row), streams=0, far_side=far_side)
+
+
+def test_recordings_of_most_agents_have_one_turn() -> None:
+    assert {name(recording).split("/")[0] for recording in ONE_TURN} >= {
+        "claude-agent-acp", "codex-acp", "copilot", "opencode",
+    }  # fmt: skip
+    assert (RECORDINGS / "claude-agent-acp" / "hello") in ONE_TURN

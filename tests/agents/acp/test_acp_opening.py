@@ -1,0 +1,395 @@
+"""From hello to the first prompt, and all that can go wrong on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp_far_side import HELLO, OPTIONS, ROW, SESSION, SPEC, Talk, opened
+from msgspec.structs import replace
+
+from bridle.core.agent import File, Mode, Prompt
+from bridle.core.errors import Unsupported
+from bridle.core.events import AgentReady, Notice, SettingsChanged, TurnEnded
+from bridle.core.failure import Failure
+
+
+def _can(**more: Any) -> dict[str, Any]:
+    return {**HELLO, "agentCapabilities": {**HELLO["agentCapabilities"], **more}}  # type: ignore[dict-item]
+
+
+def test_hello_declines_files_and_terminals() -> None:
+    [hello] = Talk().sent
+    assert hello["method"] == "initialize"
+    assert hello["params"]["protocolVersion"] == 1
+    assert hello["params"]["clientCapabilities"] == {
+        "fs": {"readTextFile": False, "writeTextFile": False},
+        "terminal": False,
+    }
+
+
+def test_a_prompt_waits_for_the_session() -> None:
+    talk = Talk()
+    talk.prompt("hello")
+    talk.answers(HELLO)
+    assert talk.said == ["initialize", "session/new"]
+    assert talk.answers(SESSION) == [AgentReady(native_id="s1", model="small", version="1.2.3")]
+    prompt = {"sessionId": "s1", "prompt": [{"type": "text", "text": "hello"}]}
+    assert talk.sent[-1]["params"] == prompt
+    assert talk.answers({"stopReason": "end_turn"}) == [TurnEnded(reason="completed")]
+
+
+def test_a_session_that_is_open_takes_a_prompt_at_once() -> None:
+    talk = Talk()
+    talk.answers(HELLO)
+    talk.answers(SESSION)
+    talk.prompt()
+    assert talk.said == ["initialize", "session/new", "session/prompt"]
+
+
+def test_model_effort_and_mode_are_set_by_the_category_of_their_option() -> None:
+    talk = Talk(replace(SPEC, model="Big One", effort="high", mode="plan"))
+    talk.prompt()
+    talk.answers(HELLO)
+    for _ in range(4):
+        talk.answers(SESSION)
+    params = [one["params"] for one in talk.sent[2:5]]
+    assert params == [
+        {"sessionId": "s1", "configId": "which", "value": "big"},
+        {"sessionId": "s1", "configId": "hard", "value": "high"},
+        {"sessionId": "s1", "configId": "m", "value": "plan"},
+    ]
+    assert talk.said[-1] == "session/prompt"
+
+
+def test_an_older_agent_gets_the_older_methods() -> None:
+    talk = Talk(replace(SPEC, model="big", mode="plan"))
+    talk.prompt()
+    talk.answers(HELLO)
+    modes = {"currentModeId": "x#code", "availableModes": [{"id": "x#code"}, {"id": "x#plan"}]}
+    models = {"currentModelId": "small", "availableModels": [{"modelId": "big", "name": "Big"}]}
+    talk.answers({"sessionId": "s1", "modes": modes, "models": models})
+    talk.answers({})
+    talk.answers({})
+    assert [(one["method"], one["params"]) for one in talk.sent[2:4]] == [
+        ("session/set_model", {"sessionId": "s1", "modelId": "big"}),
+        ("session/set_mode", {"sessionId": "s1", "modeId": "x#plan"}),
+    ]
+    assert talk.heard == [AgentReady(native_id="s1", model="big", version="1.2.3")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [({"model": "big"}, "model"), ({"mode": "plan"}, "mode"), ({"effort": "high"}, "effort")],
+)
+def test_what_a_session_has_no_choice_of_fails_the_turn(asked: dict[str, Any], what: str) -> None:
+    talk = Talk(replace(SPEC, **asked))
+    talk.prompt()
+    talk.answers(HELLO)
+    assert talk.answers({"sessionId": "s1"}) == [_failed(f"Acme offers no choice of {what}")]
+
+
+def test_a_refused_model_fails_the_turn_and_is_tried_again_with_the_next() -> None:
+    talk = Talk(replace(SPEC, model="nope"))
+    talk.prompt()
+    talk.answers(HELLO)
+    talk.answers(SESSION)
+    error = {"code": -32603, "message": "Internal error", "data": {"details": "no such thing"}}
+    [end] = talk.answers(error=error)
+    failure = Failure(
+        kind="model_not_found",
+        message="model 'nope' was refused: no such thing",
+        hint="name another model with -m",
+    )
+    assert end == TurnEnded(reason="failed", failure=failure)
+    talk.prompt()
+    assert talk.said[2:] == ["session/set_config_option"] * 2
+
+
+def test_sign_in_fails_the_turn_and_the_next_prompt_tries_again() -> None:
+    talk = Talk(row=replace(ROW, login="run `acme login`"))
+    talk.prompt()
+    talk.answers(HELLO)
+    [end] = talk.answers(error={"code": -32000, "message": "Authentication required"})
+    failure = Failure(
+        kind="not_signed_in", message="Authentication required", hint="run `acme login`"
+    )
+    assert end == TurnEnded(reason="failed", failure=failure)
+    talk.prompt()
+    assert talk.said == ["initialize", "session/new", "session/new"]
+    talk.answers(SESSION)
+    assert talk.said[-1] == "session/prompt"
+
+
+def test_a_failure_before_any_prompt_is_told_by_the_first_turn() -> None:
+    talk = Talk()
+    assert talk.answers(error={"code": -32603, "message": "out of order"}) == []
+    talk.prompt()
+    [end] = talk.answers(error={"code": -32603, "message": "out of order"})
+    assert end == TurnEnded(
+        reason="failed", failure=Failure(kind="agent_failed", message="out of order")
+    )
+
+
+@pytest.mark.parametrize("result", [None, [], "s1", {}, {"sessionId": 7}, {"sessionId": ""}])
+def test_a_session_without_an_id_fails_the_turn(result: Any) -> None:
+    talk = Talk()
+    talk.prompt()
+    talk.answers(HELLO)
+    why = "the agent opened a session without an id"
+    assert talk.answers(result) == [
+        TurnEnded(reason="failed", failure=Failure(kind="agent_failed", message=why))
+    ]
+
+
+def test_another_version_of_the_protocol_fails_the_turn() -> None:
+    talk = Talk()
+    talk.prompt()
+    [end] = talk.answers({**HELLO, "protocolVersion": 2})
+    assert isinstance(end, TurnEnded)
+    assert end.failure
+    assert end.failure.message == ("the agent speaks version 2 of the protocol, bridle speaks 1")
+
+
+@pytest.mark.parametrize(
+    ("sessions", "load", "fork", "method"),
+    [
+        ({"resume": {}, "fork": {}}, True, False, "session/resume"),
+        ({"resume": {}, "fork": {}}, True, True, "session/fork"),
+        ({}, True, False, "session/load"),
+        ({"resume": None}, True, False, "session/load"),
+    ],
+)
+def test_the_way_back_is_the_best_that_the_agent_has(
+    sessions: dict[str, Any], load: bool, fork: bool, method: str
+) -> None:
+    talk = Talk(replace(SPEC, resume="old", fork=fork))
+    talk.answers(_can(loadSession=load, sessionCapabilities=sessions))
+    assert talk.said[-1] == method
+    params = {"sessionId": "old", "cwd": "/proj", "mcpServers": []}
+    assert talk.sent[-1]["params"] == params
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_no_way_back_fails_the_turn(fork: bool) -> None:
+    talk = Talk(replace(SPEC, resume="old", fork=fork))
+    talk.prompt()
+    what = "copies of a conversation" if fork else "way back to a conversation"
+    [end] = talk.answers(_can(loadSession=False, sessionCapabilities={}))
+    assert end == _failed(f"Acme offers no {what}")
+
+
+def test_a_resumed_session_keeps_its_id_and_a_copy_has_its_own() -> None:
+    talk = Talk(replace(SPEC, resume="old"))
+    talk.answers(HELLO)
+    assert talk.answers({"configOptions": OPTIONS}) == [
+        AgentReady(native_id="old", model="small", version="1.2.3")
+    ]
+    talk = Talk(replace(SPEC, resume="old", fork=True))
+    talk.answers(HELLO)
+    [ready] = talk.answers({"sessionId": "new"})
+    assert isinstance(ready, AgentReady)
+    assert ready.native_id == "new"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": -32002, "message": "Resource not found"},
+        {"code": -32603, "message": "Internal error", "data": {"details": "Session not found: x"}},
+        {"code": -32602, "message": 'Session "x" not found'},
+        {"code": -32603, "message": "service failure"},
+    ],
+)
+def test_a_lost_conversation_says_so(error: dict[str, Any]) -> None:
+    talk = Talk(replace(SPEC, resume="old"))
+    talk.prompt()
+    talk.answers(HELLO)
+    [end] = talk.answers(error=error)
+    assert isinstance(end, TurnEnded)
+    assert end.failure
+    assert end.failure.hint == ("the agent no longer has this conversation: start a new session")
+
+
+def _load(replays: str) -> Talk:
+    row = replace(ROW, replays=replays)
+    talk = Talk(replace(SPEC, resume="s1"), row)
+    talk.answers(_can(sessionCapabilities={}))
+    return talk
+
+
+def _history(talk: Talk) -> None:
+    talk.is_told("user_message_chunk", content={"type": "text", "text": "earlier"})
+    talk.says("long ago")
+    talk.is_told("tool_call", toolCallId="c1", title="ls", kind="execute", status="completed")
+    talk.is_told("plan", entries=[{"content": "done", "status": "completed"}])
+
+
+def test_history_before_the_answer_is_passed_over() -> None:
+    talk = _load("before")
+    talk.prompt()
+    _history(talk)
+    talk.answers(SESSION)
+    assert talk.heard == [AgentReady(native_id="s1", model="small", version="1.2.3")]
+    assert talk.said[-1] == "session/prompt"
+
+
+def test_history_after_the_answer_is_passed_over_up_to_the_commands() -> None:
+    talk = _load("after")
+    talk.prompt()
+    talk.answers(SESSION)
+    _history(talk)
+    assert talk.heard == []
+    assert talk.said[-1] == "session/load"
+    talk.is_told("available_commands_update", availableCommands=[{"name": "init"}])
+    assert talk.heard == [
+        SettingsChanged(commands=("init",)),
+        AgentReady(native_id="s1", model="small", version="1.2.3"),
+    ]
+    assert talk.said[-1] == "session/prompt"
+
+
+def test_a_cancel_while_it_opens_ends_the_turn_without_a_prompt() -> None:
+    talk = Talk()
+    talk.prompt()
+    assert list(talk.wire.cancel()) == []
+    talk.answers(HELLO)
+    assert talk.answers(SESSION)[-1] == TurnEnded(reason="cancelled")
+    assert talk.said == ["initialize", "session/new"]
+    talk.prompt()
+    assert talk.said[-1] == "session/prompt"
+
+
+def test_mcp_servers_go_with_the_session() -> None:
+    servers = {
+        "files": {"command": "serve", "args": ["-x"], "env": {"KEY": "v"}},
+        "web": {"type": "http", "url": "https://h/mcp", "headers": {"A": "b"}},
+    }
+    talk = Talk(replace(SPEC, servers=servers))
+    talk.answers(HELLO)
+    assert talk.sent[-1]["params"]["mcpServers"] == [
+        {"name": "files", "command": "serve", "args": ["-x"],
+         "env": [{"name": "KEY", "value": "v"}]},
+        {"type": "http", "name": "web", "url": "https://h/mcp",
+         "headers": [{"name": "A", "value": "b"}]},
+    ]  # fmt: skip
+
+
+def test_a_kind_of_server_that_the_agent_does_not_take_fails_the_turn() -> None:
+    talk = Talk(replace(SPEC, servers={"old": {"type": "sse", "url": "https://h"}}))
+    talk.prompt()
+    assert talk.answers(HELLO) == [_failed("Acme offers no MCP servers over sse")]
+
+
+def test_extra_folders_go_with_the_session_or_fail_the_turn() -> None:
+    spec = replace(SPEC, folders=(Path("/more"),))
+    talk = Talk(spec)
+    talk.prompt()
+    talk.answers(HELLO)
+    assert talk.sent[-1]["params"]["additionalDirectories"] == ["/more"]
+    talk = Talk(spec)
+    talk.prompt()
+    assert talk.answers(_can(sessionCapabilities={})) == [_failed("Acme offers no extra folders")]
+
+
+def test_a_system_prompt_stands_before_the_first_prompt_only() -> None:
+    talk = opened(system="Be brief.")
+    first = talk.sent[-1]["params"]["prompt"]
+    assert [block["text"] for block in first] == [
+        "<instructions>\nBe brief.\n</instructions>",
+        "go",
+    ]
+    talk.answers({"stopReason": "end_turn"})
+    talk.prompt("more")
+    assert talk.sent[-1]["params"]["prompt"] == [{"type": "text", "text": "more"}]
+
+
+def test_a_system_prompt_goes_where_the_row_has_a_place_for_it() -> None:
+    talk = opened(row=replace(ROW, system=("systemPrompt", "append")), system="Be brief.")
+    assert talk.sent[1]["params"]["_meta"] == {"systemPrompt": {"append": "Be brief."}}
+    assert talk.sent[-1]["params"]["prompt"] == [{"type": "text", "text": "go"}]
+
+
+PNG = File("p.png", "image/png", b"png")
+NOTES = File("my notes.txt", "text/plain", b"words")
+
+
+def test_files_are_images_and_resources() -> None:
+    talk = opened()
+    talk.answers({"stopReason": "end_turn"})
+    talk.prompt(Prompt("look", (NOTES,)))
+    resource = {"uri": "attachment:my%20notes.txt", "mimeType": "text/plain", "text": "words"}
+    assert talk.sent[-1]["params"]["prompt"] == [
+        {"type": "resource", "resource": resource},
+        {"type": "text", "text": "look"},
+    ]
+
+
+def test_beside_an_image_a_file_is_plain_text() -> None:
+    talk = opened()
+    talk.answers({"stopReason": "end_turn"})
+    talk.prompt(Prompt("look", (PNG, NOTES)))
+    assert talk.sent[-1]["params"]["prompt"] == [
+        {"type": "image", "mimeType": "image/png", "data": "cG5n"},
+        {"type": "text", "text": '<file name="my notes.txt">\nwords\n</file>'},
+        {"type": "text", "text": "look"},
+    ]
+
+
+def test_an_image_for_an_agent_that_takes_none_fails_the_turn() -> None:
+    talk = Talk()
+    talk.prompt(Prompt("look", (PNG,)))
+    talk.answers(_can(promptCapabilities={}))
+    assert talk.answers(SESSION)[-1] == _failed("Acme offers no place for images in a prompt")
+
+
+def test_any_other_file_is_refused_by_the_call() -> None:
+    with pytest.raises(Unsupported, match=r"attachments of type application/pdf \(a.pdf\)"):
+        Talk().prompt(Prompt("look", (File("a.pdf", "application/pdf", b"\xff\x00"),)))
+
+
+def test_settings_that_change_in_a_session_are_told_when_they_are_confirmed() -> None:
+    talk = opened()
+    sent = list(talk.wire.configure("big", "plan"))
+    talk.sent += sent
+    assert [one["params"]["value"] for one in sent] == ["big"]
+    assert talk.answers({}) == [SettingsChanged(model="big")]
+    assert talk.sent[-1]["params"]["value"] == "plan"
+    assert talk.answers({}) == [SettingsChanged(mode="plan")]
+
+
+@pytest.mark.parametrize(("mode", "back"), [("plan", "code"), ("ask", "code")])
+def test_the_way_back_from_a_mode_is_the_one_it_began_in(mode: Mode, back: str) -> None:
+    talk = opened(mode=mode)
+    [sent] = talk.wire.configure(None, "agent")
+    assert sent["params"] == {"sessionId": "s1", "configId": "m", "value": back}
+
+
+def test_a_setting_that_is_refused_in_a_session_is_a_notice() -> None:
+    talk = opened()
+    talk.sent += talk.wire.configure("big", None)
+    assert talk.answers(error={"code": -32602, "message": "no"}) == [
+        Notice(level="error", kind="settings", text="model 'big' was refused: no")
+    ]
+
+
+def test_what_the_agent_changes_by_itself_is_told() -> None:
+    talk = opened()
+    mode, model, _ = OPTIONS
+    changed = [{**mode, "currentValue": "plan"}, {**model, "currentValue": "big"}]
+    assert talk.is_told("config_option_update", configOptions=changed) == [
+        SettingsChanged(model="big"),
+        SettingsChanged(mode="plan"),
+    ]
+    assert talk.is_told("current_mode_update", currentModeId="code") == [
+        SettingsChanged(mode="agent")
+    ]
+    assert talk.is_told("session_info_update", title="A walk") == [SettingsChanged(title="A walk")]
+
+
+def _failed(message: str) -> TurnEnded:
+    hint = "ask for a session without it, or use another agent"
+    return TurnEnded(
+        reason="failed", failure=Failure(kind="agent_failed", message=message, hint=hint)
+    )

@@ -1,0 +1,713 @@
+"""What an ACP agent says and does in a turn, as events."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+import pytest
+from acp_far_side import ROW, Talk, opened
+from msgspec.structs import replace
+
+from bridle.agents.acp.dialect import Asking, Dialect
+from bridle.agents.jsonrpc import Asked
+from bridle.core.events import (
+    Answer,
+    Diff,
+    Image,
+    MessageChunk,
+    Notice,
+    Option,
+    PermissionRequested,
+    PlanChanged,
+    PlanStep,
+    Question,
+    QuestionAsked,
+    Text,
+    ThoughtChunk,
+    ToolFinished,
+    ToolStarted,
+    ToolUpdated,
+    TurnEnded,
+    TurnStarted,
+    Unrecognized,
+    UsageReported,
+)
+from bridle.core.failure import Failure
+
+END = {"stopReason": "end_turn"}
+LS = {"toolCallId": "c1", "title": "ls", "kind": "execute", "rawInput": {"command": "ls"}}
+STARTED = ToolStarted(
+    call_id="c1", tool="Bash", name="execute", title="Bash `ls`", input={"command": "ls"}
+)
+DONE = TurnEnded(reason="completed")
+
+
+def _text(text: str) -> list[dict[str, Any]]:
+    return [{"type": "content", "content": {"type": "text", "text": text}}]
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def test_words_without_ids_are_one_message_until_something_else_comes() -> None:
+    talk = opened()
+    talk.says("a")
+    talk.says("")
+    talk.says("b")
+    talk.is_told("agent_thought_chunk", content={"type": "text", "text": "\n\n"})
+    talk.is_told("agent_thought_chunk", content={"type": "text", "text": "hm"})
+    talk.says("c")
+    talk.is_told("tool_call", **LS, status="completed")
+    talk.says("d")
+    words = [one for one in talk.heard if isinstance(one, MessageChunk | ThoughtChunk)]
+    assert words == [
+        MessageChunk(message_id="m1", text="a"),
+        MessageChunk(message_id="m1", text="b"),
+        ThoughtChunk(message_id="m2", text="hm"),
+        MessageChunk(message_id="m3", text="c"),
+        MessageChunk(message_id="m4", text="d"),
+    ]
+
+
+def test_an_agents_own_ids_are_kept() -> None:
+    talk = opened()
+    talk.says("a", messageId="x")
+    talk.says("b", messageId="y")
+    assert talk.heard == [
+        MessageChunk(message_id="x", text="a"),
+        MessageChunk(message_id="y", text="b"),
+    ]
+
+
+def test_a_line_in_another_order_is_the_same_words() -> None:
+    talk = opened()
+    update = {"content": {"text": "a", "type": "text"}, "sessionUpdate": "agent_message_chunk"}
+    params = {"update": update, "sessionId": "s1"}
+    assert talk.hears({"params": params, "method": "session/update"}) == [
+        MessageChunk(message_id="m1", text="a")
+    ]
+
+
+def test_an_agents_own_remarks_are_notices() -> None:
+    talk = opened(row=replace(ROW, asides=("Info: ",)))
+    assert talk.says("Info: no network\n") == [
+        Notice(level="info", kind="session", text="Info: no network")
+    ]
+    assert talk.says("Information") == [MessageChunk(message_id="m1", text="Information")]
+
+
+def test_words_within_a_subagents_call_name_it() -> None:
+    talk = opened(row=replace(ROW, parent="_meta.parentToolCallId"))
+    talk.says("inside", _meta={"parentToolCallId": "c9"})
+    talk.says("outside")
+    assert talk.heard == [
+        MessageChunk(message_id="m1", text="inside", parent="c9"),
+        MessageChunk(message_id="m2", text="outside"),
+    ]
+
+
+def test_words_outside_of_a_turn_begin_none() -> None:
+    talk = opened()
+    talk.answers(END)
+    talk.heard.clear()
+    talk.says("by the way")
+    talk.is_told("tool_call", **LS)
+    [stray, call] = talk.heard
+    assert stray == Notice(level="info", kind="stray", text="by the way")
+    assert isinstance(call, Unrecognized)
+    assert call.why == "a tool_call outside of a turn"
+
+
+def test_an_agent_that_wakes_by_itself_has_a_turn_until_it_says_that_it_is_over() -> None:
+    talk = opened(row=replace(ROW, turn_over="acme/over"))
+    talk.answers(END)
+    talk.heard.clear()
+    talk.says("news")
+    talk.hears({"method": "acme/over", "params": {}})
+    talk.hears({"method": "acme/over", "params": {}})
+    assert talk.heard == [
+        TurnStarted(origin="agent"),
+        MessageChunk(message_id="m1", text="news"),
+        DONE,
+    ]
+
+
+# -- calls -----------------------------------------------------------------------------------------
+
+
+def test_a_call_begins_when_its_input_is_known() -> None:
+    talk = opened()
+    empty = {**LS, "rawInput": {}, "title": "Terminal"}
+    assert talk.is_told("tool_call", **empty, status="pending") == []
+    assert talk.is_told("tool_call_update", **LS) == [STARTED]
+    assert talk.is_told("tool_call_update", toolCallId="c1", status="in_progress") == []
+    output = _text("a.txt\n")
+    assert talk.is_told("tool_call_update", toolCallId="c1", content=output) == [
+        ToolUpdated(call_id="c1", content=(Text("a.txt\n"),))
+    ]
+    assert talk.is_told("tool_call_update", toolCallId="c1", status="completed") == [
+        ToolFinished(call_id="c1", outcome="completed")
+    ]
+    assert talk.is_told("tool_call_update", toolCallId="c1", status="failed") == []
+
+
+def test_output_that_comes_whole_each_time_is_told_as_it_grows() -> None:
+    talk = opened()
+    talk.is_told("tool_call", **LS, status="in_progress")
+    talk.heard.clear()
+    for lines in range(1, 1001):
+        talk.is_told("tool_call_update", toolCallId="c1", content=_text("line\n" * lines))
+    assert len(talk.heard) < 40
+    everything = Text("line\n" * 1000)
+    done = {"toolCallId": "c1", "status": "completed", "content": _text(everything.text)}
+    assert talk.is_told("tool_call_update", **done) == [
+        ToolFinished(call_id="c1", outcome="completed", content=(everything,))
+    ]
+
+
+def test_an_update_for_a_call_that_was_never_begun_begins_it() -> None:
+    talk = opened()
+    assert talk.is_told("tool_call_update", **LS, status="completed", rawOutput="a.txt") == [
+        STARTED,
+        ToolFinished(call_id="c1", outcome="completed", content=(Text("a.txt"),)),
+    ]
+
+
+def test_calls_left_open_end_with_the_turn() -> None:
+    talk = opened()
+    talk.is_told("tool_call", **LS, status="in_progress")
+    pending = {"toolCallId": "c2", "title": "Edit", "kind": "edit", "rawInput": {}}
+    talk.is_told("tool_call", **pending, status="pending")
+    assert talk.answers(END) == [
+        ToolFinished(call_id="c1", outcome="cancelled"),
+        ToolStarted(call_id="c2", tool="Edit", name="edit", title="Edit"),
+        ToolFinished(call_id="c2", outcome="cancelled"),
+        DONE,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "outcome", "text"),
+    [
+        ({"exit_code": 3, "aggregated_output": "oops"}, "failed", "oops"),
+        ({"output": "oops", "metadata": {"exit": 3}}, "failed", "oops"),
+        ({"exitCode": 0, "stdout": "out", "stderr": "err"}, "completed", "outerr"),
+        ({"contents": [{"exitCode": 2}], "content": "no"}, "failed", "no"),
+        ("fine", "completed", "fine"),
+        ([{"type": "text", "text": "one"}, {"text": "two"}], "completed", "one\ntwo"),
+    ],
+)
+def test_a_failed_command_has_failed_whatever_its_status_says(
+    raw: Any, outcome: Any, text: str
+) -> None:
+    talk = opened()
+    talk.is_told("tool_call", **LS, status="in_progress")
+    assert talk.is_told("tool_call_update", toolCallId="c1", status="completed", rawOutput=raw) == [
+        ToolFinished(call_id="c1", outcome=outcome, content=(Text(text),))
+    ]
+
+
+def test_output_in_a_fence_is_told_without_it() -> None:
+    talk = opened()
+    talk.is_told("tool_call", **LS, status="in_progress")
+    fenced = _text("```\na.txt\n```")
+    done = {"toolCallId": "c1", "status": "completed", "rawOutput": "a.txt", "content": fenced}
+    assert talk.is_told("tool_call_update", **done) == [
+        ToolFinished(call_id="c1", outcome="completed", content=(Text("a.txt"),))
+    ]
+
+
+def test_a_diff_told_before_the_end_is_the_result_of_an_edit() -> None:
+    talk = opened()
+    diff = {"type": "diff", "path": "/proj/a", "oldText": "x", "newText": "y"}
+    edit = {"toolCallId": "c1", "kind": "edit", "title": "Edit", "content": [diff]}
+    talk.is_told("tool_call", **edit, status="in_progress")
+    talk.is_told("tool_call_update", toolCallId="c1", status="completed", rawOutput="ok")
+    change = Diff("/proj/a", old="x", new="y")
+    input = {"file_path": "/proj/a", "old_string": "x", "new_string": "y"}
+    assert talk.heard == [
+        ToolStarted(
+            call_id="c1", tool="Edit", name="edit", title="Edit `a`", input=input,
+            paths=("/proj/a",),
+        ),
+        ToolUpdated(call_id="c1", content=(change,)),
+        ToolFinished(call_id="c1", outcome="completed", content=(change,)),
+    ]  # fmt: skip
+
+
+def test_an_image_of_a_tool_is_kept() -> None:
+    talk = opened()
+    block = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(b"png").decode()}
+    content = [{"type": "content", "content": block}]
+    talk.is_told("tool_call", **LS, status="completed", content=content)
+    image = Image("image/png", hashlib.sha256(b"png").hexdigest())
+    assert talk.heard[-1] == ToolFinished(call_id="c1", outcome="completed", content=(image,))
+    assert talk.kept == [b"png"]
+
+
+@pytest.mark.parametrize(
+    ("call", "tool", "title"),
+    [
+        ({"kind": "read", "rawInput": {"command": ["/bin/sh", "-c", "ls a"]}}, "Bash", "Bash `ls a`"),
+        ({"kind": "search", "rawInput": {"pattern": "x"}}, "Grep", "Look"),
+        ({"kind": "other", "rawInput": {"server": "s", "tool": "t"}}, "MCP", "MCP `s.t`"),
+        ({"kind": "edit", "locations": [{"path": "/proj/a"}]}, "Edit", "Edit `a`"),
+        ({"kind": "think"}, "other", "Look"),
+        ({}, "other", "Look"),
+    ],
+)  # fmt: skip
+def test_a_tool_without_a_name_is_known_by_what_it_is_given(
+    call: dict[str, Any], tool: str, title: str
+) -> None:
+    talk = opened()
+    talk.is_told("tool_call", toolCallId="c1", title="Look", status="in_progress", **call)
+    [started] = talk.heard
+    assert isinstance(started, ToolStarted)
+    assert (started.tool, started.title) == (tool, title)
+
+
+@pytest.mark.parametrize(
+    ("place", "call", "tool"),
+    [
+        ("_meta.toolName", {"_meta": {"toolName": "run_shell_command"}}, "Bash"),
+        ("title", {"title": "todowrite"}, "TodoWrite"),
+        ("title", {"title": "files_read_it"}, "MCP"),
+        ("id", {"toolCallId": "mcp_x_y__1"}, "MCP"),
+        ("id", {"toolCallId": "write_file__fc_1"}, "Write"),
+        ("title", {"title": "frobnicate"}, "frobnicate"),
+        ("_meta.toolName", {"_meta": 7}, "other"),
+    ],
+)
+def test_a_tools_own_name_is_where_the_row_says(place: str, call: Any, tool: str) -> None:
+    talk = opened(row=replace(ROW, tool_name=place), servers={"files": {"command": "x"}})
+    call = {"toolCallId": "c1", "title": "t", "status": "in_progress", **call}
+    [started] = talk.is_told("tool_call", **call)
+    assert isinstance(started, ToolStarted)
+    assert started.tool == tool
+
+
+def test_a_list_of_things_to_do_is_the_plan() -> None:
+    talk = opened(row=replace(ROW, tool_name="title"))
+    todos = [{"content": "look", "status": "completed"}, {"content": "act", "status": "odd"}]
+    call = {"toolCallId": "c1", "title": "todowrite", "rawInput": {"todos": todos}}
+    steps = (PlanStep("look", "completed"), PlanStep("act"))
+    assert talk.is_told("tool_call", **call, status="completed")[-1] == PlanChanged(steps=steps)
+    assert talk.is_told("plan", entries=todos) == [PlanChanged(steps=steps)]
+
+
+# -- permission ------------------------------------------------------------------------------------
+
+
+def test_a_request_names_the_call_and_offers_what_the_agent_does() -> None:
+    talk = opened()
+    started, asked = talk.asks(7, {**LS, "content": _text("not on the list")})
+    assert started == STARTED
+    assert asked == PermissionRequested(
+        request_id="7",
+        tool="Bash",
+        title="Bash `ls`",
+        input={"command": "ls"},
+        call_id="c1",
+        options=(
+            Option("the-allow_always", "allow_always", "always"),
+            Option("allow", "allow_once", "allow"),
+            Option("deny", "reject_once", "deny"),
+        ),
+        reason="not on the list",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "kinds", "outcome"),
+    [
+        ("allow", ("allow_always", "allow_once", "reject_once"), "the-allow_once"),
+        ("deny", ("reject_always", "reject_once", "allow_once"), "the-reject_once"),
+        ("the-allow_always", ("allow_always", "allow_once"), "the-allow_always"),
+        ("allow", ("allow_always", "reject_once"), None),
+        ("deny", ("allow_always", "reject_always"), None),
+        ("allow", ("from_tomorrow",), None),
+    ],
+)
+def test_an_answer_never_chooses_for_ever_by_itself(
+    answer: str, kinds: tuple[str, ...], outcome: str | None
+) -> None:
+    talk = opened()
+    talk.asks("id", LS, *kinds)
+    [said] = talk.wire.answer('"id"', Answer(answer))
+    selected = {"outcome": "selected", "optionId": outcome} if outcome else {"outcome": "cancelled"}
+    assert said == {"jsonrpc": "2.0", "id": "id", "result": {"outcome": selected}}
+
+
+def test_an_option_called_allow_is_not_what_allow_means() -> None:
+    talk = opened()
+    options = [
+        {"optionId": "allow", "kind": "allow_always", "name": "for ever"},
+        {"optionId": "once", "kind": "allow_once", "name": "once"},
+    ]
+    params = {"sessionId": "s1", "toolCall": LS, "options": options}
+    talk.hears({"id": 1, "method": "session/request_permission", "params": params})
+    [said] = talk.wire.answer("1", Answer("allow"))
+    assert said["result"]["outcome"]["optionId"] == "once"
+
+
+def test_a_changed_input_denies_the_call_since_it_cannot_be_told() -> None:
+    talk = opened()
+    talk.asks(1, LS)
+    [said] = talk.wire.answer("1", Answer("allow", input={"command": "rm"}))
+    assert said["result"]["outcome"]["optionId"] == "the-reject_once"
+    talk.heard.clear()
+    talk.says("well")
+    notice = "Acme takes no changed input: the call was denied"
+    assert talk.heard == [
+        Notice(level="warning", kind="settings", text=notice),
+        ToolFinished(call_id="c1", outcome="denied"),
+        MessageChunk(message_id="m1", text="well"),
+    ]
+
+
+@pytest.mark.parametrize("status", ["failed", "completed"])
+def test_a_denied_call_ends_denied_whatever_its_status_says(status: str) -> None:
+    talk = opened()
+    talk.asks(1, LS)
+    list(talk.wire.answer("1", Answer("deny")))
+    [end] = talk.is_told("tool_call_update", toolCallId="c1", status=status, content=_text("no"))
+    assert end == ToolFinished(call_id="c1", outcome="denied", content=(Text("no"),))
+    assert talk.answers(END) == [DONE]
+
+
+def test_a_denied_call_without_an_end_is_over_when_the_agent_talks_on() -> None:
+    talk = opened()
+    talk.asks(1, LS)
+    list(talk.wire.answer("1", Answer("deny")))
+    assert talk.says("so be it") == [
+        ToolFinished(call_id="c1", outcome="denied"),
+        MessageChunk(message_id="m1", text="so be it"),
+    ]
+    assert talk.answers(END) == [DONE]
+
+
+def test_a_turn_that_ends_of_a_denial_says_so() -> None:
+    talk = opened()
+    talk.asks(1, LS)
+    list(talk.wire.answer("1", Answer("deny")))
+    why = Failure(
+        kind="denied",
+        message="the agent ended its turn after a call was denied",
+        hint="prompt again to go on",
+    )
+    assert talk.answers({"stopReason": "cancelled"}) == [
+        ToolFinished(call_id="c1", outcome="denied"),
+        TurnEnded(reason="failed", failure=why),
+    ]
+
+
+def test_a_cancel_answers_what_is_still_asked() -> None:
+    talk = opened()
+    talk.asks("a", LS)
+    talk.asks(2, {**LS, "toolCallId": "c2"})
+    cancelled = {"outcome": {"outcome": "cancelled"}}
+    assert list(talk.wire.cancel()) == [
+        {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s1"}},
+        {"jsonrpc": "2.0", "id": "a", "result": cancelled},
+        {"jsonrpc": "2.0", "id": 2, "result": cancelled},
+    ]
+    assert list(talk.wire.answer("2", Answer("allow"))) == []
+    assert talk.answers({"stopReason": "cancelled"})[-1] == TurnEnded(reason="cancelled")
+
+
+def test_a_call_that_fails_of_a_cancel_was_cancelled() -> None:
+    talk = opened()
+    talk.is_told("tool_call", **LS, status="in_progress")
+    list(talk.wire.cancel())
+    [end] = talk.is_told("tool_call_update", toolCallId="c1", status="failed")
+    assert end == ToolFinished(call_id="c1", outcome="cancelled")
+
+
+class Curious(Dialect):
+    def asking(self, asked: Asked) -> Asking | None:
+        if asked.method != "acme/ask":
+            return None
+        question = Question(str(asked.params.get("question")))
+        return Asking((question,), lambda answer: {"said": answer.answers, "to": answer.option})
+
+
+def test_a_dialect_asks_questions_of_its_own() -> None:
+    talk = opened(dialect=Curious)
+    asked = talk.hears({"id": 3, "method": "acme/ask", "params": {"question": "Why?"}})
+    assert asked == [QuestionAsked(request_id="3", questions=(Question("Why?"),))]
+    [said] = talk.wire.answer("3", Answer("allow", answers={"Why?": "so"}))
+    assert said["result"] == {"said": {"Why?": "so"}, "to": "allow"}
+    talk.hears({"id": 4, "method": "acme/ask", "params": {}})
+    assert [one for one in talk.wire.cancel() if one.get("id") == 4] == [
+        {"jsonrpc": "2.0", "id": 4, "result": {"said": None, "to": "deny"}}
+    ]
+
+
+# -- what the client does not offer, and what nobody knows -----------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "kept"),
+    [("fs/read_text_file", False), ("terminal/create", False), ("acme/odd", True)],
+)
+def test_a_method_that_is_not_offered_is_refused(method: str, kept: bool) -> None:
+    talk = opened()
+    heard = talk.hears({"id": "x", "method": method, "params": {"path": "/etc/passwd"}})
+    error = {"code": -32601, "message": f"{method!r} is not supported"}
+    assert talk.sent[-1] == {"jsonrpc": "2.0", "id": "x", "error": error}
+    assert [type(one) for one in heard] == ([Unrecognized] if kept else [])
+
+
+def test_what_a_row_ignores_is_not_told() -> None:
+    talk = opened(row=replace(ROW, ignores=("acme/odd",)))
+    assert talk.hears({"method": "acme/odd", "params": {}}) == []
+    assert talk.hears({"id": 1, "method": "acme/odd", "params": {}}) == []
+    assert talk.sent[-1]["error"]["code"] == -32601
+
+
+def test_an_update_from_tomorrow_is_kept() -> None:
+    talk = opened()
+    [kept] = talk.is_told("dance_update", steps=3)
+    assert isinstance(kept, Unrecognized)
+    assert kept.why == "an update of kind 'dance_update'"
+    assert "steps" in kept.raw
+
+
+def test_an_update_of_another_session_is_no_event_of_this_one() -> None:
+    talk = opened()
+    [kept] = talk.says("whisper", session="s2")
+    assert isinstance(kept, Unrecognized)
+    assert kept.why == "a agent_message_chunk of another session"
+
+
+@pytest.mark.parametrize(("result", "reason"), [({"stopReason": "tired"}, "tired"), (None, "none")])
+def test_a_stop_for_an_unknown_reason_completes_the_turn_and_says_so(
+    result: Any, reason: str
+) -> None:
+    notice = f"the agent stopped for a reason that is not known: {reason}"
+    assert opened().answers(result) == [
+        Notice(level="warning", kind="session", text=notice),
+        DONE,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [("max_tokens", "output_limit"), ("max_turn_requests", "turn_limit"), ("refusal", "refused")],
+)
+def test_a_stop_that_is_a_failure_fails_the_turn(reason: str, kind: str) -> None:
+    [end] = opened().answers({"stopReason": reason})
+    assert isinstance(end, TurnEnded)
+    assert end.failure
+    assert (end.reason, end.failure.kind) == ("failed", kind)
+    assert end.failure.hint
+
+
+def test_an_answer_to_nothing_ends_no_turn() -> None:
+    talk = opened()
+    [kept] = talk.hears({"id": 99, "result": END})
+    assert isinstance(kept, Unrecognized)
+    assert talk.answers(END) == [DONE]
+    [kept] = talk.answers(END)
+    assert isinstance(kept, Unrecognized)
+
+
+# -- usage -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        # cache beside the input, and thoughts in the output
+        ({"inputTokens": 200, "outputTokens": 30, "cachedReadTokens": 80, "totalTokens": 310},
+         (200, 30, 80)),
+        # cache beside the input, and thoughts beside the output
+        ({"inputTokens": 60, "outputTokens": 10, "thoughtTokens": 5, "cachedReadTokens": 40,
+          "totalTokens": 115}, (60, 15, 40)),
+        # all within the two
+        ({"inputTokens": 200, "outputTokens": 30, "thoughtTokens": 10, "cachedReadTokens": 80,
+          "totalTokens": 230}, (120, 30, 80)),
+        # what was written to the cache was read anew
+        ({"inputTokens": 10, "outputTokens": 5, "cachedWriteTokens": 100, "totalTokens": 115},
+         (110, 5, 0)),
+        # no total
+        ({"inputTokens": 10, "outputTokens": 5, "thoughtTokens": 2}, (10, 7, 0)),
+        ({"inputTokens": "many", "outputTokens": -3}, (0, 0, 0)),
+    ],
+)  # fmt: skip
+def test_tokens_are_counted_as_their_total_says(usage: Any, counted: tuple[int, ...]) -> None:
+    heard = opened().answers({**END, "usage": usage})
+    used = [(one.input_tokens, one.output_tokens, one.cached_tokens) for one in heard
+            if isinstance(one, UsageReported)]  # fmt: skip
+    assert used == ([counted] if any(counted) else [])
+
+
+def test_tokens_told_after_each_call_of_the_model_are_added_up() -> None:
+    talk = opened()
+    for _ in range(2):
+        talk.says("", _meta={"usage": {"inputTokens": 50, "outputTokens": 7, "totalTokens": 57}})
+    assert talk.answers(END) == [UsageReported(input_tokens=100, output_tokens=14), DONE]
+    talk.prompt()
+    assert talk.answers(END) == [DONE]
+
+
+def test_the_count_of_the_last_call_is_no_count_of_a_turn_with_tools() -> None:
+    talk = opened(row=replace(ROW, usage="call"))
+    usage = {"inputTokens": 5, "outputTokens": 1}
+    assert talk.answers({**END, "usage": usage}) == [
+        UsageReported(input_tokens=5, output_tokens=1),
+        DONE,
+    ]
+    talk.prompt()
+    talk.is_told("tool_call", **LS, status="completed")
+    assert talk.answers({**END, "usage": usage}) == [DONE]
+
+
+def test_cost_is_what_the_session_cost_more() -> None:
+    talk = opened()
+    paid = []
+    for cost in (0.5, 0.75):
+        talk.is_told("usage_update", used=10, size=100, cost={"amount": cost, "currency": "USD"})
+        used, _ = talk.answers(END)
+        assert isinstance(used, UsageReported)
+        paid.append((used.cost_usd, used.context_used, used.context_limit))
+        talk.prompt()
+    assert paid == [(0.5, 10, 100), (0.25, 10, 100)]
+
+
+def test_cost_in_other_money_is_left_out() -> None:
+    talk = opened()
+    talk.is_told("usage_update", used=10, size=100, cost={"amount": 3, "currency": "EUR"})
+    assert talk.answers(END) == [UsageReported(context_used=10, context_limit=100), DONE]
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "status", "message"),
+    [
+        ({"code": 401, "message": '{"error":{"code":401,"message":"bad key"}}'},
+         "not_signed_in", 401, "bad key"),
+        ({"code": 429, "message": "Slow down. Retry after 7s."}, "rate_limited", 429,
+         "Slow down. Retry after 7s."),
+        ({"code": 500, "message": "models/x is not found"}, "model_not_found", None,
+         "models/x is not found"),
+        ({"code": 500, "message": "boom"}, "api_error", 500, "boom"),
+        ({"code": -32603, "message": "Internal error", "data": {"details": "401 bad key"}},
+         "not_signed_in", 401, "401 bad key"),
+        ({"code": -32603, "message": "Internal error: gone", "data": {"errorKind": "rate_limit"}},
+         "rate_limited", None, "gone"),
+        ({"code": -32603, "message": "Internal error",
+          "data": {"message": "no", "codex_error_info": {"x": {"http_status_code": 429}}}},
+         "rate_limited", 429, "no"),
+        ({"code": -32603, "message": "Internal error",
+          "data": {"message": "full", "codex_error_info": "usage_limit_exceeded"}},
+         "rate_limited", None, "full"),
+        ({"code": -32603, "message": "Internal error: odd", "data": {"errorName": "APIError"}},
+         "api_error", None, "odd"),
+        ({"code": -32603, "message": "prompt is too long: 9 tokens"}, "context_overflow", None,
+         "prompt is too long: 9 tokens"),
+        ({"code": -32603, "message": "Internal error", "data": [{"path": ["cwd"]}]},
+         "agent_failed", None, "Internal error"),
+        ({"code": "x", "message": 7}, "agent_failed", None, "no reason was given"),
+        ("odd", "agent_failed", None, "no reason was given"),
+    ],
+)  # fmt: skip
+def test_an_error_is_read_wherever_it_is(error: Any, kind: str, status: Any, message: str) -> None:
+    [end] = opened().answers(error=error)
+    assert isinstance(end, TurnEnded)
+    assert end.failure
+    assert (end.failure.kind, end.failure.status, end.failure.message) == (kind, status, message)
+
+
+def test_how_long_to_wait_is_read_from_the_words() -> None:
+    [end] = opened().answers(error={"code": 429, "message": "Suggested retry after 7s."})
+    assert isinstance(end, TurnEnded)
+    assert end.failure
+    assert end.failure.retry_after == 7
+
+
+class Strict(Dialect):
+    def failure(self, error: Any) -> Failure | None:
+        return Failure(kind="billing", message="pay") if error.code == 7 else None
+
+
+def test_a_dialect_reads_its_own_errors_first() -> None:
+    [end] = opened(dialect=Strict).answers(error={"code": 7, "message": "no"})
+    assert end == TurnEnded(reason="failed", failure=Failure(kind="billing", message="pay"))
+
+
+def test_an_error_after_a_cancel_is_the_cancel() -> None:
+    talk = opened()
+    list(talk.wire.cancel())
+    assert talk.answers(error={"code": -32603, "message": "aborted"}) == [
+        TurnEnded(reason="cancelled")
+    ]
+
+
+def test_a_turn_that_was_done_before_the_cancel_came_is_complete() -> None:
+    talk = opened()
+    list(talk.wire.cancel())
+    assert talk.answers(END) == [DONE]
+
+
+def test_a_cancel_outside_of_a_turn_says_nothing() -> None:
+    talk = opened()
+    talk.answers(END)
+    assert list(talk.wire.cancel()) == []
+
+
+# -- hostile ---------------------------------------------------------------------------------------
+
+ODD: tuple[Any, ...] = (None, 0, -1, True, "x", [], [None], {}, {"text": 7}, 1e300, "\ud800")
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize(
+    "update",
+    [
+        "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan",
+        "usage_update", "available_commands_update", "current_mode_update",
+        "config_option_update", "session_info_update",
+    ],
+)  # fmt: skip
+def test_no_value_of_a_wrong_type_raises(update: str, odd: Any) -> None:
+    keys = (
+        "content", "toolCallId", "title", "kind", "status", "rawInput", "rawOutput", "locations",
+        "entries", "used", "cost", "availableCommands", "currentModeId", "configOptions",
+        "messageId", "_meta",
+    )  # fmt: skip
+    good: dict[str, Any] = {**LS, "status": "completed", "content": _text("x")}
+    talk = opened()
+    for key in keys:
+        talk.is_told(update, **{**good, key: odd})
+    talk.is_told(update, **dict.fromkeys(keys, odd))
+    assert isinstance(talk.answers(odd)[-1], TurnEnded)
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_no_request_of_a_wrong_type_raises(odd: Any) -> None:
+    talk = opened()
+    for params in (odd, {"toolCall": odd, "options": odd}, {"options": [odd, {"kind": odd}]}):
+        talk.hears({"id": 1, "method": "session/request_permission", "params": params})
+        list(talk.wire.answer("1", Answer("allow")))
+    talk.answers(END)
+    assert talk.heard[-1] == DONE
+
+
+def test_a_flood_of_calls_ends_with_the_turn() -> None:
+    talk = opened()
+    for number in range(2000):
+        talk.is_told("tool_call", **{**LS, "toolCallId": f"c{number}"}, status="in_progress")
+    ends = [one for one in talk.answers(END) if isinstance(one, ToolFinished)]
+    assert len(ends) == 2000
+
+
+def test_two_talks_share_nothing() -> None:
+    one, other = opened(), opened()
+    one.is_told("tool_call", **LS, status="in_progress")
+    assert other.answers(END) == [DONE]
+    assert isinstance(one, Talk)
