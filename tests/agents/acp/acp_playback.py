@@ -18,9 +18,14 @@ import msgspec
 from msgspec.structs import replace
 
 from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.row import Row
 from bridle.agents.acp.rows import rows
+from bridle.agents.gemini import launch as gemini
+from bridle.agents.gemini.dialect import GeminiDialect
 from bridle.agents.jsonrpc import Asked
+from bridle.agents.qwen import launch as qwen
+from bridle.agents.qwen.dialect import QwenDialect
 from bridle.core.agent import File, Keep, Prompt, Reply, SessionSpec, Wire
 from bridle.core.events import Answer, Event, PermissionRequested, TurnEnded
 
@@ -28,30 +33,16 @@ RECORDINGS = Path(__file__).parents[2] / "recordings" / "acp"
 SPEC = SessionSpec(cwd=Path("/proj"))
 OPENS = ("session/new", "session/load", "session/resume", "session/fork")
 
-# Agents that have packages of their own: what of them the plain wire needs to know.
-_QWEN = Row(
-    name="qwen",
-    command=("qwen", "--acp"),
-    tool_name="_meta.toolName",
-    parent="_meta.parentToolCallId",
-    ignores=(
-        "craft/drainMidTurnQueue",
-        "_qwencode/start_turn",
-        "qwen/notify/session/mode-update",
-        "qwen/notify/session/prompt-suggestion",
-    ),
-    turn_over="_qwencode/end_turn",
-)
+_DIALECTS: dict[str, type[Dialect]] = {
+    "gemini": GeminiDialect,
+    "qwen-0.15.10": QwenDialect,
+    "qwen-0.24.4": QwenDialect,
+}
+# Agents that have packages of their own, or what of them the plain wire needs to know.
 _ROWS = {
-    "gemini": Row(
-        name="gemini",
-        command=("gemini", "--acp"),
-        tool_name="id",
-        replays="after",
-        asides=("[MODE_UPDATE] ",),
-    ),
-    "qwen-0.15.10": _QWEN,
-    "qwen-0.24.4": _QWEN,
+    "gemini": gemini.ROW,
+    "qwen-0.15.10": qwen.ROW,
+    "qwen-0.24.4": qwen.ROW,
     "opencode": Row(name="opencode", command=("opencode", "acp"), tool_name="title", usage="call"),
     "copilot": Row(name="copilot", command=("copilot", "--acp"), asides=("Info: ",)),
 }
@@ -73,12 +64,16 @@ def row_of(recording: Path) -> Row:
     return replace(row, modes={mode: id for mode, id in row.modes.items() if mode != "agent"})
 
 
+def agent_of(recording: Path) -> AcpAgent:
+    return AcpAgent(row_of(recording), _DIALECTS.get(recording.parent.name, Dialect))
+
+
 def lines(recording: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (recording / "wire.jsonl").read_text().splitlines()]
 
 
 def play(recording: Path) -> list[Said]:
-    return Player(row_of(recording), lines(recording)).play()
+    return Player(agent_of(recording), lines(recording)).play()
 
 
 def encoded(heard: Iterable[Said]) -> str:
@@ -94,8 +89,8 @@ def encoded(heard: Iterable[Said]) -> str:
 class Player:
     """`heard_lines`: the agent's lines with the ids of our own requests."""
 
-    def __init__(self, row: Row, said: list[dict[str, Any]]) -> None:
-        self._agent = AcpAgent(row)
+    def __init__(self, agent: AcpAgent, said: list[dict[str, Any]]) -> None:
+        self._agent = agent
         self._said = said
         self._wire: Wire | None = None
         self._ours: dict[str, list[Any]] = {}  # ids of requests that wait to be matched, by method

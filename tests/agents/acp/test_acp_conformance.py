@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from acp_far_side import ROW, far_side
-from acp_playback import OPENS, RECORDINGS, Player, lines, name, recordings, row_of
+from acp_playback import OPENS, RECORDINGS, Player, agent_of, lines, name, recordings
 from msgspec.structs import replace
 
 from bridle.agents.acp.agent import AcpAgent
@@ -29,12 +29,12 @@ def test_an_agent_with_its_recordings_conforms(agent: str, tmp_path: Path) -> No
     """As our wire hears them: with the ids of its own requests."""
     chosen = [recording for recording in ONE_TURN if recording.parent.name == agent]
     for recording in chosen[:6]:
-        player = Player(row_of(recording), lines(recording))
+        player = Player(agent_of(recording), lines(recording))
         player.play()
         folder = tmp_path / recording.name
         folder.mkdir()
         (folder / "wire.jsonl").write_bytes(b"\n".join(player.heard_lines))
-    check_agent(AcpAgent(row_of(chosen[0])), tmp_path, cuts=4, streams=40, far_side=far_side)
+    check_agent(agent_of(chosen[0]), tmp_path, cuts=4, streams=40, far_side=far_side)
 
 
 @pytest.mark.parametrize("row", rows().values(), ids=lambda row: row.name)

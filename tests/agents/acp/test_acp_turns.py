@@ -250,7 +250,7 @@ def test_an_image_of_a_tool_is_kept() -> None:
 @pytest.mark.parametrize(
     ("call", "tool", "title"),
     [
-        ({"kind": "read", "rawInput": {"command": ["/bin/sh", "-c", "ls a"]}}, "Bash", "Bash `ls a`"),
+        ({"kind": "read", "rawInput": {"command": ["/bin/sh", "-c", "ls"]}}, "Bash", "Bash `ls`"),
         ({"kind": "search", "rawInput": {"pattern": "x"}}, "Grep", "Look"),
         ({"kind": "other", "rawInput": {"server": "s", "tool": "t"}}, "MCP", "MCP `s.t`"),
         ({"kind": "edit", "locations": [{"path": "/proj/a"}]}, "Edit", "Edit `a`"),

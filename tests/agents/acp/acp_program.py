@@ -1,0 +1,107 @@
+"""A small ACP agent, as a program of somebody else's: `python acp_program.py --acp`.
+
+It echoes; "write NAME" asks and writes a file, "wait" waits to be cancelled, "die" ends it. It
+remembers its sessions in a folder of its own, and tells their history again when one is loaded.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+MEMORY = Path(os.environ["HOME"]) / ".program"
+
+
+def say(**message: Any) -> None:
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def update(session: str, kind: str, **more: Any) -> None:
+    params = {"sessionId": session, "update": {"sessionUpdate": kind, **more}}
+    say(method="session/update", params=params)
+
+
+def words(session: str, text: str, kind: str = "agent_message_chunk") -> None:
+    update(session, kind, content={"type": "text", "text": text})
+
+
+def hear() -> dict[str, Any]:
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    message: dict[str, Any] = json.loads(line)
+    return message
+
+
+def write(session: str, name: str, cwd: str) -> str:
+    path = str(Path(cwd) / name)
+    diff = {"type": "diff", "path": path, "oldText": None, "newText": "written\n"}
+    call = {"toolCallId": f"w-{name}", "title": f"Writing {name}", "kind": "edit"}
+    call |= {"locations": [{"path": path}], "content": [diff]}
+    kinds = ("allow_always", "allow_once", "reject_once")
+    options = [{"optionId": f"o{n}", "name": kind, "kind": kind} for n, kind in enumerate(kinds)]
+    params = {"sessionId": session, "toolCall": call, "options": options}
+    say(id="ask-1", method="session/request_permission", params=params)
+    while (answer := hear()).get("id") != "ask-1":
+        pass
+    chosen = answer["result"]["outcome"].get("optionId")
+    if chosen != "o1":
+        update(session, "tool_call_update", toolCallId=call["toolCallId"], status="failed")
+        return f"not written ({chosen})"
+    Path(path).write_text("written\n")
+    update(session, "tool_call_update", toolCallId=call["toolCallId"], status="completed")
+    return "written"
+
+
+def prompt(session: str, blocks: list[dict[str, Any]], cwd: str) -> str:
+    text = " ".join(block["text"] for block in blocks if block["type"] == "text")
+    match text.split():
+        case ["write", name]:
+            words(session, write(session, name, cwd))
+        case ["wait"]:
+            words(session, "waiting")
+            while hear().get("method") != "session/cancel":
+                pass
+            return "cancelled"
+        case ["die"]:
+            print("a sad end", file=sys.stderr)
+            sys.exit(3)
+        case ["variable", name]:
+            words(session, os.environ.get(name, "unset"))
+        case _:
+            history = MEMORY / session
+            before = history.read_text().count("\n") if history.exists() else 0
+            for word in (f"{before} before; ", "you said ", text):
+                words(session, word)
+            with history.open("a") as file:
+                file.write(text + "\n")
+    return "end_turn"
+
+
+def main() -> None:
+    assert sys.argv[1:2] == ["--acp"], sys.argv
+    MEMORY.mkdir(parents=True, exist_ok=True)
+    cwd = ""
+    while True:
+        match hear():
+            case {"id": id, "method": "initialize"}:
+                can = {"loadSession": True, "promptCapabilities": {"image": True}}
+                say(id=id, result={"protocolVersion": 1, "agentCapabilities": can})
+            case {"id": id, "method": "session/new", "params": params}:
+                cwd = params["cwd"]
+                say(id=id, result={"sessionId": f"s{len(list(MEMORY.iterdir())) + 1}"})
+            case {"id": id, "method": "session/load", "params": params}:
+                cwd, session = params["cwd"], params["sessionId"]
+                for line in (MEMORY / session).read_text().splitlines():
+                    words(session, line, "user_message_chunk")
+                    words(session, f"you said {line}")
+                say(id=id, result={})
+            case {"id": id, "method": "session/prompt", "params": params}:
+                reason = prompt(params["sessionId"], params["prompt"], cwd)
+                say(id=id, result={"stopReason": reason})
+            case {"id": id, "method": method}:
+                say(id=id, error={"code": -32601, "message": f"no {method}"})
+
+
+main()

@@ -1,0 +1,253 @@
+"""Agents that are a line of config, a command on the command line, or a row: found and driven."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from listening import listening
+
+from bridle import agents
+from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.acp.rows import rows
+from bridle.config.settings import SETTINGS
+from bridle.core.agent import Prompt, SessionSpec
+from bridle.core.errors import AgentUnknown, ConfigError, Unsupported
+from bridle.core.events import AgentExited, Answer, TurnEnded
+from bridle.testing import PlainHost
+
+PROGRAM = Path(__file__).with_name("acp_program.py")
+COMMAND = shlex.join([sys.executable, str(PROGRAM), "--acp"])
+
+
+# -- found -----------------------------------------------------------------------------------------
+
+
+def test_agents_come_from_entry_points_rows_and_the_config() -> None:
+    found = agents.available({"foo": {"acp": "foo --acp"}, "claude": {"model": "opus"}})
+    assert found["foo"] == "config"
+    assert found["codex-acp"] == "ACP"
+    assert found["claude"] == "bridle.agents.claude:agent"
+    assert list(found) == sorted(found)
+
+
+def test_experimental_agents_are_there_for_those_who_ask() -> None:
+    some = [name for name, row in rows().items() if row.experimental]
+    assert some
+    assert not set(some) & set(agents.available())
+    assert set(some) <= set(agents.available(experimental=True))
+    with pytest.raises(ConfigError, match=f"agent '{some[0]}' is experimental") as caught:
+        agents.load(some[0])
+    assert caught.value.hint == (
+        "`bridle config set experimental_agents yes` lets such agents be used"
+    )
+    assert agents.load(some[0], experimental=True).info.name == some[0]
+
+
+def test_a_line_of_config_is_an_agent() -> None:
+    options = {"foo": {"acp": "foo --acp 'a b'", "variables": ("FOO_KEY",)}}
+    agent = agents.load("foo", options)
+    assert isinstance(agent, AcpAgent)
+    assert agent.row.command == ("foo", "--acp", "a b")
+    assert (agent.info.name, agent.info.variables) == ("foo", ("FOO_KEY",))
+
+
+def test_a_command_is_an_agent() -> None:
+    agent = agents.load("acp:foo --acp")
+    assert isinstance(agent, AcpAgent)
+    assert agent.row.command == ("foo", "--acp")
+    assert agent.info.name == "acp:foo --acp"
+
+
+@pytest.mark.parametrize("name", ["acp:", "acp: ", "acp:'"])
+def test_no_command_is_none(name: str) -> None:
+    with pytest.raises(ConfigError, match="command"):
+        agents.load(name)
+
+
+def test_an_unknown_agent_names_all_that_are_known() -> None:
+    with pytest.raises(AgentUnknown) as caught:
+        agents.load("nobody", {"foo": {"acp": "foo"}})
+    assert "claude, " in caught.value.hint
+    assert "foo" in caught.value.hint
+
+
+def test_rows_are_not_read_for_an_agent_with_an_entry_point() -> None:
+    code = "import sys; from bridle import agents; agents.load('claude'); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    assert not {b"tomllib", b"bridle.agents.acp.rows"} & set(loaded.split())
+
+
+def test_a_row_is_started_before_its_wire_is_loaded() -> None:
+    code = (
+        "import sys; from pathlib import Path; from bridle import agents;"
+        "from bridle.core.agent import Prompt, SessionSpec;"
+        "agents.load('codex-acp').program(SessionSpec(cwd=Path('/'))); print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    heavy = {
+        b"asyncio",
+        b"dataclasses",
+        b"hashlib",
+        b"bridle.core.events",
+        b"bridle.agents.jsonrpc",
+    }
+    assert not heavy & set(loaded.split())
+
+
+@pytest.mark.parametrize(("word", "value"), [("yes", True), ("no", False), ("true", True)])
+def test_whether_experimental_agents_are_used_is_a_setting(word: str, value: bool) -> None:
+    assert SETTINGS["experimental_agents"].kind.read(word) is value
+
+
+# -- driven ----------------------------------------------------------------------------------------
+
+
+async def test_a_real_program_is_prompted_cancelled_and_prompted_again(tmp_path: Path) -> None:
+    agent = agents.load("foo", {"foo": {"acp": COMMAND}})
+    spec = SessionSpec(cwd=tmp_path)
+    async with PlainHost.open(tmp_path) as host, listening(agent, spec, host) as listener:
+        await listener.turn("hello there")
+        assert listener.text == "0 before; you said hello there"
+        await listener.conversation.prompt(Prompt("wait"))
+        await listener.until(lambda: "waiting" in listener.text)
+        await listener.conversation.cancel()
+        await listener.until(lambda: TurnEnded(reason="cancelled") in listener.events)
+        await listener.turn("again")
+        assert listener.text.endswith("1 before; you said again")
+
+
+async def test_a_program_that_dies_in_a_turn_fails_it(tmp_path: Path) -> None:
+    agent = agents.load("foo", {"foo": {"acp": COMMAND}})
+    spec = SessionSpec(cwd=tmp_path)
+    async with PlainHost.open(tmp_path) as host, listening(agent, spec, host) as listener:
+        events = await listener.turn("die")
+    [gone] = [event for event in events if isinstance(event, AgentExited)]
+    assert (gone.code, gone.detail.strip()) == (3, "a sad end")
+    end = events[-1]
+    assert isinstance(end, TurnEnded)
+    assert end.failure
+    assert end.failure.kind == "agent_crashed"
+
+
+async def test_a_conversation_is_loaded_in_a_new_process(tmp_path: Path) -> None:
+    agent = agents.load("foo", {"foo": {"acp": COMMAND}})
+    for resume, before in ((None, 0), ("s1", 1), ("s1", 2)):
+        spec = SessionSpec(cwd=tmp_path, resume=resume)
+        async with PlainHost.open(tmp_path) as host, listening(agent, spec, host) as listener:
+            await listener.turn("more")
+            assert listener.text == f"{before} before; you said more"
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "written"),
+    [("allow", "written", True), ("deny", "not written (o2)", False)],
+)
+async def test_an_answer_reaches_the_program(
+    tmp_path: Path, answer: str, text: str, written: bool
+) -> None:
+    agent = agents.load("foo", {"foo": {"acp": COMMAND}})
+    spec = SessionSpec(cwd=tmp_path)
+    async with (
+        PlainHost.open(tmp_path) as host,
+        listening(agent, spec, host, answer=Answer(answer)) as listener,
+    ):
+        await listener.turn("write a.txt")
+    assert listener.text == text
+    assert (tmp_path / "a.txt").exists() is written
+
+
+async def test_what_no_acp_agent_has_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    agent = agents.load("acp:no-such-program")
+    async with PlainHost.open(tmp_path) as host:
+        with pytest.raises(Unsupported, match="does not support an output schema"):
+            await agent.open(SessionSpec(cwd=tmp_path, output_schema={"type": "object"}), host)
+
+
+# -- from the command line -------------------------------------------------------------------------
+
+
+class Machine:
+    def __init__(self, folder: Path) -> None:
+        self.project = folder / "project"
+        self.bridle = folder / "bridle"
+        (folder / "home").mkdir()
+        self.project.mkdir()
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder / "home"),
+            "BRIDLE_HOME": str(self.bridle),
+            "LANG": "C.UTF-8",
+            "MY_KEY": "key-of-mine",
+        }
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "bridle", *words],
+            cwd=self.project,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def events(self, *words: str) -> list[Mapping[str, Any]]:
+        done = self.run("run", "--json", *words)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line)["event"] for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    machine = Machine(tmp_path)
+    done = machine.run("config", "set", "agents.foo.acp", COMMAND)
+    assert done.returncode == 0, done.stderr
+    return machine
+
+
+def _text(events: list[Mapping[str, Any]]) -> str:
+    return "".join(event["text"] for event in events if event["type"] == "message_chunk")
+
+
+def test_one_line_of_config_is_all_that_a_run_needs(machine: Machine) -> None:
+    done = machine.run("run", "-a", "foo", "hello")
+    assert (done.returncode, done.stdout) == (0, "0 before; you said hello\n"), done.stderr
+    listed = machine.run("agents", "--json")
+    assert "foo" in [one["name"] for one in json.loads(listed.stdout)], listed.stderr
+
+
+def test_a_run_goes_on_with_its_session(machine: Machine) -> None:
+    machine.events("-a", "foo", "hello")
+    again = machine.events("--resume", "last", "more")
+    assert _text(again) == "1 before; you said more"
+
+
+@pytest.mark.parametrize("approve", ["edits", "readonly"])
+def test_policy_answers_what_the_program_asks(machine: Machine, approve: str) -> None:
+    events = machine.events("-a", "foo", "--approve", approve, "write a.txt")
+    allowed = approve == "edits"
+    assert _text(events) == ("written" if allowed else "not written (o2)")
+    assert (machine.project / "a.txt").exists() is allowed
+    [end] = [event for event in events if event["type"] == "tool_finished"]
+    assert end["outcome"] == ("completed" if allowed else "denied")
+
+
+def test_a_command_in_the_place_of_a_name_runs_and_goes_on(machine: Machine) -> None:
+    assert _text(machine.events("-a", f"acp:{COMMAND}", "hello")) == "0 before; you said hello"
+    assert _text(machine.events("--resume", "last", "more")) == "1 before; you said more"
+
+
+def test_a_variable_reaches_only_the_agent_that_names_it(machine: Machine) -> None:
+    assert _text(machine.events("-a", "foo", "variable MY_KEY")) == "unset"
+    done = machine.run("config", "set", "agents.foo.variables", "MY_KEY")
+    assert done.returncode == 0, done.stderr
+    assert _text(machine.events("-a", "foo", "variable MY_KEY")) != "unset"
