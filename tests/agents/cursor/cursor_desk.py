@@ -1,0 +1,66 @@
+"""Whole sessions over the stand-in for Cursor: a real store, a real process, a home of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from bridle.agents import load
+from bridle.core.agent import SessionSpec
+from bridle.core.events import Entry
+from bridle.paths import find_paths
+from bridle.sessions.service import Sessions
+from bridle.sessions.session import Session
+from bridle.sessions.terms import Terms
+from bridle.store.database import Database
+from stand_ins import install_cursor
+
+MODEL = {"version": 1, "model": {"modelId": "composer-2.5"}, "hasChangedDefaultModel": True}
+
+
+class Desk:
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "user"
+        self.project = folder / "project"
+        self.project.mkdir(parents=True)
+        subprocess.run(["git", "init", "-q", self.project], check=True)
+        install_cursor(folder / "bin", self.home)
+        self.config = self.home / ".cursor" / "cli-config.json"
+        self.config.parent.mkdir()
+        self.config.write_text(json.dumps(MODEL))
+        self.paths = find_paths({"BRIDLE_HOME": str(folder / "bridle")})
+        self.database = Database.open(self.paths.store)
+        self.sessions = Sessions(self.paths, self.database)
+        self.agent = load("cursor")
+        self.environment = {
+            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+            "HOME": str(self.home),
+        }
+
+    async def start(self, *, approve: str = "auto", **spec: Any) -> Session:
+        return await self.sessions.start(self.agent, self.spec(**spec), self.terms(approve))
+
+    async def resume(self, session: str, *, approve: str = "auto", **spec: Any) -> Session:
+        row = self.sessions.catalog.get(session)
+        return await self.sessions.resume(row, self.agent, self.spec(**spec), self.terms(approve))
+
+    def spec(self, **spec: Any) -> SessionSpec:
+        return SessionSpec(cwd=self.project, **spec)
+
+    def terms(self, approve: str) -> Terms:
+        return Terms(approve=approve, environment=self.environment)
+
+    async def close(self) -> None:
+        await self.sessions.close()
+        self.database.close()
+
+
+async def perform(session: Session, *steps: dict[str, Any]) -> list[Entry]:
+    return [entry async for entry in session.run(script(*steps))]
+
+
+def script(*steps: dict[str, Any]) -> str:
+    return f"@@script@@ {json.dumps(steps)}"

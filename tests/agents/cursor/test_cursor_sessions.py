@@ -1,0 +1,481 @@
+"""Whole sessions with Cursor's stand-in: what is told, what is left, and what is not touched."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cursor_desk import MODEL, Desk, perform, script
+
+from bridle.core.agent import File
+from bridle.core.errors import AgentError, AgentNotInstalled, Unsupported
+from bridle.core.events import (
+    AgentExited,
+    AgentReady,
+    Diff,
+    Entry,
+    FileChange,
+    FilesChanged,
+    MessageChunk,
+    Notice,
+    Text,
+    ThoughtChunk,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    Unrecognized,
+    UsageReported,
+)
+from bridle.core.failure import Failure
+from bridle.sessions.session import Session
+
+DONE = TurnEnded(reason="completed")
+CANCELLED = TurnEnded(reason="cancelled")
+
+
+async def told(session: Session, prompt: str) -> list[Entry]:
+    return [entry async for entry in session.run(prompt)]
+
+
+def of(entries: list[Entry], kind: type) -> list[Any]:
+    return [entry.event for entry in entries if isinstance(entry.event, kind)]
+
+
+def said(entries: list[Entry]) -> str:
+    return "".join(chunk.text for chunk in of(entries, MessageChunk))
+
+
+def end(entries: list[Entry]) -> TurnEnded:
+    (ended,) = of(entries, TurnEnded)
+    assert isinstance(ended, TurnEnded)
+    return ended
+
+
+async def until(session: Session, kind: type) -> Any:
+    async with asyncio.timeout(10):
+        async for entry in session.entries():
+            if isinstance(entry.event, kind):
+                return entry.event
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def words(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def alive(word: str) -> list[int]:
+    pids = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+    return [pid for pid in pids if word.encode() in words(pid)]
+
+
+def below(pid: int) -> list[int]:
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
+    parents = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents if parent == one]
+    return found[1:]
+
+
+def wait_until(condition: Callable[[], object], within: float = 10) -> None:
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+# -- turns -----------------------------------------------------------------------------------------
+
+
+async def test_a_turn_streams_its_thoughts_and_words_and_tells_what_it_used(desk: Desk) -> None:
+    session = await desk.start()
+    entries = await told(session, "hello")
+    events = [entry.event for entry in entries]
+    ready = of(entries, AgentReady)[0]
+    assert ready.model == "Auto"
+    assert "".join(one.text for one in of(entries, ThoughtChunk)) == (
+        "The user wants a one-sentence greeting."
+    )
+    assert len(of(entries, MessageChunk)) > 3
+    assert said(entries) == "Hello, and welcome to the project."
+    assert of(entries, Unrecognized) == []
+    assert events[-3:] == [
+        UsageReported(input_tokens=102, output_tokens=16, cached_tokens=18432),
+        AgentExited(code=0),
+        DONE,
+    ]
+
+
+async def test_the_tools_do_what_they_say(desk: Desk) -> None:
+    (desk.project / "old.txt").write_text("old\n")
+    (desk.project / "greet.py").write_text("Helo\n")
+    session = await desk.start()
+    entries = await perform(
+        session,
+        {"say": "Looking."},
+        {"read": "greet.py"},
+        {"tool": "grep", "args": {"pattern": "Hel"}},
+        {"tool": "ls", "args": {"path": "."}},
+        {"edit": "greet.py", "content": "Hello\n"},
+        {"edit": "new.txt", "content": "new\n"},
+        {"delete": "old.txt"},
+        {"shell": "cat greet.py"},
+        {"shell": "echo no >&2; exit 3"},
+        {"say": "Done."},
+    )
+    cwd = desk.project
+    finished = of(entries, ToolFinished)
+    assert [(one.outcome, one.content) for one in finished] == [
+        ("completed", (Text("Helo\n"),)),
+        ("completed", (Text("greet.py:1:Helo"),)),
+        ("completed", (Text("greet.py\nold.txt"),)),
+        ("completed", (Diff(f"{cwd}/greet.py", patch="@@ -1 +1 @@\n-Helo\n+Hello\n"),)),
+        ("completed", (Diff(f"{cwd}/new.txt", patch="@@ -0,0 +1 @@\n+new\n"),)),
+        ("completed", (Diff(f"{cwd}/old.txt", old="old\n"),)),
+        ("completed", (Text("Hello\n"),)),
+        ("failed", (Text("no\n"), Text("exit code 3"))),
+    ]
+    assert of(entries, FilesChanged) == [
+        FilesChanged(
+            files=(
+                FileChange("greet.py", "modified", added=1, removed=1),
+                FileChange("new.txt", "added", added=1, removed=0),
+                FileChange("old.txt", "deleted", added=0, removed=1),
+            )
+        )
+    ]
+    assert (said(entries), end(entries)) == ("Looking.Done.", DONE)
+
+
+@pytest.mark.parametrize("recording", ["tools_partial", "tool_failed", "subagent", "plan_mode"])
+async def test_a_recorded_turn_is_told_as_it_was(desk: Desk, recording: str) -> None:
+    session = await desk.start()
+    entries = await told(session, f"@@{recording}@@")
+    assert of(entries, Unrecognized) == []
+    assert end(entries) == DONE
+    started = {one.call_id for one in of(entries, ToolStarted)}
+    assert started == {one.call_id for one in of(entries, ToolFinished)}
+    if recording == "tools_partial":
+        assert (desk.project / "NOTES.md").read_text() == "Fixed the spelling of the greeting.\n"
+
+
+async def test_a_conversation_goes_on_in_the_next_process_and_the_next_session(desk: Desk) -> None:
+    session = await desk.start()
+    await told(session, "Remember the word banana.")
+    again = await told(session, "@@recall@@")
+    assert said(again) == "You began with: Remember the word banana."
+    native = of(again, AgentReady)[0].native_id
+    await session.close()
+    resumed = await desk.resume(session.id)
+    later = await told(resumed, "@@recall@@")
+    assert said(later) == "You began with: Remember the word banana."
+    assert of(later, AgentReady)[0].native_id == native
+
+
+async def test_a_conversation_that_cursor_does_not_keep_is_not_begun_anew(desk: Desk) -> None:
+    session = await desk.start()
+    await told(session, "hello")
+    other = await desk.start(resume="5f0c0001-0000-4000-8000-000000000000")
+    with pytest.raises(AgentError, match="keeps no conversation 5f0c0001"):
+        await other.prompt("hello")
+
+
+# -- ends ------------------------------------------------------------------------------------------
+
+
+FAILURES = [
+    (
+        script({"say": "Trying."}, {"error": "The model provider returned an error."}),
+        Failure(
+            kind="agent_failed", message="The model provider returned an error.", hint="try again"
+        ),
+    ),
+    (
+        "@@usage_limit@@",
+        Failure(
+            kind="billing",
+            message="ActionRequiredError: You've hit your usage limit. Switch to a different model"
+            " or set a Spend Limit to continue.",
+            hint="wait for the next cycle, or use another agent or model",
+        ),
+    ),
+    (
+        script({"say": "Half a"}, {"stop": True}),
+        Failure(
+            kind="stream_broken",
+            message="the agent ended without a result (exit code 0)",
+            hint="its last words are in the agent_exited event; try again",
+        ),
+    ),
+    (
+        script({"say": "Half a"}, {"shell": "true"}, {"die": 9}),
+        Failure(
+            kind="agent_crashed",
+            message="the agent ended without a result (signal 9)",
+            hint="its last words are in the agent_exited event; try again",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("prompt", "failure"), FAILURES)
+async def test_a_turn_that_fails_says_why_and_the_next_one_works(
+    desk: Desk, prompt: str, failure: Failure
+) -> None:
+    session = await desk.start()
+    assert end(await told(session, prompt)) == TurnEnded(reason="failed", failure=failure)
+    assert end(await told(session, "hello")) == DONE
+
+
+async def test_nobody_signed_in_is_told_with_what_to_do(desk: Desk) -> None:
+    (desk.home / ".config" / "cursor" / "auth.json").unlink()
+    session = await desk.start()
+    assert end(await told(session, "hello")) == TurnEnded(
+        reason="failed",
+        failure=Failure(
+            kind="not_signed_in",
+            message="Authentication required. Please run 'agent login' first,"
+            " or set CURSOR_API_KEY environment variable.",
+            hint="run `cursor-agent login` or set CURSOR_API_KEY",
+        ),
+    )
+
+
+async def test_an_unknown_model_is_told_without_the_two_hundred_known_ones(desk: Desk) -> None:
+    session = await desk.start(model="no-such-model")
+    assert end(await told(session, "hello")) == TurnEnded(
+        reason="failed",
+        failure=Failure(
+            kind="model_not_found",
+            message="Cannot use this model: no-such-model.",
+            hint="`bridle models -a cursor` lists the models",
+        ),
+    )
+    assert json.loads(desk.config.read_text()) == MODEL
+
+
+async def test_it_is_not_installed_before_any_turn_begins(desk: Desk) -> None:
+    desk.environment["PATH"] = "/usr/bin:/bin"
+    session = await desk.start()
+    with pytest.raises(AgentNotInstalled):
+        await session.prompt("hello")
+    assert session.last_seq == 0
+
+
+async def test_a_file_that_it_cannot_take_is_refused_before_any_turn_begins(desk: Desk) -> None:
+    session = await desk.start()
+    picture = File("a.png", "image/png", b"\x89PNG\xff")
+    with pytest.raises(Unsupported, match=r"attachments of type image/png \(a.png\)"):
+        await session.prompt("look", files=[picture])
+    assert session.last_seq == 0
+    notes = File("notes.txt", "text/plain", b"one\n")
+    await session.prompt("@@prompt@@", files=[notes])
+    await session.idle()
+    assert session.result().text == '<file name="notes.txt">\none\n\n</file>\n\n@@prompt@@'
+
+
+async def test_a_turn_cancelled_in_its_words_keeps_them(desk: Desk) -> None:
+    session = await desk.start()
+    await session.prompt(script({"say": "One moment"}, {"wait": 600}, {"say": "Never."}))
+    await until(session, MessageChunk)
+    began = time.monotonic()
+    await session.cancel()
+    await session.idle()
+    assert time.monotonic() - began < 4
+    entries = [entry async for entry in session.until_idle()]
+    assert (said(entries), end(entries)) == ("One moment", CANCELLED)
+    assert of(entries, AgentExited) == [AgentExited(code=130, detail="Aborting operation...\n")]
+    assert said(await told(session, "@@recall@@")).startswith("You began with: @@script@@")
+
+
+async def test_a_turn_cancelled_in_a_command_leaves_no_process(desk: Desk) -> None:
+    session = await desk.start()
+    mark = f"600.{os.getpid()}{time.monotonic_ns() % 10_000_000}"
+    await session.prompt(script({"shell": f"sleep {mark} & sleep {mark}"}))
+    await until(session, ToolStarted)
+    await asyncio.to_thread(wait_until, lambda: len(alive(mark)) >= 3)  # the shell and its two
+    await session.cancel()
+    await session.idle()
+    await asyncio.to_thread(wait_until, lambda: not alive(mark))
+    entries = [entry async for entry in session.until_idle()]
+    assert end(entries) == CANCELLED
+
+
+# -- what a preset does not allow ------------------------------------------------------------------
+
+
+DEEDS = ({"shell": "touch ran"}, {"edit": "wrote", "content": "x"}, {"delete": "kept"})
+
+
+@pytest.mark.parametrize(
+    ("approve", "mode", "left"),
+    [
+        ("auto", "agent", ["ran", "wrote"]),
+        ("edits", "agent", ["wrote"]),
+        ("ask", "agent", ["kept"]),
+        ("readonly", "agent", ["kept"]),
+        ("none", "agent", ["kept"]),
+        ("auto", "plan", ["kept"]),
+        ("auto", "ask", ["kept"]),
+    ],
+)
+async def test_nothing_is_done_that_the_preset_would_not_allow(
+    desk: Desk, approve: str, mode: Any, left: list[str]
+) -> None:
+    (desk.project / "kept").touch()
+    session = await desk.start(approve=approve, mode=mode)
+    entries = await perform(session, *DEEDS)
+    assert sorted(path.name for path in desk.project.iterdir() if path.name != ".git") == left
+    assert end(entries) == DONE
+    (notice,) = of(entries, Notice)
+    assert (notice.level, notice.kind) == ("warning", "settings")
+
+
+@pytest.mark.parametrize("approve", ["edits", "ask", "readonly", "none"])
+async def test_its_own_permissions_deny_what_a_server_might_still_offer(
+    desk: Desk, approve: str
+) -> None:
+    session = await desk.start(approve=approve)
+    config = json.loads(said(await told(session, "@@config@@")))
+    assert "Shell(*)" in config["permissions"]["deny"]
+    assert "Mcp(*:*)" in config["permissions"]["deny"]
+    assert ("Write(**)" in config["permissions"]["deny"]) == (approve != "edits")
+    assert config["approvalMode"] == "allowlist"
+
+
+@pytest.mark.parametrize("path", [".git/hooks/pre-commit", ".env.local", "sub/.vscode/tasks.json"])
+async def test_protected_files_are_not_written_even_when_all_is_allowed(
+    desk: Desk, path: str
+) -> None:
+    session = await desk.start()
+    entries = await perform(session, {"edit": path, "content": "x"})
+    assert [one.outcome for one in of(entries, ToolFinished)] == ["denied"]
+    assert not (desk.project / path).exists()
+
+
+# -- the user's own files --------------------------------------------------------------------------
+
+
+async def test_the_users_model_and_permissions_stay_as_they_are(desk: Desk) -> None:
+    own = {**MODEL, "permissions": {"allow": ["Shell(ls)"], "deny": ["Shell(rm)"]}, "x": 1}
+    desk.config.write_text(json.dumps(own))
+    session = await desk.start(model="composer-2.5-fast")
+    entries = await told(session, "@@config@@")
+    assert of(entries, AgentReady)[0].model == "Composer 2.5 Fast"
+    seen = json.loads(said(entries))
+    assert seen["model"] == {"modelId": "composer-2.5-fast"}
+    assert seen["x"] == 1
+    assert seen["permissions"]["allow"] == ["Shell(ls)"]
+    assert seen["permissions"]["deny"][0] == "Shell(rm)"
+    await session.configure(model="gemini-3.1-pro")
+    assert of(await told(session, "hello"), AgentReady)[0].model == "Gemini 3.1 Pro"
+    assert json.loads(desk.config.read_text()) == own
+
+
+async def test_a_system_prompt_is_a_rule_for_the_turn_and_gone_after_it(desk: Desk) -> None:
+    session = await desk.start(system="Speak like a pirate.")
+    for _ in range(2):
+        entries = await told(session, "@@rules@@")
+        assert said(entries) == "Speak like a pirate.\n"
+        assert not (desk.project / "AGENTS.md").exists()
+        assert of(entries, FilesChanged) == []
+
+
+async def test_the_projects_own_rules_stay_and_the_system_prompt_goes_with_the_words(
+    desk: Desk,
+) -> None:
+    (desk.project / "AGENTS.md").write_text("Ours.\n")
+    session = await desk.start(system="Speak like a pirate.")
+    assert said(await told(session, "@@rules@@")) == "Ours.\n"
+    assert said(await told(session, "@@prompt@@ go")) == (
+        "<instructions>\nSpeak like a pirate.\n</instructions>\n\n@@prompt@@ go"
+    )
+    assert (desk.project / "AGENTS.md").read_text() == "Ours.\n"
+
+
+async def test_rules_that_the_agent_changed_are_its_own(desk: Desk) -> None:
+    session = await desk.start(system="Speak like a pirate.")
+    await perform(session, {"edit": "AGENTS.md", "content": "Mine.\n"})
+    assert (desk.project / "AGENTS.md").read_text() == "Mine.\n"
+
+
+async def test_mcp_servers_are_there_for_the_turn_alone(desk: Desk) -> None:
+    session = await desk.start(servers={"issues": {"command": "issues-mcp"}})
+    entries = await perform(session, {"shell": "cat .cursor/mcp.json"})
+    assert of(entries, ToolFinished)[0].content == (
+        Text('{"mcpServers": {"issues": {"command": "issues-mcp"}}}'),
+    )
+    assert not (desk.project / ".cursor").exists()
+
+
+async def test_mcp_servers_beside_the_projects_own_are_refused_before_the_turn(desk: Desk) -> None:
+    own = desk.project / ".cursor" / "mcp.json"
+    own.parent.mkdir()
+    own.write_text("{}")
+    session = await desk.start(servers={"issues": {"command": "issues-mcp"}})
+    with pytest.raises(AgentError, match=r"needs a file of its own where there is one"):
+        await session.prompt("hello")
+    assert (own.read_text(), session.last_seq) == ("{}", 0)
+
+
+RUN = """
+import asyncio, sys
+from pathlib import Path
+sys.path[:0] = {path!r}
+from cursor_desk import Desk, script
+
+async def main(desk):
+    session = await desk.start(system="Speak like a pirate.")
+    await session.prompt(script({{"say": "Here."}}, {{"shell": "sleep 600"}}))
+    async for entry in session.entries():
+        print(entry.event, flush=True)
+
+asyncio.run(main(Desk(Path({folder!r}))))
+"""
+
+
+@pytest.mark.parametrize("victim", ["harness", "agent"])
+def test_killed_in_the_middle_it_leaves_no_rules_behind(tmp_path: Path, victim: str) -> None:
+    folder = tmp_path / "killed"
+    here = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "stand_ins")]
+    program = ["timeout", "60", sys.executable, "-c", RUN.format(path=here, folder=str(folder))]
+    rules = folder / "project" / "AGENTS.md"
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as harness:
+        assert harness.stdout
+        lines = iter(harness.stdout.readline, "")
+        assert any(line.startswith("ToolStarted") for line in lines)
+        assert rules.read_text() == "Speak like a pirate.\n"
+        if victim == "agent":
+            (agent,) = [pid for pid in below(harness.pid) if b"cursor_agent.py" in words(pid)]
+            os.kill(agent, signal.SIGKILL)
+            assert any(line.startswith("TurnEnded") for line in lines)
+            assert not rules.exists()
+        for pid in below(harness.pid)[:1]:  # what `timeout` started
+            os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not rules.exists())
+
+
+async def test_a_prompt_that_is_not_read_can_be_cancelled(desk: Desk) -> None:
+    deaf = desk.project.parent / "bin" / "cursor-agent"
+    deaf.write_text("#!/bin/sh\nexec sleep 600\n")
+    session = await desk.start()
+    async with asyncio.timeout(10):
+        await session.prompt("x" * 1_000_000)
+        await until(session, TurnStarted)
+        await session.cancel()
+        await session.idle()
+    entries = [entry async for entry in session.until_idle()]
+    assert end(entries) == CANCELLED

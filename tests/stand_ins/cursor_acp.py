@@ -1,0 +1,89 @@
+"""`cursor-agent acp`: a recorded conversation, played to whoever asks in its order."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cursor_home import Home
+from cursor_stage import RECORDINGS
+
+Table = dict[str, Any]
+
+
+class Scene:
+    """A message of the client's, and all that the agent said until its next one."""
+
+    def __init__(self, asked: Table) -> None:
+        self.method: str = asked["method"]
+        self.id = asked.get("id")
+        self.said: list[Table] = []
+
+
+def serve(home: Home) -> int:
+    return Player(_scenes(home.cwd)).play(_messages())
+
+
+class Player:
+    def __init__(self, scenes: list[Scene]) -> None:
+        self._scenes = scenes
+        self._ids: dict[Any, Any] = {}  # recorded -> asked
+
+    def play(self, messages: Iterator[Table]) -> int:
+        for message in messages:
+            method = message.get("method")
+            scene = next((one for one in self._scenes if one.method == method), None)
+            if scene is None:
+                if method and "id" in message:
+                    error = {"code": -32601, "message": f"Method not found: {method}"}
+                    _say({"jsonrpc": "2.0", "id": message["id"], "error": error})
+                continue
+            self._scenes.remove(scene)
+            self._ids[scene.id] = message.get("id")
+            for said in scene.said:
+                self._tell(said, messages)
+        return 0
+
+    def _tell(self, said: Table, messages: Iterator[Table]) -> None:
+        if "method" not in said:
+            _say({**said, "id": self._ids.get(said["id"], said["id"])})
+            return
+        _write_files(said)
+        _say(said)
+        if "id" in said:
+            answer = next(one for one in messages if one.get("id") == said["id"])
+            assert "method" not in answer
+
+
+def _scenes(cwd: Path) -> list[Scene]:
+    text = (RECORDINGS / "acp" / "acp.duplex.jsonl").read_text().replace("/proj", str(cwd))
+    scenes: list[Scene] = []
+    for line in map(json.loads, text.splitlines()):
+        message = line["msg"]
+        if line["dir"] == "in":
+            scenes[-1].said.append(message)
+        elif "method" in message:
+            scenes.append(Scene(message))
+    return scenes
+
+
+def _write_files(said: Table) -> None:
+    """A diff of a new file: its text begins with what should have been its header."""
+    for part in said["params"].get("update", {}).get("content", []):
+        if isinstance(part, dict) and part.get("type") == "diff":
+            Path(part["path"]).write_text(part["newText"].partition("\n")[2])
+
+
+def _messages() -> Iterator[Table]:
+    for line in sys.stdin:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue  # swallowed without a word, as the real one does
+
+
+def _say(message: Table) -> None:
+    print(json.dumps(message), flush=True)

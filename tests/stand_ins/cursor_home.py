@@ -1,0 +1,113 @@
+"""What the stand-in for Cursor keeps on disk, where and as the real one does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import uuid
+from pathlib import Path
+from typing import Any
+
+EMAIL = "dev@example.com"
+
+
+class Home:
+    def __init__(self, cwd: Path) -> None:
+        self.cwd = cwd
+        self.user = Path(os.environ["HOME"])
+        self.cursor = Path(os.environ.get("CURSOR_DATA_DIR") or self.user / ".cursor")
+
+    # -- who is signed in --------------------------------------------------------------------
+
+    @property
+    def login(self) -> Path:
+        """Not moved by any variable."""
+        return self.user / ".config" / "cursor" / "auth.json"
+
+    @property
+    def key_source(self) -> str | None:
+        if os.environ.get("CURSOR_API_KEY"):
+            return "env"
+        return "login" if self.login.exists() else None
+
+    # -- its config --------------------------------------------------------------------------
+
+    @property
+    def config_file(self) -> Path:
+        if folder := os.environ.get("CURSOR_CONFIG_DIR"):
+            return Path(folder) / "cli-config.json"
+        if folder := os.environ.get("XDG_CONFIG_HOME"):
+            return Path(folder) / "cursor" / "cli-config.json"
+        return self.user / ".cursor" / "cli-config.json"
+
+    def config(self) -> dict[str, Any]:
+        return _json(self.config_file)
+
+    def save_model(self, model: str) -> None:
+        """Every model that is asked for becomes the user's choice, even one that is refused."""
+        config = {"version": 1, "permissions": {"allow": [], "deny": []}} | self.config()
+        config |= {"model": {"modelId": model}, "hasChangedDefaultModel": True}
+        self.config_file.parent.mkdir(parents=True, exist_ok=True)
+        self.config_file.write_text(json.dumps(config))
+
+    def denied(self) -> list[str]:
+        configs = (self.config(), _json(self.cwd / ".cursor" / "cli.json"))
+        return [rule for one in configs for rule in one.get("permissions", {}).get("deny", [])]
+
+    # -- its chats ---------------------------------------------------------------------------
+
+    def new_chat(self) -> str:
+        chat = str(uuid.uuid4())
+        self.store(chat).mkdir(parents=True)
+        return chat
+
+    def store(self, chat: str) -> Path:
+        digest = hashlib.md5(str(self.cwd).encode(), usedforsecurity=False).hexdigest()
+        return self.cursor / "chats" / digest / chat
+
+    def said(self, chat: str) -> list[dict[str, Any]]:
+        """A chat that never existed is empty, not an error."""
+        file = self.store(chat) / "store.db"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def remember(self, chat: str, role: str, words: str) -> None:
+        content = [{"type": "text", "text": words}]
+        line = json.dumps({"role": role, "message": {"content": content}}) + "\n"
+        slug = self.projects / "agent-transcripts" / chat / f"{chat}.jsonl"
+        for file in (self.store(chat) / "store.db", slug):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("a") as kept:
+                kept.write(line)
+
+    @property
+    def projects(self) -> Path:
+        slug = re.sub(r"[^A-Za-z0-9]+", "-", str(self.cwd)).strip("-")
+        return self.cursor / "projects" / slug
+
+    # -- its MCP servers ---------------------------------------------------------------------
+
+    def servers(self) -> dict[str, dict[str, Any]]:
+        """Each with its status; those of the project need an approval."""
+        switched = _json(self.projects / "mcp-approvals.json")
+        found = {}
+        for folder, status in ((self.cwd, "not loaded (needs approval)"), (self.user, "ready")):
+            for name, server in (
+                _json(folder / ".cursor" / "mcp.json").get("mcpServers", {}).items()
+            ):
+                found[name] = {"status": switched.get(name, status), **server}
+        return found
+
+    def switch(self, name: str, status: str) -> None:
+        file = self.projects / "mcp-approvals.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(_json(file) | {name: status}))
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
