@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 
 from bridle.agents.acp import content, tools
 from bridle.agents.acp.dialect import Dialect, Outcome
-from bridle.agents.fields import Table, storable, table, text
+from bridle.agents.fields import Table, storable, text
 from bridle.core import tools as vocabulary
 from bridle.core.agent import Keep
 from bridle.core.events import (
@@ -143,7 +143,7 @@ class Calls:
             self.any = True
         call.told |= {key: value for key, value in patch.items() if value is not None}
         call.name = call.name or self._dialect.tool_name(call.told)
-        input = table(patch, "rawInput")
+        input = self._dialect.input(patch)
         if input.keys() - _HOLDS_NOTHING:
             call.input = input
         return call

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bridle.agents.acp.row import Row
-from bridle.agents.fields import Table, at, text
+from bridle.agents.fields import Table, at, table, text
 from bridle.core.agent import Launch, SessionSpec, Word
 
 if TYPE_CHECKING:  # the program is started before these are loaded
@@ -70,6 +70,10 @@ class Dialect:
             case place:
                 name = at(call, *place.split("."))
                 return name if isinstance(name, str) else ""
+
+    def input(self, call: Table) -> Table:
+        """A call's input, as far as a tool call, an update or a request tells it."""
+        return table(call, "rawInput")
 
     def parent(self, update: Table) -> str | None:
         """The call that a subagent works inside."""

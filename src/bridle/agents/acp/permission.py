@@ -53,12 +53,14 @@ class Requests:
 
     def permission(self, asked: Asked) -> Iterator[Event | Reply]:
         """`session/request_permission`."""
-        if asking := self._dialect.asking(asked):
-            yield self.question(asked, asking)
-            return
         call = table(asked.params, "toolCall")
         if not text(call, "toolCallId"):
             call = {**call, "toolCallId": f"asked-{asked.key}"}
+        if asking := self._dialect.asking(asked):
+            begun = self._calls.asked(call, asked.key, "")
+            yield from (event for event in begun if not isinstance(event, PermissionRequested))
+            yield self.question(asked, asking)
+            return
         options = _options(tables(asked.params, "options"))
         self._open[asked.key] = _Open(asked, text(call, "toolCallId"), options)
         reason = text(table(call, "rawInput"), "reason")

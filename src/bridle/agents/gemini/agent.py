@@ -1,0 +1,116 @@
+"""Gemini CLI as an agent of bridle: its two surfaces, and what it tells besides prompting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.commands import binary, installed, plain
+from bridle.agents.gemini.dialect import GeminiDialect
+from bridle.agents.gemini.launch import ROW, acp, home
+from bridle.agents.stdio import StdioAgent
+from bridle.core.agent import (
+    Account,
+    Conversation,
+    Host,
+    Installed,
+    Launch,
+    McpServer,
+    Model,
+    NativeSession,
+    Run,
+    SessionSpec,
+    Wire,
+)
+from bridle.core.events import Event
+
+# Over its one-way stream nobody is asked, and nothing is told of thoughts.
+_LACKS = frozenset({"thinking", "permissions", "images", "mcp"})
+
+
+def _stream(spec: SessionSpec) -> Wire:
+    from bridle.agents.gemini.stream import GeminiStreamWire
+
+    return GeminiStreamWire(spec)
+
+
+class GeminiCli(AcpAgent):
+    """`[agents.gemini] surface = "stream-json"` takes the other surface."""
+
+    def __init__(self) -> None:
+        super().__init__(ROW, GeminiDialect)
+        self.stream = StdioAgent(replace(ROW.info, can=ROW.info.can - _LACKS), _stream)
+
+    def program(self, spec: SessionSpec) -> Launch:
+        return acp(spec)
+
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        if spec.options.get("surface") == "stream-json":
+            return await self.stream.open(spec, host)
+        if spec.resume:
+            from bridle.agents.gemini import store
+
+            await store.out_of_its_minute(home(host.variable), spec.resume)
+        return await super().open(spec, host)
+
+    async def installed(self, run: Run) -> Installed:
+        return await installed(run, self.info)
+
+    async def account(self, run: Run) -> Account:
+        from bridle.agents.gemini.account import account
+
+        return account(home(run.variable), run.variable)
+
+    async def models(self, run: Run) -> Sequence[Model]:
+        from bridle.agents.gemini.models import models
+
+        return await models(run)
+
+    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+        from bridle.agents.gemini import store
+
+        return store.sessions(home(run.variable), cwd)
+
+    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+        from bridle.agents.gemini import store
+
+        return store.history(home(run.variable), session)
+
+    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+        from bridle.agents.mcp_settings import listed
+
+        # It tells them on stderr, connects to each, and has no exit code for anything.
+        ran = await run([binary(run, self.info), "mcp", "list"], env=_TRUSTED, limit=60)
+        return listed(plain(ran.stderr))
+
+    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+        from bridle.agents.mcp_settings import added, edit
+
+        path = _settings(run)
+        edit(self.info.name, path, lambda settings: added(settings, name, config))
+
+    async def mcp_remove(self, run: Run, name: str) -> None:
+        from bridle.agents.mcp_settings import edit, removed
+
+        path = _settings(run)
+        edit(self.info.name, path, lambda settings: removed(self.info.name, settings, name))
+
+    async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
+        """Its own command finds no server at all in 0.61.0."""
+        from bridle.agents.gemini.store import switched
+        from bridle.agents.mcp_settings import edit
+
+        path = _settings(run).with_name("mcp-server-enablement.json")
+        edit(self.info.name, path, lambda settings: switched(settings, name, on))
+
+
+# For a list of the user's own servers, asked for in the user's home.
+_TRUSTED = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"}
+
+
+def _settings(run: Run) -> Path:
+    return home(run.variable) / "settings.json"

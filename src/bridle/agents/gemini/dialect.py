@@ -1,0 +1,38 @@
+"""How Gemini CLI speaks ACP."""
+
+from __future__ import annotations
+
+from bridle.agents.acp.dialect import Dialect, Outcome
+from bridle.agents.fields import Table, parse, table, tables, text
+from bridle.agents.gemini import failures
+from bridle.agents.gemini.launch import acp
+from bridle.agents.jsonrpc import RpcError
+from bridle.core.agent import Launch, SessionSpec
+from bridle.core.failure import Failure
+
+_PLANNING = "Access denied: plan path"
+
+
+class GeminiDialect(Dialect):
+    def launch(self, spec: SessionSpec) -> Launch:
+        return acp(spec)
+
+    def preamble(self, spec: SessionSpec) -> str:
+        """The system prompt is in a file."""
+        return ""
+
+    def input(self, call: Table) -> Table:
+        """It tells none, but that of an MCP tool in words when it asks."""
+        if text(call, "status") != "pending" or not self.tool_name(call).startswith("mcp_"):
+            return super().input(call)
+        said = (text(table(part, "content"), "text") for part in tables(call, "content"))
+        found = (parse(words.encode()) for words in said)
+        return next((input for input in found if isinstance(input, dict)), {})
+
+    def outcome(self, status: str, call: Table) -> Outcome | None:
+        said = (text(table(part, "content"), "text") for part in tables(call, "content"))
+        planning = status == "failed" and any(_PLANNING in words for words in said)
+        return "denied" if planning else None
+
+    def failure(self, error: RpcError) -> Failure | None:
+        return failures.failure(error)

@@ -1,0 +1,76 @@
+"""How Gemini CLI is started: its row of data, its words and its variables on both surfaces.
+
+Settings go in as defaults beneath the user's own (`defaults.json`): a shell whose output is told
+over ACP, an end to its retries, and the API key as the way to sign in where the user chose none.
+The user's files, and who trusts which folder, stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from bridle.agents.acp.row import Row
+from bridle.core.agent import Launch, Prompt, SecretFile, SessionSpec, Word
+
+ROW = Row(
+    name="gemini",
+    command=("gemini", "--acp"),
+    title="Gemini CLI",
+    install="npm install -g @google/gemini-cli",
+    login="set GEMINI_API_KEY, or run `gemini` and sign in with /auth",
+    variables=("GEMINI_*", "GOOGLE_*", "CODE_ASSIST_ENDPOINT"),
+    tested=("0.61.0", "0.61.0"),
+    can=frozenset({"folders"}),
+    cannot=frozenset({"effort"}),
+    model_flag="--model",
+    folder_flag="--include-directories",
+    modes={"plan": "plan", "ask": "default"},
+    replays="after",
+    tool_name="id",
+    thought_head="****\n",
+    tools={"ask_user": "Question", "invoke_agent": "Task", "write_todos": "TodoWrite"},
+    asides=("[MODE_UPDATE] ",),
+)
+
+Variable = Callable[[str], str | None]
+
+_DEFAULTS = str(Path(__file__).with_name("defaults.json"))
+
+
+def home(variable: Variable) -> Path:
+    """The user's folder of it."""
+    return Path(variable("GEMINI_CLI_HOME") or variable("HOME") or Path.home()) / ".gemini"
+
+
+def acp(spec: SessionSpec) -> Launch:
+    return Launch([*ROW.command, *_words(spec)], env=_env(spec))
+
+
+def one_turn(spec: SessionSpec, prompt: Prompt) -> Launch:
+    """Nobody is asked in this surface: what needs a yes is not offered to the model at all."""
+    argv: list[Word] = ["gemini", "--output-format=stream-json", *_words(spec)]
+    if spec.resume:
+        argv.append(f"--resume={spec.resume}")
+    return Launch(argv, env=_env(spec), stdin=prompt.text.encode())
+
+
+def _words(spec: SessionSpec) -> list[Word]:
+    mode = "plan" if spec.mode == "plan" else str(spec.options.get("approval", "default"))
+    words: list[Word] = [f"--approval-mode={mode}"]
+    if spec.options.get("trust") is True:
+        words.append("--skip-trust")
+    if spec.model:
+        words.append(f"--model={spec.model}")
+    return words + [f"--include-directories={folder}" for folder in spec.folders]
+
+
+def _env(spec: SessionSpec) -> dict[str, Word]:
+    env: dict[str, Word] = {
+        "GEMINI_CLI_NO_RELAUNCH": "true",  # else signals end only the outer of two processes
+        "GEMINI_CLI_SYSTEM_DEFAULTS_PATH": _DEFAULTS,
+        "BRIDLE_GEMINI_AUTH": str(spec.options.get("auth", "gemini-api-key")),
+    }
+    if spec.system:
+        env["GEMINI_SYSTEM_MD"] = SecretFile("", spec.system.encode())
+    return env

@@ -1,0 +1,157 @@
+"""Gemini CLI's own sessions on disk: found, read, and kept from a trap.
+
+`~/.gemini/tmp/PROJECT/chats/session-MINUTE-ID8.jsonl`, where PROJECT is the name that
+`projects.json` gives to a folder. A line tells of the session, is a message, or is a `$set` of what
+was told before. (`--list-sessions` would ask the model for titles first.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from bridle.agents.acp.tools import vocabulary
+from bridle.agents.fields import Table, at, parse, storable, table, tables, text
+from bridle.agents.gemini.launch import ROW
+from bridle.agents.native import headline, records
+from bridle.core import tools
+from bridle.core.agent import NativeSession
+from bridle.core.events import (
+    Content,
+    Diff,
+    Event,
+    MessageChunk,
+    Text,
+    ThoughtChunk,
+    ToolFinished,
+    ToolStarted,
+    UserMessage,
+)
+
+
+def sessions(home: Path, cwd: Path) -> list[NativeSession]:
+    """Those of a folder in which something was said, the newest first."""
+    found = [_session(file, cwd) for file in _folder(home, cwd).glob("session-*.jsonl")]
+    return sorted(filter(None, found), key=lambda each: each.updated, reverse=True)
+
+
+def history(home: Path, session: NativeSession) -> list[Event]:
+    """A session that was gone on with may have several files; all but one are empty."""
+    chats = _folder(home, Path(session.cwd or ""))
+    files = sorted(chats.glob(f"session-*-{session.native_id[:8]}.jsonl"))
+    return [event for file in files for event in _events(file, session.cwd or "")]
+
+
+async def out_of_its_minute(
+    home: Path,
+    native_id: str,
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """A session that is loaded in the minute it was made in is lost: its file is begun anew."""
+    while True:
+        now = clock()
+        minute = time.strftime("%Y-%m-%dT%H-%M", time.gmtime(now))
+        if not any(home.glob(f"tmp/*/chats/session-{minute}-{native_id[:8]}.jsonl")):
+            return
+        await sleep(60 - now % 60 + 0.1)
+
+
+def switched(enablement: Table, name: str, on: bool) -> Table:
+    """`mcp-server-enablement.json`: only what is off stands there."""
+    others = {key: value for key, value in enablement.items() if key != name.lower().strip()}
+    return others if on else {**others, name.lower().strip(): {"enabled": False}}
+
+
+def _folder(home: Path, cwd: Path) -> Path:
+    try:
+        known = parse((home / "projects.json").read_bytes())
+    except OSError:
+        known = {}
+    name = at(known, "projects", str(cwd.resolve()))
+    return home / "tmp" / (name if isinstance(name, str) and name else "-") / "chats"
+
+
+def _session(file: Path, cwd: Path) -> NativeSession | None:
+    native_id, first, updated = "", "", ""
+    for record in records(file):
+        native_id = native_id or text(record, "sessionId")
+        told = table(record, "$set") or record
+        updated = max(updated, text(told, "lastUpdated"))
+        first = first or next(filter(None, map(_prompt, _messages(record))), "")
+    if not (native_id and first):
+        return None
+    return NativeSession(native_id, headline(first), updated, str(cwd))
+
+
+def _messages(record: Table) -> Iterator[Table]:
+    yield from tables(table(record, "$set"), "messages")
+    if "id" in record:
+        yield record
+
+
+def _prompt(message: Table) -> str:
+    """The user's own words, if it has any."""
+    if text(message, "type") != "user":
+        return ""
+    said = "\n".join(text(part, "text") for part in tables(message, "content"))
+    return "" if said.startswith("<session_context>") else said.strip()
+
+
+def _events(file: Path, cwd: str) -> Iterator[Event]:
+    """A message is written again when one of its calls is over, and holds all of them then."""
+    seen: set[str] = set()
+    for message in (one for record in records(file) for one in _messages(record)):
+        id = text(message, "id")
+        if id not in seen:
+            seen.add(id)
+            if prompt := _prompt(message):
+                yield UserMessage(text=prompt, how="imported")
+            yield from _said(message, id)
+        for call in tables(message, "toolCalls"):
+            if (call_id := text(call, "id")) not in seen:
+                seen.add(call_id)
+                yield from _call(call, call_id, cwd)
+
+
+def _said(message: Table, id: str) -> Iterator[Event]:
+    for thought in tables(message, "thoughts"):
+        if words := text(thought, "description"):
+            yield ThoughtChunk(message_id=f"{id}:thoughts", text=words)
+    if text(message, "type") == "gemini" and (words := text(message, "content")):
+        yield MessageChunk(message_id=id, text=words)
+
+
+def _call(call: Table, call_id: str, cwd: str) -> Iterator[Event]:
+    name, input = text(call, "name"), storable(table(call, "args"))
+    tool = vocabulary(name, "", input, ROW)
+    yield ToolStarted(
+        call_id=call_id,
+        tool=tool,
+        name=name,
+        title=tools.title(tool, input, name=name.removeprefix("mcp_"), cwd=cwd),
+        input=input,
+        paths=tools.paths_of(input),
+    )
+    outcome: Literal["completed", "failed", "cancelled"] = "failed"
+    match text(call, "status"):
+        case "success":
+            outcome = "completed"
+        case "cancelled":
+            outcome = "cancelled"
+    yield ToolFinished(call_id=call_id, outcome=outcome, content=_content(call))
+
+
+def _content(call: Table) -> tuple[Content, ...]:
+    if patch := text(table(call, "resultDisplay"), "fileDiff"):
+        return (Diff(next(iter(tools.paths_of(table(call, "args"))), ""), patch=patch),)
+    if words := text(call, "resultDisplay"):
+        return (Text(words),)
+    for result in tables(call, "result"):
+        response = table(table(result, "functionResponse"), "response")
+        if words := text(response, "output") or text(response, "error"):
+            return (Text(words),)
+    return ()

@@ -1,0 +1,27 @@
+"""An agent's own sessions on disk, as far as agents keep them alike: lines of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bridle.agents.fields import Table, parse
+
+_LONGEST = 4 * 1024 * 1024  # bytes of a line; a longer one holds nothing to show
+
+
+def records(file: Path) -> Iterator[Table]:
+    """The objects in it, line by line; a file that cannot be read has none."""
+    try:
+        with file.open("rb") as lines:
+            for line in lines:
+                if len(line) <= _LONGEST and isinstance(record := parse(line), dict):
+                    yield record
+    except OSError:
+        return
+
+
+def headline(prompt: str, limit: int = 80) -> str:
+    """A session's title, made of the first words in it."""
+    line = " ".join(prompt.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

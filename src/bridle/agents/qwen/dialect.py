@@ -1,0 +1,95 @@
+"""How Qwen Code speaks ACP."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from bridle.agents.acp import content
+from bridle.agents.acp.dialect import Asking, Dialect, Outcome
+from bridle.agents.fields import Table, at, table, tables, text
+from bridle.agents.jsonrpc import Asked
+from bridle.agents.qwen.launch import acp
+from bridle.core.agent import Launch, SessionSpec
+from bridle.core.events import Answer, Choice, Question
+
+_EXIT_CODE = re.compile(r"^Exit Code: (\d+)$", re.MULTILINE)
+_RUNTIME = re.compile(r"\$runtime\|[^|]*\|(?P<name>.+)\([^()]*\)")
+_BY_INPUT = {
+    "questions": "ask_user_question",
+    "command": "run_shell_command",
+    "old_string": "edit",
+    "content": "write_file",
+    "plan": "exit_plan_mode",
+}
+_BY_KIND = {"other": "mcp_tool"}
+_CANCELLED = {"outcome": {"outcome": "cancelled"}}
+
+
+class QwenDialect(Dialect):
+    def launch(self, spec: SessionSpec) -> Launch:
+        return acp(spec)
+
+    def preamble(self, spec: SessionSpec) -> str:
+        """The system prompt is on the command line."""
+        return ""
+
+    def model(self, id: str) -> str:
+        """`$runtime|openai|gpt-5(openai)` is what variables or flags chose."""
+        found = _RUNTIME.fullmatch(id)
+        return found["name"] if found else id
+
+    def tool_name(self, call: Table) -> str:
+        """Older versions leave it out when they ask: then the input tells."""
+        if name := super().tool_name(call):
+            return name
+        input = table(call, "rawInput")
+        named = (name for key, name in _BY_INPUT.items() if key in input)
+        return next(named, _BY_KIND.get(text(call, "kind"), "") if input else "")
+
+    def outcome(self, status: str, call: Table) -> Outcome | None:
+        """Older versions tell of a command's exit code, and of a cancel, in words alone."""
+        if status == "completed" and call.get("rawOutput") == "Command cancelled by user.":
+            return "cancelled"
+        said = (text(table(part, "content"), "text") for part in tables(call, "content"))
+        codes = [found[1] for words in said if (found := _EXIT_CODE.search(words))]
+        return "failed" if status == "completed" and any(code != "0" for code in codes) else None
+
+    def output(self, call: Table) -> str | None:
+        """Of a command: the text of the call is a form for the model, with all but the output."""
+        if at(call, "_meta", "toolName") != "run_shell_command" or "rawOutput" not in call:
+            return None
+        return content.output(call["rawOutput"]) or None
+
+    def asking(self, asked: Asked) -> Asking | None:
+        """A question comes as a request for permission with the questions in its input."""
+        call = table(asked.params, "toolCall")
+        questions = tables(table(call, "rawInput"), "questions")
+        if asked.method != "session/request_permission" or not questions:
+            return None
+        texts = [text(question, "question") for question in questions]
+        options = tables(asked.params, "options")
+        submit = next(
+            (text(one, "optionId") for one in options if text(one, "kind") == "allow_once"), ""
+        )
+
+        def result(answer: Answer) -> Any:
+            if answer.option == "deny" or not submit:
+                return _CANCELLED
+            given = answer.answers or {}
+            answers = {str(n): given[words] for n, words in enumerate(texts) if words in given}
+            return {"outcome": {"outcome": "selected", "optionId": submit}, "answers": answers}
+
+        return Asking(tuple(map(_question, questions)), result, text(call, "toolCallId") or None)
+
+
+def _question(question: Table) -> Question:
+    return Question(
+        text=text(question, "question"),
+        header=text(question, "header"),
+        choices=tuple(
+            Choice(text(option, "label"), text(option, "description"))
+            for option in tables(question, "options")
+        ),
+        many=question.get("multiSelect") is True,
+    )

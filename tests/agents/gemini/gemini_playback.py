@@ -1,0 +1,39 @@
+"""Plays a recording of Gemini CLI's one-way stream into a wire.
+
+A recording is a folder with `wire.jsonl`: what one run of the CLI wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bridle.agents.gemini.stream import GeminiStreamWire
+from bridle.core.agent import Prompt, SessionSpec
+from bridle.core.events import Event
+
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "gemini" / "0.61.0"
+SPEC = SessionSpec(cwd=Path("/proj"))
+
+
+def recordings() -> list[Path]:
+    return sorted(path.parent for path in RECORDINGS.glob("*/wire.jsonl"))
+
+
+def lines(recording: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (recording / "wire.jsonl").read_bytes().splitlines()]
+
+
+def play(recording: Path) -> list[Event]:
+    wire = GeminiStreamWire(SPEC)
+    wire.launch(SPEC, Prompt("go"))
+    said = (recording / "wire.jsonl").read_bytes().splitlines()
+    return [event for line in said for event in wire.decode(line)]
+
+
+def encoded(heard: Iterable[Event]) -> str:
+    return "".join(msgspec.json.encode(one).decode() + "\n" for one in heard)

@@ -1,0 +1,111 @@
+"""How Gemini CLI is started: the user's files stay as they are, and every wish has its word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridle.agents import load
+from bridle.agents.gemini import agent
+from bridle.agents.gemini.stream import GeminiStreamWire
+from bridle.core.agent import Exit, File, Launch, Prompt, SecretFile, SessionSpec
+from bridle.core.errors import Unsupported
+from bridle.core.failure import Failure
+from bridle.testing.host import PlainHost
+
+
+def acp(**spec: Any) -> Launch:
+    return agent.program(SessionSpec(cwd=Path("/proj"), **spec))
+
+
+def stream(text: str = "hello", **wishes: Any) -> Launch:
+    spec = SessionSpec(cwd=Path("/proj"), **wishes)
+    return GeminiStreamWire(spec).launch(spec, Prompt(text))
+
+
+def test_the_entry_point_gives_the_agent() -> None:
+    assert load("gemini") is agent
+
+
+def test_a_plain_session_asks_before_it_acts() -> None:
+    assert acp().argv == ["gemini", "--acp", "--approval-mode=default"]
+
+
+def test_everything_asked_for_is_on_the_command_line() -> None:
+    folders = (Path("/a"), Path("/b"))
+    assert acp(mode="plan", model="m", folders=folders, options={"trust": True}).argv == [
+        "gemini",
+        "--acp",
+        "--approval-mode=plan",
+        "--skip-trust",
+        "--model=m",
+        "--include-directories=/a",
+        "--include-directories=/b",
+    ]
+
+
+def test_a_system_prompt_is_in_a_file_that_is_the_users_alone() -> None:
+    assert acp(system="Be brief.").env["GEMINI_SYSTEM_MD"] == SecretFile("", b"Be brief.")
+    assert "GEMINI_SYSTEM_MD" not in acp().env
+
+
+def test_settings_come_beneath_the_users_own() -> None:
+    env = acp(options={"auth": "vertex-ai"}).env
+    assert env["BRIDLE_GEMINI_AUTH"] == "vertex-ai"
+    path = env["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"]
+    assert isinstance(path, str)
+    defaults = json.loads(Path(path).read_text())
+    assert defaults["tools"] == {"shell": {"enableInteractiveShell": False}}
+    assert defaults["security"]["auth"]["selectedType"] == "$BRIDLE_GEMINI_AUTH"
+
+
+def test_one_turn_has_its_prompt_on_stdin() -> None:
+    launch = stream("-v: hello", resume="s1", model="m")
+    assert launch.argv == [
+        "gemini",
+        "--output-format=stream-json",
+        "--approval-mode=default",
+        "--model=m",
+        "--resume=s1",
+    ]
+    assert launch.stdin == b"-v: hello"
+
+
+def test_the_stream_takes_no_files() -> None:
+    spec = SessionSpec(cwd=Path("/proj"))
+    picture = File("a.png", "image/png", b"png")
+    with pytest.raises(Unsupported, match="attachments"):
+        GeminiStreamWire(spec).launch(spec, Prompt("see", (picture,)))
+
+
+async def test_the_stream_refuses_servers_that_it_could_not_start(tmp_path: Path) -> None:
+    spec = SessionSpec(
+        cwd=tmp_path, servers={"s": {"command": "x"}}, options={"surface": "stream-json"}
+    )
+    async with PlainHost.open(tmp_path) as host:
+        with pytest.raises(Unsupported, match="MCP servers"):
+            await agent.open(spec, host)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "hint"),
+    [
+        (41, "not_signed_in", "GEMINI_API_KEY"),
+        (42, "agent_failed", "start a new session"),
+        (55, "agent_failed", "agents.gemini.trust"),
+    ],
+)
+def test_an_exit_before_any_word_is_explained(code: int, kind: str, hint: str) -> None:
+    wire = GeminiStreamWire(SessionSpec(cwd=Path("/proj")))
+    why = wire.explain(Exit(code, None), "[STARTUP] noise\nthis is why\n\n")
+    assert isinstance(why, Failure)
+    assert (why.kind, why.message) == (kind, "this is why")
+    assert hint in why.hint
+
+
+def test_any_other_exit_is_not_explained() -> None:
+    wire = GeminiStreamWire(SessionSpec(cwd=Path("/proj")))
+    assert wire.explain(Exit(1, None), "x") is None
