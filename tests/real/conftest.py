@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from claude_desk import ClaudeDesk, no_process_left
 from clis import Cli, CliError, pinned
+from desk import Desk
 from real_claude import RealClaude
+from stages import STAGES, Actor
 
 from bridle.testing.model_double import ModelDouble
 
@@ -36,15 +38,9 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture(params=pinned("claude"), ids=lambda cli: cli.version)
 def claude(request: pytest.FixtureRequest, tmp_path: Path, project: Path) -> RealClaude:
     cli: Cli = request.param
-    try:
-        program = cli.path()
-    except CliError as missing:
-        if _asked_for_real_tests(request.config):
-            pytest.fail(str(missing), pytrace=False)
-        pytest.skip(str(missing))
     home = tmp_path / "home"
     home.mkdir()
-    return RealClaude(cli.version, program, home, project)
+    return RealClaude(cli.version, _program(cli, request.config), home, project)
 
 
 @pytest.fixture
@@ -56,6 +52,46 @@ async def desk(
     yield desk
     await desk.close()
     await no_process_left(claude)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    mark = "agents(*names): the agents whose CLIs a real test runs for; all without this"
+    config.addinivalue_line("markers", mark)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test with an `actor` runs for every agent and version, or those of its `agents` mark."""
+    if "actor" in metafunc.fixturenames:
+        mark = metafunc.definition.get_closest_marker("agents")
+        clis = [cli for agent in (mark.args if mark else STAGES) for cli in pinned(agent)]
+        names = [f"{cli.agent}-{cli.version}" for cli in clis]
+        metafunc.parametrize("actor", clis, ids=names, indirect=True)
+
+
+@pytest.fixture
+def actor(request: pytest.FixtureRequest, tmp_path: Path, project: Path) -> Actor:
+    """A pinned agent CLI, with a home and a project of its own."""
+    cli: Cli = request.param
+    program = _program(cli, request.config)
+    return Actor(STAGES[cli.agent], cli, program, tmp_path / "home", project)
+
+
+@pytest.fixture
+async def any_desk(actor: Actor, double: ModelDouble, tmp_path: Path) -> AsyncIterator[Desk]:
+    """Sessions with the actor; at the end their logs must be sound and no process may be left."""
+    desk = Desk(actor, double, tmp_path)
+    yield desk
+    await desk.close()
+    await no_process_left(actor)
+
+
+def _program(cli: Cli, config: pytest.Config) -> Path:
+    try:
+        return cli.path()
+    except CliError as missing:
+        if _asked_for_real_tests(config):
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
 
 
 def _asked_for_real_tests(config: pytest.Config) -> bool:

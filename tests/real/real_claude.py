@@ -16,6 +16,13 @@ class RealClaude:
     home: Path
     project: Path
 
+    agent = "claude"
+    key = "ANTHROPIC_API_KEY"
+    model = None
+
+    def prepare(self, base_url: str) -> None:
+        """Nothing has to be in its home."""
+
     def environment(self, base_url: str, **more: str) -> dict[str, str]:
         """All the variables it gets: none of this machine's, and no way out but loopback."""
         nowhere = "http://127.0.0.1:9"

@@ -10,6 +10,7 @@ from bridle.testing.model_api import (
     Beat,
     Body,
     Spoken,
+    asks_for_a_suggestion,
     event,
     formed,
     paced,
@@ -123,8 +124,8 @@ def failure(fail: Fail) -> tuple[int, Body]:
 
 def _is_chore(body: Body) -> bool:
     """Whether the CLI asks on its own account (a title, a quota check), not for an agent."""
-    if _last_prompt(body).startswith("[SUGGESTION MODE"):
-        return True  # what the user might say next
+    if asks_for_a_suggestion(_last_prompt(body)):
+        return True
     if body.get("tools"):
         return False
     wants_a_form = "format" in body.get("output_config", {})

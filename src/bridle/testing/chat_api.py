@@ -11,6 +11,7 @@ from bridle.testing.model_api import (
     Beat,
     Body,
     Spoken,
+    asks_for_a_suggestion,
     data,
     formed,
     paced,
@@ -109,8 +110,12 @@ def whole(reply: Reply, reply_id: str, request: Request) -> bytes:
 
 def _is_chore(body: Body) -> bool:
     """Whether the CLI asks on its own account (a title, what to remember), not for an agent."""
-    remembers = system_text(body).startswith("You are now acting as the managed memory")
-    return remembers or _form(body) is not None or not body.get("tools")
+    if system_text(body).startswith("You are now acting as the managed memory"):
+        return True
+    last = body["messages"][-1:]
+    if last and asks_for_a_suggestion(" ".join(_texts(last[0].get("content")))):
+        return True
+    return _form(body) is not None or not body.get("tools")
 
 
 def _texts(content: Any) -> list[str]:

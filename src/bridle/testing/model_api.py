@@ -30,6 +30,7 @@ Beat: TypeAlias = bytes | Stall | Hold | Cut
 _NOT_THE_USER = re.compile(
     r"<(system-reminder|task-notification)>.*?</\1>", re.DOTALL
 )  # a CLI's own words in a user message; they may quote a subagent
+_EXAMPLES = {"boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
 _TAG = re.compile(r"@@([\w.-]*)(?::(\d+))?@@")
 
 
@@ -93,11 +94,25 @@ def summary_reply(scenario: str, step: int) -> Reply:
     return Reply((Say(f"<summary>What went before: @@{scenario}:{step}@@</summary>"),))
 
 
+def asks_for_a_suggestion(prompt: str) -> bool:
+    """Whether a CLI wants to know what its user might say next."""
+    return prompt.lstrip().startswith("[SUGGESTION MODE")
+
+
 def formed(schema: Body | None) -> Reply:
     """A dull reply: `ok`, or an object with what its schema requires."""
     if schema is None:
         return Reply((Say("ok"),))
-    return Reply((Say(json.dumps(dict.fromkeys(schema.get("required", []), "Scripted"))),))
+    kinds = schema.get("properties", {})
+    made = {name: _example(kinds.get(name, {})) for name in schema.get("required", [])}
+    return Reply((Say(json.dumps(made)),))
+
+
+def _example(schema: Body) -> Any:
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type")
+    return _EXAMPLES.get(kind, "Scripted") if isinstance(kind, str) else "Scripted"
 
 
 def play(

@@ -34,9 +34,11 @@ def kind(request: Request) -> str | None:
         case "POST", "/v1/responses/input_tokens":
             return "count"
         case "POST", "/v1/responses":
-            if _is_summary(request.body):
+            told = _turn_metadata(request.body)
+            if told.get("request_kind") == "compaction":
                 return "summary"
-            return "turn" if request.body.get("tools") else "background"
+            reviews = told.get("subagent_kind") == "guardian"  # whether an action may be done
+            return "background" if reviews or not request.body.get("tools") else "turn"
     return None
 
 
@@ -127,9 +129,9 @@ def _texts(content: Any) -> list[str]:
     return [part["text"] for part in content if "text" in part]
 
 
-def _is_summary(body: Body) -> bool:
-    metadata = json.loads(body.get("client_metadata", {}).get("x-codex-turn-metadata", "{}"))
-    return bool(metadata.get("request_kind") == "compaction")
+def _turn_metadata(body: Body) -> Body:
+    told: Body = json.loads(body.get("client_metadata", {}).get("x-codex-turn-metadata", "{}"))
+    return told
 
 
 def _status(reply: Reply) -> str:

@@ -1,0 +1,223 @@
+"""Sessions with a real agent CLI: a store of their own, and checks that hold for every log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from bridle.agents import load
+from bridle.core.agent import SessionSpec
+from bridle.core.events import (
+    Entry,
+    Event,
+    MessageChunk,
+    MessageWithdrawn,
+    Text,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    Unrecognized,
+)
+from bridle.paths import Paths, find_paths
+from bridle.sessions.service import Sessions
+from bridle.sessions.session import Session, read_all
+from bridle.sessions.terms import Terms
+from bridle.store.database import Database
+from bridle.testing.model_double import ModelDouble
+
+PATIENCE = 20.0  # seconds
+KEY = "sk-fake-0123456789abcdef"
+
+E = TypeVar("E")
+_TERMS = set(Terms.__struct_fields__)
+
+
+class Player(Protocol):
+    """A real CLI and where it may act: `stages.Actor`, or `RealClaude`."""
+
+    @property
+    def agent(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def model(self) -> str | None: ...
+    @property
+    def program(self) -> Path: ...
+    @property
+    def home(self) -> Path: ...
+    @property
+    def project(self) -> Path: ...
+    def prepare(self, base_url: str) -> None: ...
+    def environment(self, base_url: str, **more: str) -> dict[str, str]: ...
+
+
+class Desk:
+    """One process's view of the sessions under a folder; `desk.start()` takes what `SessionSpec`
+    and `Terms` take, and `environment` adds variables."""
+
+    def __init__(self, player: Player, double: ModelDouble, folder: Path) -> None:
+        self.player = player
+        self.double = double
+        self.folder = folder
+        self.project = player.project
+        self.paths: Paths = find_paths({"BRIDLE_HOME": str(folder / "bridle")})
+        player.prepare(double.base_url)
+        self._open()
+
+    def _open(self) -> None:
+        self._database = Database.open(self.paths.store)
+        self.sessions = Sessions(self.paths, self._database)
+
+    async def start(self, **wishes: Any) -> Session:
+        spec, terms = self._split(wishes)
+        return await self.sessions.start(load(self.player.agent), spec, terms)
+
+    async def resume(self, session: str, *, fork: bool = False, **wishes: Any) -> Session:
+        spec, terms = self._split(wishes)
+        row = self.sessions.catalog.get(session)
+        if fork:
+            row = await self.sessions.fork(row)
+        return await self.sessions.resume(row, load(self.player.agent), spec, terms)
+
+    def log(self, session: Session) -> list[Entry]:
+        return list(read_all(self.sessions.log, session.id))
+
+    def raw(self, entry: Entry) -> bytes:
+        return self.sessions.log.raw(entry.session, entry.seq) or b""
+
+    async def reopen(self) -> None:
+        """The same store and home, with processes of their own from here on."""
+        await self.close()
+        self._open()
+
+    async def close(self) -> None:
+        await self.sessions.close()
+        logs = [list(read_all(self.sessions.log, row.id)) for row in self.sessions.catalog.list()]
+        self._database.close()
+        for log in logs:
+            check_log(log)
+
+    def _split(self, wishes: dict[str, Any]) -> tuple[SessionSpec, Terms]:
+        key = self.player.key
+        terms: dict[str, Any] = {"approve": "auto", "secrets": [(key, KEY)]}
+        terms |= {name: value for name, value in wishes.items() if name in _TERMS}
+        more = {key: KEY} | terms.get("environment", {})
+        terms["environment"] = self.player.environment(self.double.base_url, **more)
+        spec: dict[str, Any] = {"cwd": self.project, "model": self.player.model}
+        spec |= {name: value for name, value in wishes.items() if name not in _TERMS}
+        spec["options"] = {"binary": str(self.player.program)} | spec.get("options", {})
+        return SessionSpec(**spec), Terms(**terms)
+
+
+def check_log(log: list[Entry]) -> None:
+    """What holds for every session, whatever happened in it."""
+    assert [entry.seq for entry in log] == list(range(1, len(log) + 1))
+    assert of(log, Unrecognized) == []
+    begun = Counter(entry.turn for entry in log if isinstance(entry.event, TurnStarted))
+    ended = Counter(entry.turn for entry in log if isinstance(entry.event, TurnEnded))
+    assert begun == ended
+    assert set(begun.values()) <= {1}
+    finished = Counter(call.call_id for call in of(log, ToolFinished))
+    assert set(finished.values()) <= {1}
+    assert finished.keys() <= {call.call_id for call in of(log, ToolStarted)}
+    whole = {e.turn for e in log if e.event == TurnEnded(reason="completed")}
+    begun_there = [e.event for e in log if e.turn in whole and isinstance(e.event, ToolStarted)]
+    # a background subagent may be cut off with its session
+    assert {call.call_id for call in begun_there if call.parent is None} <= finished.keys()
+
+
+async def run(session: Session, text: str, **more: Any) -> list[Entry]:
+    """All entries from a prompt until the agent rests."""
+    async with asyncio.timeout(PATIENCE * 2):
+        return [entry async for entry in session.run(text, **more)]
+
+
+async def until(
+    session: Session,
+    kind: type[E],
+    where: Callable[[E], bool] = lambda event: True,
+    *,
+    since: int = 0,
+) -> E:
+    """The first such event, waited for."""
+    async with asyncio.timeout(PATIENCE):
+        async for entry in session.entries(since):
+            if isinstance(entry.event, kind) and where(entry.event):
+                return entry.event
+    raise AssertionError(f"no {kind.__name__} before the session ended")
+
+
+async def until_true(condition: Callable[[], bool], within: float = PATIENCE) -> None:
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110 - it is other processes that change it
+            await asyncio.sleep(0.02)
+
+
+def of(entries: Iterable[Entry], kind: type[E]) -> list[E]:
+    return [entry.event for entry in entries if isinstance(entry.event, kind)]
+
+
+def turns_of(entries: Iterable[Entry], *kinds: type[Event]) -> list[int]:
+    """The turn of each event of these kinds."""
+    return [entry.turn for entry in entries if isinstance(entry.event, kinds)]
+
+
+def said(entries: Iterable[Entry], turn: int | None = None, parent: str | None = None) -> str:
+    """What the agent said, less what it took back."""
+    entries = list(entries)
+    gone = {event.message_id for event in of(entries, MessageWithdrawn)}
+    return "".join(
+        entry.event.text
+        for entry in entries
+        if isinstance(entry.event, MessageChunk)
+        and entry.event.parent == parent
+        and entry.event.message_id not in gone
+        and turn in (None, entry.turn)
+    )
+
+
+def ends(entries: Iterable[Entry]) -> list[TurnEnded]:
+    return of(entries, TurnEnded)
+
+
+def started(entries: Iterable[Entry], call_id: str) -> ToolStarted:
+    [event] = [event for event in of(entries, ToolStarted) if event.call_id == call_id]
+    return event
+
+
+def finished(entries: Iterable[Entry], call_id: str) -> ToolFinished:
+    [event] = [event for event in of(entries, ToolFinished) if event.call_id == call_id]
+    return event
+
+
+def shown(event: ToolFinished) -> str:
+    """The text of a tool's result."""
+    return "\n".join(part.text for part in event.content if isinstance(part, Text))
+
+
+def processes_with(variable: str) -> list[str]:
+    """Processes whose environment has this `NAME=value`."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (folder / "environ").read_bytes().split(b"\0")
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            zombie = b"\nState:\tZ" in (folder / "status").read_bytes()
+        except OSError:
+            continue
+        if variable.encode() in environment and not zombie:
+            found.append(f"{folder.name} {command[:120]}")
+    return found
+
+
+async def no_process_left(player: Player) -> None:
+    """Every process that it started, or that they started, is gone within 2 s."""
+    home = f"HOME={player.home}"
+    with contextlib.suppress(TimeoutError):
+        await until_true(lambda: not processes_with(home), within=2)
+    assert processes_with(home) == []

@@ -1,0 +1,120 @@
+"""Every pinned agent CLI plays the scripted model's replies, with nothing of ours in between."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from bare import run_bare
+from home_tree import home_tree
+from stages import Actor, NoTool
+
+from bridle.testing.model_double import ModelDouble, api_of
+from bridle.testing.model_script import Fail, Request, Say, Think, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+
+_SERVER = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
+
+
+async def test_what_the_model_says_arrives_and_no_errand_takes_a_step(
+    actor: Actor, double: ModelDouble
+) -> None:
+    double.scenarios["hello"] = [reply(Think("Let me see."), Say("Good morning."))]
+    double.scenarios["bye"] = [reply(Say("Good night."))]
+
+    run = await run_bare(actor, double, "@@hello@@ say it", "@@bye@@ say it")
+
+    heard = run.said if actor.stage.speaks_acp else "\n".join(run.output)
+    assert ("Good morning." in heard, "Good night." in heard) == (True, True), heard
+    turns = [(turn.api, turn.scenario, turn.step, turn.attempt) for turn in double.turns]
+    assert turns == [(actor.stage.api, name, 0, 0) for name in ("hello", "bye")]
+    assert "sk-fake" not in str(double.requests)
+
+
+async def test_its_tools_do_what_the_model_asks(actor: Actor, double: ModelDouble) -> None:
+    stage, file = actor.stage, actor.project / "made.txt"
+    calls = {
+        "c_shell": stage.shell("expr 6 '*' 7", id="c_shell"),
+        "c_write": stage.write(file, "one\ntwo\n", id="c_write"),
+        "c_edit": stage.edit(file, "two", "three", id="c_edit"),
+    }
+    try:
+        calls["c_read"] = stage.read(file, id="c_read")
+    except NoTool:
+        calls["c_read"] = stage.shell(f"cat {file}", id="c_read")
+    double.scenarios["tools"] = [*[reply(call) for call in calls.values()], reply(Say("Done."))]
+
+    await run_bare(actor, double, "@@tools@@ go", free=True)
+
+    assert file.read_text() == "one\nthree\n"
+    last = double.turns[-1]
+    results = api_of(last).tool_results(last.body)
+    assert (last.step, results.keys()) == (4, calls.keys())
+    assert "42" in results["c_shell"]
+    assert "three" in results["c_read"]
+
+
+async def test_the_tools_of_the_stage_are_those_that_the_cli_offers(
+    actor: Actor, double: ModelDouble
+) -> None:
+    stage, file = actor.stage, actor.project / "some.txt"
+    wanted = {
+        stage.shell("ls").name,
+        stage.write(file, "x\n").name,
+        stage.edit(file, "x", "y").name,
+    }
+    double.scenarios["hello"] = [reply(Say("Hello."))]
+
+    await run_bare(actor, double, "@@hello@@ say it")
+
+    assert wanted <= _offered(double.turns[0])
+
+
+async def test_a_refusal_of_the_api_is_told(actor: Actor, double: ModelDouble) -> None:
+    double.scenarios["broken"] = [Fail(400, message="no such thing here")]
+
+    run = await run_bare(actor, double, "@@broken@@ go")
+
+    told = [*run.output, str(run.answers)]
+    assert any("no such thing here" in line for line in told), told
+    assert {turn.step for turn in double.turns} == {0}
+
+
+async def test_two_bare_runs_leave_the_same_files(actor: Actor, double: ModelDouble) -> None:
+    double.scenarios["hello"] = [reply(Say("Hello."))]
+    trees = []
+    for _ in range(2):
+        await run_bare(actor, double, "@@hello@@ say it")
+        trees.append(home_tree(actor.home, actor.stage.restless))
+
+    assert trees[0] == trees[1]
+
+
+async def test_a_tool_of_an_mcp_server_answers(actor: Actor, double: ModelDouble) -> None:
+    call = actor.stage.mcp("tiny", "shout", {"text": "hello"}, id="c_mcp")
+    double.scenarios["mcp"] = [reply(call), reply(Say("Done."))]
+
+    await run_bare(actor, double, "@@mcp@@ go", free=True, servers={"tiny": _SERVER})
+
+    last = double.turns[-1]
+    assert "HELLO" in api_of(last).tool_results(last.body)["c_mcp"]
+
+
+def _offered(request: Request) -> set[str]:
+    """The names of all tools in a request, whatever its API puts around them."""
+    found: set[str] = set()
+
+    def walk(tool: object) -> None:
+        if isinstance(tool, dict):
+            if isinstance(name := tool.get("name"), str):
+                found.add(name)
+            for key in ("function", "functionDeclarations", "tools"):
+                walk(tool.get(key))
+        elif isinstance(tool, list):
+            for one in tool:
+                walk(one)
+
+    walk(request.body["tools"])
+    return found
