@@ -15,6 +15,7 @@ from bridle.core.events import AgentReady, Notice, TurnEnded, TurnStarted
 
 Input = list[Table]
 End = Callable[[TurnEnded], Said]
+Then = Callable[[Any, RpcError | None], Said]
 
 
 class Thread:
@@ -66,6 +67,10 @@ class Thread:
         params = {"threadId": thread, "turnId": turn}
         return self._peer.request("turn/interrupt", params, pass_over)
 
+    def clean(self, thread: str, then: Then) -> Table:
+        """Ends the commands of a thread."""
+        return self._peer.request("thread/backgroundTerminals/clean", {"threadId": thread}, then)
+
     # -- agent to host -----------------------------------------------------------------------
 
     def wake(self) -> Said:
@@ -95,7 +100,7 @@ class Thread:
         left = set(running)
 
         # An interrupt leaves running commands alone; the turn is not over while they work.
-        def cleaned(thread: str) -> Callable[[Any, RpcError | None], Said]:
+        def cleaned(thread: str) -> Then:
             def then(result: Any, error: RpcError | None) -> Said:
                 left.discard(thread)
                 if not left and self.working:
@@ -104,8 +109,7 @@ class Thread:
             return then
 
         for thread in running:
-            method = "thread/backgroundTerminals/clean"
-            yield Reply(self._peer.request(method, {"threadId": thread}, cleaned(thread)))
+            yield Reply(self.clean(thread, cleaned(thread)))
 
     def rest(self) -> None:
         """The turn is over."""

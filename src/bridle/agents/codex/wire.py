@@ -72,10 +72,9 @@ class CodexWire:
         return messages
 
     def cancel(self) -> Iterable[dict[str, Any]]:
-        messages = self._thread.cancel()
-        for thread, turn in self._subagents.running.items():
-            messages.append(self._thread.interrupt(thread, turn))
-        return messages
+        running = self._subagents.running.items()
+        messages = [self._thread.interrupt(thread, turn) for thread, turn in running]
+        return [*messages, *self._thread.cancel()]
 
     def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
         self._settings.configure(model, mode)
@@ -213,12 +212,13 @@ class CodexWire:
         kind = text(item, "type")
         if kind in notices.QUIET_ITEMS:
             return
+        if kind == "subAgentActivity":  # also after the turn
+            yield from self._subagents.active(item, parent)
+            return
         yield from self._wake(parent)
         match kind:
             case "collabAgentToolCall" if text(item, "tool") == "spawnAgent":
                 yield from self._subagents.spawning(item, parent)
-            case "subAgentActivity":
-                yield from self._subagents.active(item, parent)
             case _ if kind in KINDS:
                 yield from self._items.started(item, thread, parent)
             case "agentMessage" | "plan" | "reasoning" | "contextCompaction" | "exitedReviewMode":
@@ -248,6 +248,8 @@ class CodexWire:
                 yield unrecognized(line, f"an item of type {kind!r}")
 
     def _subagent_ended(self, thread: str, turn: Table, parent: str | None) -> Said:
+        if thread in self._items.running():
+            yield Reply(self._thread.clean(thread, pass_over))
         yield from self._items.drop(run_on=False, parent=parent)
         match text(turn, "status"):
             case "failed":

@@ -1,0 +1,96 @@
+"""Messages as Codex's app-server writes them, for tests of what no recording holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bridle.agents.codex.wire import CodexWire
+from bridle.core.agent import Keep, Prompt, Reply, SessionSpec
+from bridle.core.events import Event
+
+Message = dict[str, Any]
+THREAD, TURN = "thread-1", "turn-1"
+
+
+class Talk:
+    """A wire, and all that it sent; the far side answers what a conversation begins with."""
+
+    def __init__(self, **spec: Any) -> None:
+        self.wire = CodexWire(SessionSpec(cwd=Path("/proj"), **spec), clock=lambda: 1000.0)
+        self.sent: list[Message] = []
+        self.send(self.wire.greet())
+
+    def send(self, messages: Iterable[Message]) -> None:
+        self.sent += messages
+
+    def hear(self, *messages: Message) -> list[Event | Keep]:
+        """The events; replies are among what was sent."""
+        said = [one for message in messages for one in self.wire.decode(encode(message))]
+        self.send(one.message for one in said if isinstance(one, Reply))
+        return [one for one in said if not isinstance(one, Reply)]
+
+    def open(self) -> list[Event | Keep]:
+        return self.hear(
+            answer(self.last("initialize"), {}),
+            answer(self.last(self._opening), {"thread": {"id": THREAD}, "model": "gpt-5.5"}),
+        )
+
+    def prompt(self, text: str = "go") -> None:
+        self.send(self.wire.prompt(Prompt(text)))
+
+    def begin(self) -> None:
+        """Opened, prompted, and the turn has its id."""
+        self.open()
+        self.prompt()
+        self.hear(answer(self.last("turn/start"), {"turn": {"id": TURN}}))
+
+    def last(self, method: str) -> Message:
+        return [message for message in self.sent if message.get("method") == method][-1]
+
+    def methods(self) -> list[str]:
+        return [message.get("method", "answer") for message in self.sent]
+
+    @property
+    def _opening(self) -> str:
+        return next(name for name in reversed(self.methods()) if name.startswith("thread/"))
+
+
+def encode(message: Any) -> bytes:
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def answer(request: Message, result: Message) -> Message:
+    return {"id": request["id"], "result": result}
+
+
+def refuse(request: Message, message: str) -> Message:
+    return {"id": request["id"], "error": {"code": -32600, "message": message}}
+
+
+def tell(method: str, thread: str = THREAD, **params: Any) -> Message:
+    return {"method": method, "params": {"threadId": thread, "turnId": TURN, **params}}
+
+
+def ask(id: int | str, method: str, thread: str = THREAD, **params: Any) -> Message:
+    return {"id": id, **tell(method, thread, **params)}
+
+
+def begun(kind: str, id: str, thread: str = THREAD, /, **item: Any) -> Message:
+    return tell("item/started", thread, item={"type": kind, "id": id, **item})
+
+
+def done(kind: str, id: str, thread: str = THREAD, /, **item: Any) -> Message:
+    return tell("item/completed", thread, item={"type": kind, "id": id, **item})
+
+
+def delta(id: str, words: str, thread: str = THREAD) -> Message:
+    return tell("item/agentMessage/delta", thread, itemId=id, delta=words)
+
+
+def completed(status: str = "completed", thread: str = THREAD, turn: str = TURN, **more: Any) -> (
+    Message
+):  # fmt: skip
+    return tell("turn/completed", thread, turn={"id": turn, "status": status, **more})
