@@ -54,7 +54,7 @@ def test_a_program_with_a_secret_file_gets_no_head_start(tmp_path: Path) -> None
     config = Config(agents={"claude": {"binary": "true"}})
     early = {}
     for name, servers in {"with": SERVERS, "without": {}}.items():
-        head = HeadStart(tmp_path, "group")
+        head = HeadStart(tmp_path, "auto")
         made = order(config, "claude", cwd=tmp_path, servers=servers)
         head.spawn(*made)
         early[name] = head.launched.early is not None

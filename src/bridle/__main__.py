@@ -17,9 +17,17 @@ def main(words: list[str] | None = None) -> int:
 
         sys.stdout.write(f"bridle {__version__}\n")
         return 0
+    from bridle.surfaces.cli.streams import mend_streams
+
+    mend_streams()
+    head = None
+    if words[:1] == ["run"] and not {"-h", "--help"} & set(words):
+        from bridle.sessions.headstart import head_start
+
+        head = head_start()
     from bridle.surfaces.cli.main import main as command_line
 
-    return command_line(words)
+    return command_line(words, head)
 
 
 def program() -> NoReturn:

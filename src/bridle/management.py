@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -44,6 +43,7 @@ from bridle.core.errors import AgentNotInstalled, BridleError, Unsupported
 from bridle.core.events import Event
 from bridle.core.versions import warning
 from bridle.supervision.environment import child_environment
+from bridle.supervision.programs import find_program
 from bridle.supervision.secrets.servers import secrets_of_servers
 
 PATIENCE = 30.0  # seconds for one agent to tell about itself
@@ -121,10 +121,8 @@ class Management:
     async def installed(self, name: str) -> Installed | None:
         """None for an agent that needs nothing installed."""
         agent = self.agent(name)
-        if not isinstance(agent, TellsInstall):
-            return None
         async with self.errands(agent) as run:
-            return await agent.installed(run)
+            return await _installed(agent, run)
 
     async def account(self, name: str) -> Account | None:
         """None for an agent that cannot tell."""
@@ -169,29 +167,23 @@ class Management:
         except Exception as error:  # a third party's module may fail in any way
             return Report(name, name, problem=f"cannot be loaded: {type(error).__name__}: {error}")
         info = agent.info
-        report = Report(
-            name, info.title, tuple(sorted(capabilities(agent))), info.install, info.tested
-        )
-        try:
-            async with asyncio.timeout(patience):
-                report = await self._looked_at(agent, report)
-        except TimeoutError:
-            return replace(report, problem=f"did not answer within {patience:g} s")
-        except BridleError as error:
-            return replace(report, problem=error.message)
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-            return replace(report, problem=problem)
-        return report
-
-    async def _looked_at(self, agent: Agent, report: Report) -> Report:
+        can = tuple(sorted(capabilities(agent)))
+        report = Report(name, info.title, can, info.install, info.tested)
         async with self.errands(agent) as run:
-            if isinstance(agent, TellsInstall):
-                installed = await agent.installed(run)
-                notice = warning(agent.info.title, agent.info.tested, installed.version)
-                report = replace(report, installed=installed, notice=notice)
-            if report.present and isinstance(agent, TellsAuth):
-                report = replace(report, account=await agent.account(run))
+            report = replace(report, installed=_found(agent, run))
+            try:
+                async with asyncio.timeout(patience):
+                    if installed := await _installed(agent, run):
+                        notice = warning(info.title, info.tested, installed.version)
+                        report = replace(report, installed=installed, notice=notice)
+                    if report.present and isinstance(agent, TellsAuth):
+                        report = replace(report, account=await agent.account(run))
+            except TimeoutError:
+                report = replace(report, problem=f"it did not answer within {patience:g} s")
+            except BridleError as error:
+                report = replace(report, problem=error.message)
+            except Exception as error:
+                report = replace(report, problem=f"{type(error).__name__}: {error}")
         return report
 
     # -- its sessions ----------------------------------------------------------------------------
@@ -275,10 +267,22 @@ class Management:
         """With the program's path; `AgentNotInstalled` where there is none."""
         program, *rest = words
         path = self.environment(agent).get("PATH")
-        found = shutil.which(self._binaries(agent).get(program, program), path=path)
+        found = find_program(self._binaries(agent).get(program, program), path)
         if found is None:
             raise AgentNotInstalled(agent.info.name, binary=program, hint=agent.info.install)
         return [found, *rest]
+
+
+async def _installed(agent: Agent, run: Errands) -> Installed | None:
+    if isinstance(agent, TellsInstall):
+        return await agent.installed(run)
+    return _found(agent, run)
+
+
+def _found(agent: Agent, run: Errands) -> Installed | None:
+    """As much as is known without running it."""
+    binary = agent.info.binary
+    return Installed(binary, run.find(binary), None, agent.info.install) if binary else None
 
 
 def _unable(agent: Agent, what: str, hint: str = "") -> Unsupported:

@@ -6,7 +6,7 @@ import pytest
 
 from bridle.config import Source, find_paths, load
 from bridle.config.edit import ConfigFile, Row, files, get, set_value, show
-from bridle.config.paths import Paths
+from bridle.paths import Paths
 from bridle.config.settings import SETTINGS
 from bridle.core.errors import ConfigError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.config.paths import LONGEST_SOCKET, Paths, find_paths, private_folder
+from bridle.paths import LONGEST_SOCKET, Paths, find_paths, private_folder
 from bridle.core.errors import ConfigError
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from bridle.config import load
 from bridle.config.models import Own, Price, load_models
-from bridle.config.paths import find_paths
+from bridle.paths import find_paths
 from bridle.core.errors import ConfigError, UsageError
 
 MODELS = load_models()

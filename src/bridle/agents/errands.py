@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from bridle.agents.pipes import PipeReader, PipeWriter
 from bridle.core.agent import Dialog, Exit, Ran, Word
 from bridle.core.errors import AgentError
+from bridle.supervision.programs import find_program
 from bridle.supervision.tree import Child, Warden
 
 MOST_OUTPUT = 4 * 1024 * 1024
@@ -66,7 +66,7 @@ class Errands:
 
     def find(self, binary: str) -> str | None:
         binary = self._binaries.get(binary, binary)
-        return shutil.which(binary, path=self._environment.get("PATH"))
+        return find_program(binary, self._environment.get("PATH"))
 
     def variable(self, name: str) -> str | None:
         return self._environment.get(name)

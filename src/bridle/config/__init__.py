@@ -1,8 +1,8 @@
 """Config files, environment and flags as one frozen Config that knows where each value is from."""
 
 from bridle.config.layers import load
-from bridle.config.paths import Paths, find_paths, private_folder
 from bridle.config.settings import APPROVE, SUPERVISION, Config, Limits, Source, Withheld
+from bridle.paths import Paths, find_paths, private_folder
 
 __all__ = [
     "APPROVE",

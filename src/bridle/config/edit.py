@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from bridle.config.layers import FILE, checked, read_toml, unknown
-from bridle.config.paths import Paths, private_folder
 from bridle.config.settings import SETTINGS, Config, Source, agent_kind, value_at
 from bridle.config.trust import (
     FOLDER,
@@ -20,6 +19,7 @@ from bridle.config.trust import (
     trust,
     trust_state,
 )
+from bridle.paths import Paths, private_folder
 
 
 class Row(NamedTuple):

@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 from bridle.config.kinds import WrongKind
-from bridle.config.paths import Paths, find_paths
 from bridle.config.settings import SETTINGS, Config, Source, Withheld, agent_kind, build
 from bridle.config.trust import project_folder, trust_state
 from bridle.core.errors import ConfigError
+from bridle.paths import Paths, find_paths
 
 FILE = "config.toml"
 _SECTIONS = sorted({key.split(".")[0] for key in SETTINGS if "." in key} | {"agents"})

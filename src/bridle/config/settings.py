@@ -20,7 +20,7 @@ from bridle.config.kinds import (
     switch,
     text,
 )
-from bridle.config.paths import Paths, find_paths
+from bridle.paths import Paths, find_paths
 
 APPROVE = ("none", "readonly", "ask", "edits", "auto")  # strictest first
 HANDOFF = ("never", "limits", "always")

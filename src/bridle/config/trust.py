@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from bridle.config.paths import Paths, private_folder
 from bridle.core.errors import ConfigError
+from bridle.paths import Paths, private_folder
 
 if TYPE_CHECKING:
     import hashlib

@@ -7,11 +7,12 @@ this one, or asks in others, and this one is ended.
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bridle.supervision.launch import Launched, launch, spawn_early
+from bridle.paths import find_paths
+from bridle.supervision.launch import LEVELS, Launched, launch, spawn_early
+from bridle.supervision.programs import find_program
 
 if TYPE_CHECKING:
     from bridle.core.agent import Agent, SessionSpec
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 class HeadStart:
     def __init__(self, records: Path, level: str) -> None:
         self.session = new_session()
+        self._records = records
+        self._level = level
         self.launched = launch_warden(records, self.session, level)
 
     def spawn(self, agent: Agent, spec: SessionSpec, terms: Terms) -> None:
@@ -28,15 +31,35 @@ class HeadStart:
         the warden's folder is no safe place before the warden holds it."""
         from bridle.agents.stdio import StdioAgent, found
 
+        if terms.supervision != self._level:
+            self.drop()
+            self.launched = launch_warden(self._records, self.session, terms.supervision)
         if not isinstance(agent, StdioAgent) or not (asked := agent.program(spec)):
             return
         path = terms.environment.get("PATH")
-        program = found(agent.info, spec, asked, lambda name: shutil.which(name, path=path))
+        program = found(agent.info, spec, asked, lambda name: find_program(name, path))
         argv = [word for word in program.argv if isinstance(word, str)]
         env = {name: word for name, word in program.env.items() if isinstance(word, str)}
         if (len(argv), len(env)) == (len(program.argv), len(program.env)):
             env = {**terms.environment, **env}
             self.launched = spawn_early(self.launched, argv, cwd=spec.cwd, env=env)
+
+    def drop(self) -> None:
+        """The warden ends by itself when nobody holds the other end."""
+        self.launched.control.close()
+        os.close(self.launched.lifeline)
+
+
+def head_start() -> HeadStart | None:
+    """Before the config is read: at the level that it will most likely name.
+
+    None where it cannot be had: the usual way will fail as well, and say why.
+    """
+    named = os.environ.get("BRIDLE_SUPERVISION", "")
+    try:
+        return HeadStart(find_paths().spawns, named if named in LEVELS else "auto")
+    except (OSError, RuntimeError):
+        return None
 
 
 def new_session() -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bridle.core.agent import Child, Word
 from bridle.sessions.budget import Budget
+from bridle.supervision.programs import find_program
 from bridle.supervision.secrets import Redactor, Secrets
 from bridle.supervision.tree import Warden
 
@@ -47,7 +47,7 @@ class SessionHost:
         return self._line_cap
 
     def find(self, binary: str) -> str | None:
-        return shutil.which(binary, path=self._environment.get("PATH"))
+        return find_program(binary, self._environment.get("PATH"))
 
     def variable(self, name: str) -> str | None:
         return self._environment.get(name)

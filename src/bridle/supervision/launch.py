@@ -14,7 +14,7 @@ from typing import NamedTuple
 from bridle.supervision.channel import frame, rights
 
 _FITS_THE_SOCKET = 64 * 1024  # bytes that nobody reads yet
-_LEVELS = ("auto", "namespace", "cgroup", "subreaper", "group")
+LEVELS = ("auto", "namespace", "cgroup", "subreaper", "group")
 
 # The package's own __init__ may import anything at all: the warden gets an empty one instead, and
 # unlike a script run by its path its modules still come from the byte-code cache.
@@ -52,8 +52,8 @@ def command(module: str, *arguments: str) -> list[str]:
 
 def launch(*, level: str = "auto", records: Path, marker: str) -> Launched:
     """Start a warden and return at once. `marker` names it: unique, of letters, digits, - and _."""
-    if level not in _LEVELS:
-        raise ValueError(f"{level!r} is not a supervision level: {', '.join(_LEVELS)}")
+    if level not in LEVELS:
+        raise ValueError(f"{level!r} is not a supervision level: {', '.join(LEVELS)}")
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", marker):
         raise ValueError(f"{marker!r} is not a marker: letters, digits, - and _ only")
     folder = Path(records).absolute() / marker

@@ -27,7 +27,7 @@ class _Discreet(logging.Formatter):
 
 def start(given: Iterable[str] = ()) -> None:
     """`given`: the words of `--env`."""
-    from bridle.config.paths import find_paths
+    from bridle.paths import find_paths
 
     folder = find_paths().logs
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from bridle.core.errors import BridleError, UsageError
 from bridle.surfaces.cli.exits import BROKEN_PIPE, CANCELLED
 from bridle.surfaces.cli.parser import build
 from bridle.surfaces.cli.words import parse
 
+if TYPE_CHECKING:
+    from bridle.sessions.headstart import HeadStart
 
-def main(words: list[str]) -> int:
-    _mend_streams()
+
+def main(words: list[str], head: HeadStart | None = None) -> int:
+    """`head`: a warden that starts already, for `run`."""
     try:
-        code = _guarded(words)
+        code = _guarded(words, head)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -26,7 +29,7 @@ def main(words: list[str]) -> int:
         return BROKEN_PIPE
 
 
-def _guarded(words: list[str]) -> int:
+def _guarded(words: list[str], head: HeadStart | None) -> int:
     debug = "--debug" in words
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
@@ -34,6 +37,7 @@ def _guarded(words: list[str]) -> int:
         options = parse(build(words[0] if words else ""), words)
         options.color = getattr(options, "color", None)
         options.debug = getattr(options, "debug", False)
+        options.head = head
         return _run(options)
     except BridleError as error:
         if debug and not isinstance(error, UsageError):
@@ -85,23 +89,6 @@ def _run(options: Namespace) -> int:
         import_module(f"bridle.surfaces.cli.{module}"), name
     )
     return command(options)
-
-
-def _mend_streams() -> None:
-    """Standard streams that are closed lead nowhere, and a character that has no code is a `?`.
-
-    Left closed, their numbers would go to the next files opened: printing would write to the store.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
 
 
 def _traceback() -> None:

@@ -42,11 +42,12 @@ def _head_start(options: Namespace, folder: Path, wishes: dict[str, Any]) -> Hea
 
     config = load(folder)
     agent = options.agent or config.agent
-    if options.resume is not None or options.worktree is not None or ":" in agent:
+    head: HeadStart | None = options.head
+    if head is None:
         return None
-    from bridle.sessions.headstart import HeadStart
-
-    head = HeadStart(config.paths.spawns, config.supervision)
+    if options.resume is not None or options.worktree is not None or ":" in agent:
+        head.drop()
+        return None
     from bridle.order import order
 
     head.spawn(*order(config, agent, cwd=folder, **wishes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
@@ -40,7 +41,7 @@ class Parser(argparse.ArgumentParser):
 
 class _Help(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30)
+        super().__init__(prog, max_help_position=30, width=_columns() - 2)
 
     def _format_action(self, action: argparse.Action) -> str:
         text = super()._format_action(action)
@@ -49,12 +50,34 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         return text
 
 
+def _columns() -> int:
+    """argparse makes a formatter for every option, and would load `shutil` and three compressors
+    to know how wide it is."""
+    if (asked := os.environ.get("COLUMNS", "")).isdecimal() and int(asked):
+        return int(asked)
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
 def parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
+    words, rest = _cut(words)
     _check_options_before_commands(parser, words)
     options, unknown = parser.parse_known_args(list(_spelled_out(words)))
     if unknown:
         _refuse(getattr(options, "parser", parser), unknown[0])
+    if rest:
+        options.words = [*options.words, *rest]
     return options
+
+
+def _cut(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """`mcp add NAME --env X -- COMMAND`: argparse takes words only if no option is among them."""
+    if list(words[:2]) != ["mcp", "add"] or "--" not in words:
+        return words, ()
+    end = words.index("--")
+    return words[:end], words[end + 1 :]
 
 
 def json_object(text: str, option: str) -> dict[str, Any]:

@@ -6,15 +6,14 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from bridle.core.errors import ConfigError
 
 LONGEST_SOCKET = 107  # bytes of a path in sockaddr_un, without its final NUL
 
 
-class Paths(Struct, frozen=True):
+class Paths(NamedTuple):
     """The folders, and what is where in them."""
 
     config: Path  # folder of the user's config.toml
