@@ -18,16 +18,19 @@ from bridle.core.agent import (
     ChangesServers,
     Installed,
     ListsServers,
+    ListsServerTools,
     McpServer,
+    McpTool,
     TellsAuth,
+    TellsHistory,
     TellsInstall,
     TellsModels,
     TellsSessions,
 )
 from bridle.core.errors import AgentError
-from bridle.core.events import AgentReady
+from bridle.core.events import AgentReady, MessageChunk, ToolFinished, ToolStarted, UserMessage
 from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Say, reply
+from bridle.testing.model_script import Call, Say, Think, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 
@@ -87,7 +90,7 @@ async def test_it_lists_its_models_without_asking_one(double: ModelDouble, erran
 
 
 async def test_it_lists_the_sessions_that_it_keeps_of_a_folder(
-    desk: ClaudeDesk, errand: Errands, monkeypatch: pytest.MonkeyPatch
+    desk: ClaudeDesk, errand: Errands
 ) -> None:
     agent = load("claude")
     assert isinstance(agent, TellsSessions)
@@ -95,7 +98,6 @@ async def test_it_lists_the_sessions_that_it_keeps_of_a_folder(
     session = await desk.start()
     log = await run(session, "@@keep@@ this one")
     await session.close()  # it writes its sessions a little later than it speaks
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(desk.claude.home / ".claude"))
 
     [kept] = await agent.native_sessions(errand, desk.project)
 
@@ -105,17 +107,49 @@ async def test_it_lists_the_sessions_that_it_keeps_of_a_folder(
     assert kept.updated.startswith("20")
 
 
+async def test_it_tells_what_was_said_and_done_in_a_session_it_keeps(
+    desk: ClaudeDesk, errand: Errands
+) -> None:
+    agent = load("claude")
+    assert isinstance(agent, TellsSessions)
+    assert isinstance(agent, TellsHistory)
+    written = {"file_path": str(desk.project / "new.txt"), "content": "x\n"}
+    desk.double.scenarios["keep"] = [
+        reply(Think("Hm."), Say("First."), Call("Write", written, id="toolu_w")),
+        reply(Call("Bash", {"command": "ls; exit 3", "description": "fail"}, id="toolu_b")),
+        reply(Say("Kept.")),
+    ]
+    session = await desk.start()
+    log = await run(session, "@@keep@@ this one")
+    await session.close()
+
+    [kept] = await agent.native_sessions(errand, desk.project)
+    history = await agent.native_history(errand, kept)
+
+    assert history[0] == UserMessage(text="@@keep@@ this one", how="imported")
+    assert [e.text for e in history if isinstance(e, MessageChunk)] == ["First.", "Kept."]
+    tools = [event for event in history if isinstance(event, ToolStarted | ToolFinished)]
+    assert tools == [
+        entry.event for entry in log if isinstance(entry.event, ToolStarted | ToolFinished)
+    ]
+
+
 async def test_it_takes_lists_and_forgets_mcp_servers(errand: Errands) -> None:
     agent = load("claude")
     assert isinstance(agent, ListsServers)
     assert isinstance(agent, ChangesServers)
+    assert isinstance(agent, ListsServerTools)
     assert await agent.mcp_servers(errand) == []
 
     await agent.mcp_add(errand, "tiny", {"command": sys.executable, "args": [str(SERVER)]})
     listed = await agent.mcp_servers(errand)
+    tools = await agent.mcp_tools(errand, "tiny")
     await agent.mcp_remove(errand, "tiny")
 
     assert listed == [McpServer("tiny", "connected", f"{sys.executable} {SERVER}")]
+    assert tools == [McpTool("shout"), McpTool("flood")]
     assert await agent.mcp_servers(errand) == []
     with pytest.raises(AgentError):
         await agent.mcp_remove(errand, "tiny")
+    with pytest.raises(AgentError, match="tiny"):
+        await agent.mcp_tools(errand, "tiny")

@@ -10,6 +10,7 @@ from bridle.core.errors import AgentError, AgentNotInstalled
 
 _VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_START = 15  # seconds; a slow one on a busy machine takes five
 _TOLD = 500  # characters of its last words, in an error
 
 
@@ -27,7 +28,9 @@ async def installed(run: Run, info: AgentInfo) -> Installed:
     path = run.find(info.binary)
     version = None
     if path:
-        found = _VERSION.search(said(await run([path, "--version"])))
+        ran = await run([path, "--version"], limit=_START)
+        checked(info, ran, "--version")
+        found = _VERSION.search(said(ran))
         version = found[0] if found else None
     return Installed(info.binary, path, version, info.install)
 
@@ -46,6 +49,8 @@ def checked(info: AgentInfo, ran: Ran, what: str) -> bytes:
     command = f"`{info.binary} {what}`"
     if ran.exit.code == 124:
         raise AgentError(info.name, f"{command} did not end in time", hint="`bridle doctor`")
+    if ran.exit.signal:
+        raise AgentError(info.name, f"{command} was ended by signal {ran.exit.signal}")
     last = (plain(ran.stderr) or plain(ran.stdout)).strip()
     raise AgentError(info.name, f"{command} failed: {last[-_TOLD:] or 'it said nothing'}")
 

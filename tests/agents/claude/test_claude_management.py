@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from claude_playback import RECORDINGS, lines
 
 from bridle.agents import load
-from bridle.agents.claude.management import ClaudeCode, account, mcp_servers
-from bridle.core.agent import Account, Exit, Installed, McpServer, Model, Ran, capabilities
+from bridle.agents.claude.management import ClaudeCode, account, asked, mcp_servers, mcp_tools
+from bridle.agents.claude.stored import history
+from bridle.agents.errands import Errands
+from bridle.core.agent import Account, Installed, McpServer, McpTool, Model, capabilities
 from bridle.core.errors import AgentError, AgentNotInstalled
+from bridle.core.events import (
+    Diff,
+    MessageChunk,
+    Text,
+    ThoughtChunk,
+    ToolFinished,
+    ToolStarted,
+    UserMessage,
+)
 
 MCP_LIST = """\
 Checking MCP server health…
@@ -25,6 +34,11 @@ probe: /usr/bin/python3 -c pass - x - ✔ Connected
 web: http://127.0.0.1:9/x (HTTP) - ✘ Failed to connect — ECONNREFUSED: Unable to connect.
 new: npx thing - ⏸ Pending approval
 """
+
+MCP_STATUS = [
+    {"name": "web", "status": "failed"},
+    {"name": "probe", "status": "connected", "tools": [{"name": "shout", "annotations": {}}]},
+]
 
 FAKE = f"""\
 #!{sys.executable}
@@ -43,49 +57,36 @@ elif words[:2] == ["mcp", "add-json"]:
 elif words[:2] == ["mcp", "remove"]:
     sys.exit('No MCP server named "probe". Configured servers: web')
 elif "--input-format=stream-json" in words:
+    def answer(response):
+        response = {{"subtype": "success", "request_id": "bridle", "response": response}}
+        print(json.dumps({{"type": "control_response", "response": response}}), flush=True)
     assert json.loads(sys.stdin.readline())["request"]["subtype"] == "initialize"
-    print(open(__file__ + ".initialize").read())
+    print(open(__file__ + ".initialize").read(), flush=True)
+    assert json.loads(sys.stdin.readline())["request"] == {{
+        "subtype": "mcp_reconnect", "serverName": "probe"}}
+    print(json.dumps({{"type": "system", "subtype": "x"}}))
+    answer({{}})
+    assert json.loads(sys.stdin.readline())["request"]["subtype"] == "mcp_status"
+    answer({{"mcpServers": {MCP_STATUS!r}}})
+    sys.stdin.read()
 """
 
 
-class PathRun:
-    """Runs programs found in one folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def find(self, binary: str) -> str | None:
-        return shutil.which(binary, path=str(self._folder))
-
-    async def __call__(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] = {},
-        input: bytes = b"",
-        limit: float = 20,
-    ) -> Ran:
-        child = await asyncio.create_subprocess_exec(
-            *argv,
-            env={"PATH": "/usr/bin:/bin", **env},
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        async with asyncio.timeout(limit):
-            stdout, stderr = await child.communicate(input)
-        return Ran(Exit(child.returncode, None), stdout, stderr)
+def errands(folder: Path) -> Errands:
+    environment = {"PATH": str(folder), "CLAUDE_CONFIG_DIR": str(folder / "config")}
+    return Errands(environment, agent="claude", cwd=folder, records=folder / "r", marker="m")
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> PathRun:
+async def run(tmp_path: Path) -> AsyncIterator[Errands]:
     fake = tmp_path / "claude"
     fake.write_text(FAKE)
     fake.chmod(0o755)
     said = lines(RECORDINGS / "2.1.325" / "control_misc")
     answer = next(one["msg"] for one in said if one["dir"] == "in")
     (tmp_path / "claude.initialize").write_text(json.dumps(answer))
-    return PathRun(tmp_path)
+    async with errands(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture
@@ -96,15 +97,18 @@ def claude() -> ClaudeCode:
 def test_the_entry_point_gives_an_agent_with_every_capability() -> None:
     agent = load("claude")
     assert agent.info.name == "claude"
-    told = {"install", "auth", "models", "sessions", "login", "logout", "servers", "server-add"}
+    told = {
+        "install", "auth", "about", "models", "login", "logout", "sessions", "history",
+        "servers", "server-add", "server-tools",
+    }  # fmt: skip
     assert capabilities(agent) == agent.info.can | told
 
 
-async def test_where_it_is_installed(claude: ClaudeCode, run: PathRun, tmp_path: Path) -> None:
+async def test_where_it_is_installed(claude: ClaudeCode, run: Errands, tmp_path: Path) -> None:
     command = "npm install -g @anthropic-ai/claude-code"
     path = str(tmp_path / "claude")
     assert await claude.installed(run) == Installed("claude", path, "2.1.325", command)
-    nowhere = PathRun(tmp_path / "nowhere")
+    nowhere = errands(tmp_path / "nowhere")
     assert await claude.installed(nowhere) == Installed("claude", None, None, command)
 
 
@@ -112,11 +116,11 @@ async def test_what_needs_the_program_says_how_to_install_it(
     claude: ClaudeCode, tmp_path: Path
 ) -> None:
     with pytest.raises(AgentNotInstalled) as caught:
-        await claude.models(PathRun(tmp_path / "nowhere"))
+        await claude.models(errands(tmp_path / "nowhere"))
     assert caught.value.hint == "npm install -g @anthropic-ai/claude-code"
 
 
-async def test_nobody_signed_in(claude: ClaudeCode, run: PathRun) -> None:
+async def test_nobody_signed_in(claude: ClaudeCode, run: Errands) -> None:
     hint = "run `claude auth login` or set ANTHROPIC_API_KEY"
     assert await claude.account(run) == Account(signed_in=False, hint=hint)
 
@@ -144,7 +148,7 @@ def test_a_status_that_is_no_status_is_an_error() -> None:
         account(b"Segmentation fault")
 
 
-async def test_the_models_are_those_of_its_greeting(claude: ClaudeCode, run: PathRun) -> None:
+async def test_the_models_are_those_of_its_greeting(claude: ClaudeCode, run: Errands) -> None:
     models = await claude.models(run)
     assert [model.id for model in models] == ["default", "opus", "fable", "sonnet", "haiku"]
     assert models[0] == Model(
@@ -165,8 +169,36 @@ def test_servers_are_listed_with_their_state() -> None:
     ]
 
 
+async def test_the_tools_of_a_server_that_is_connected(claude: ClaudeCode, run: Errands) -> None:
+    assert await claude.mcp_tools(run, "probe") == [McpTool("shout")]
+    for name, why in {"web": "'web' is failed", "other": "has no MCP server 'other'"}.items():
+        with pytest.raises(AgentError, match=why):
+            mcp_tools({"mcpServers": MCP_STATUS}, name)
+
+
+def test_what_it_refuses_is_an_error_in_its_words() -> None:
+    dialog = asked({"subtype": "mcp_reconnect"})
+    next(dialog)
+    assert dialog.send(b"a line that is no answer") == b""
+    refusal = {"subtype": "error", "request_id": "bridle", "error": "Server not found: x"}
+    with pytest.raises(AgentError, match="refused 'mcp_reconnect': Server not found: x"):
+        dialog.send(json.dumps({"type": "control_response", "response": refusal}).encode())
+
+
+async def test_a_program_that_ends_before_it_answers_is_an_error_with_its_last_words(
+    claude: ClaudeCode, run: Errands, tmp_path: Path
+) -> None:
+    (tmp_path / "claude").write_text("#!/bin/sh\necho no licence >&2\nexit 1\n")
+    with pytest.raises(AgentError, match="`claude` ended before it answered: no licence"):
+        await claude.models(run)
+
+
+async def test_what_it_says_of_itself(claude: ClaudeCode, run: Errands) -> None:
+    assert await claude.about(run) == {"provider": "firstParty", "key": "ANTHROPIC_API_KEY"}
+
+
 async def test_a_server_is_added_for_the_user(
-    claude: ClaudeCode, run: PathRun, tmp_path: Path
+    claude: ClaudeCode, run: Errands, tmp_path: Path
 ) -> None:
     await claude.mcp_add(run, "-x", {"command": "y"})
     added = json.loads((tmp_path / "claude.log").read_text())
@@ -174,16 +206,15 @@ async def test_a_server_is_added_for_the_user(
 
 
 async def test_what_the_program_refuses_is_an_error_in_its_words(
-    claude: ClaudeCode, run: PathRun
+    claude: ClaudeCode, run: Errands
 ) -> None:
     with pytest.raises(AgentError, match='No MCP server named "probe"'):
         await claude.mcp_remove(run, "probe")
 
 
 async def test_its_own_sessions_are_listed_newest_first(
-    claude: ClaudeCode, run: PathRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    claude: ClaudeCode, run: Errands, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
     cwd = tmp_path / "my_proj"
     slug = "".join(c if c.isalnum() else "-" for c in str(cwd))
     folder = tmp_path / "config" / "projects" / slug
@@ -199,6 +230,37 @@ async def test_its_own_sessions_are_listed_newest_first(
         ("new", "A title", "1970-01-01T00:00:02Z"),
         ("old", "Fix the bug", "1970-01-01T00:00:01Z"),
     ]
+
+
+def test_what_was_said_and_done_in_a_stored_session() -> None:
+    with (RECORDINGS / "stored_session.jsonl").open("rb") as stored:
+        told = list(history([*stored, b"\xff no line of it\n"], "/project"))
+    new = "/project/new.txt"
+    assert told == [
+        UserMessage(text="@@keep@@ this one", how="imported"),
+        ThoughtChunk(message_id="msg_0001", text="Hm."),
+        MessageChunk(message_id="msg_0001", text="First."),
+        ToolStarted(
+            call_id="toolu_w", tool="Write", name="Write", title="Write `new.txt`",
+            input={"file_path": new, "content": "x\n"}, paths=(new,),
+        ),
+        ToolFinished(call_id="toolu_w", outcome="completed", content=(Diff(new, new="x\n"),)),
+        ToolStarted(
+            call_id="toolu_b", tool="Bash", name="Bash", title="Bash `ls; exit 3`",
+            input={"command": "ls; exit 3", "description": "fail"},
+        ),
+        ToolFinished(
+            call_id="toolu_b", outcome="failed", content=(Text("Exit code 3\nnew.txt"),)
+        ),
+        MessageChunk(message_id="msg_0003", text="Kept."),
+    ]  # fmt: skip
+
+
+def test_a_call_without_a_result_was_cancelled() -> None:
+    block = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
+    line = {"type": "assistant", "message": {"id": "m", "content": [block]}}
+    *_, last = history([json.dumps(line).encode()], "/")
+    assert last == ToolFinished(call_id="t1", outcome="cancelled")
 
 
 def _store(file: Path, stamp: int, *stored: object) -> None:

@@ -9,7 +9,19 @@ from bridle.surfaces.cli.main import main
 from bridle.surfaces.cli.parser import build
 from bridle.surfaces.cli.words import parse, subcommands
 
+EMPTY = "error: argument -a/--agent: it is empty\nhint: `bridle {} --help` tells how it is used"
 WRONG = {
+    "run --agent= hi": EMPTY.format("run"),
+    "sessions list --agent=": EMPTY.format("sessions list"),
+    "mcp list --agent=": EMPTY.format("mcp list"),
+    "mcp add probe": (
+        "error: a server is a command, a --url or a --config, one of them\n"
+        "hint: bridle mcp add NAME -- COMMAND ARG …"
+    ),
+    "mcp add probe --url http://127.0.0.1:9 -- npx thing": (
+        "error: a server is a command, a --url or a --config, one of them\n"
+    ),
+    "mcp add probe --header A:b -- npx": "error: --header and --sse go with --url",
     "rn": "error: unknown command 'rn'\nhint: did you mean run?",
     "sessions lst": "error: unknown command 'lst'\nhint: did you mean list?",
     "requests anser": "error: unknown command 'anser'\nhint: did you mean answer?",
@@ -26,7 +38,7 @@ WRONG = {
     ),
     "xyzzy": (
         "error: unknown command 'xyzzy'\nhint: known: run, sessions, requests, agents, models, "
-        "doctor, config, trust, demo, completion, schema"
+        "status, login, logout, mcp, doctor, config, trust, demo, completion, schema"
     ),
     "run hi --modl x": (
         "error: bridle run has no option --modl\nhint: did you mean --model or --mode?"
@@ -79,7 +91,7 @@ WRONG = {
     "requests answer r deny --input {}": "error: --input changes what is allowed",
     "completion tcsh": "error: unknown value 'tcsh'\nhint: known: bash, zsh, fish",
     "trust /nowhere": "error: /nowhere: no such folder",
-    "agents --jsn": "error: bridle agents has no option --jsn\nhint: did you mean --json?",
+    "agents --jsn": "error: bridle agents has no option --jsn\nhint: did you mean --json",
 }
 
 

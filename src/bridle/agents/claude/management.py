@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from bridle.agents import commands
 from bridle.agents.claude.launch import launch
 from bridle.agents.fields import Table, parse, strings, table, tables, text
 from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import (
     Account,
     AgentInfo,
+    Dialog,
     Installed,
     Launch,
     McpServer,
+    McpTool,
     Model,
     NativeSession,
-    Ran,
     Run,
     SessionSpec,
     Wire,
 )
-from bridle.core.errors import AgentError, AgentNotInstalled
+from bridle.core.errors import AgentError
+
+if TYPE_CHECKING:
+    from bridle.core.events import Event
 
 _CAN = frozenset(
     {"streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions", "questions",
@@ -55,9 +58,14 @@ INFO = AgentInfo(
     ),
 )
 
-_VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _SERVER = re.compile(r"(?P<name>[^:]+): (?P<command>.*) - \W* ?(?P<status>\w[^—]*\w)( — .*)?$")
-_HEAD = 64 * 1024  # of a stored session, where its first words are; as much of its end
+_HELLO = {"subtype": "initialize", "hooks": None}
+_ABOUT = {
+    "subscriptionType": "plan",
+    "organization": "organization",
+    "apiProvider": "provider",
+    "apiKeySource": "key",
+}
 
 
 def _wire(spec: SessionSpec) -> Wire:
@@ -74,31 +82,35 @@ class ClaudeCode(StdioAgent):
         return launch(spec)
 
     async def installed(self, run: Run) -> Installed:
-        path = run.find("claude")
-        version = None
-        if path:
-            found = _VERSION.search(
-                (await run([path, "--version"])).stdout.decode("utf-8", "replace")
-            )
-            version = found[0] if found else None
-        return Installed("claude", path, version, INFO.install)
+        return await commands.installed(run, INFO)
 
     async def account(self, run: Run) -> Account:
-        return account((await run([_binary(run), "auth", "status"])).stdout)
+        return account((await run([commands.binary(run, INFO), "auth", "status"])).stdout)
+
+    async def about(self, run: Run) -> Mapping[str, str]:
+        [hello] = await _talk(run, _HELLO)
+        said = table(hello, "account")
+        return {ours: told for theirs, ours in _ABOUT.items() if (told := text(said, theirs))}
 
     async def models(self, run: Run) -> Sequence[Model]:
         """No command lists them: they come with the answer to the first message of a session."""
-        argv = [_binary(run), *launch(SessionSpec(cwd=Path.cwd())).argv[1:]]
-        hello = {"subtype": "initialize", "hooks": None}
-        message = {"type": "control_request", "request_id": "models", "request": hello}
-        ran = await run(argv, input=json.dumps(message).encode() + b"\n")
-        return models(_checked(ran, "models"))
+        [hello] = await _talk(run, _HELLO)
+        return models(hello)
 
     async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
-        home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
-        folder = home / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(cwd.resolve()))
-        found = [session(file, cwd) for file in folder.glob("*.jsonl")]
-        return sorted(filter(None, found), key=lambda each: each.updated, reverse=True)
+        from bridle.agents.claude import stored
+
+        files = stored.folder_of(_home(run), cwd).glob("*.jsonl")
+        found = [session for file in files if (session := stored.session(file, cwd))]
+        return sorted(found, key=lambda each: each.updated, reverse=True)
+
+    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+        from bridle.agents.claude import stored
+
+        cwd = Path(session.cwd or "")
+        file = stored.folder_of(_home(run), cwd) / f"{session.native_id}.jsonl"
+        with file.open("rb") as lines:
+            return list(stored.history(lines, str(cwd)))
 
     def login(self) -> Sequence[str]:
         return ["claude", "auth", "login"]
@@ -107,15 +119,52 @@ class ClaudeCode(StdioAgent):
         return ["claude", "auth", "logout"]
 
     async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
-        ran = await run([_binary(run), "mcp", "list"], limit=60)  # it connects to each
-        return mcp_servers(_checked(ran, "mcp list"))
+        words = ["mcp", "list"]
+        return mcp_servers(await commands.output(run, INFO, words, limit=60))  # it connects to each
+
+    async def mcp_tools(self, run: Run, name: str) -> Sequence[McpTool]:
+        """It is connected to first: else the tools might not be known yet."""
+        connect = {"subtype": "mcp_reconnect", "serverName": name}
+        *_, status = await _talk(run, _HELLO, connect, {"subtype": "mcp_status"})
+        return mcp_tools(status, name)
 
     async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
         words = ["mcp", "add-json", "--scope=user", "--", name, json.dumps(dict(config))]
-        _checked(await run([_binary(run), *words]), "mcp add-json")
+        await commands.output(run, INFO, words)
 
     async def mcp_remove(self, run: Run, name: str) -> None:
-        _checked(await run([_binary(run), "mcp", "remove", "--", name]), "mcp remove")
+        await commands.output(run, INFO, ["mcp", "remove", "--", name])
+
+
+async def _talk(run: Run, *requests: Table) -> list[Table]:
+    argv = [commands.binary(run, INFO), *launch(SessionSpec(cwd=Path())).argv[1:]]
+    return await run.dialog(argv, asked(*requests))
+
+
+def _home(run: Run) -> Path:
+    home = run.variable("HOME") or Path.home()
+    return Path(run.variable("CLAUDE_CONFIG_DIR") or Path(home, ".claude"))
+
+
+def asked(*requests: Table) -> Dialog[list[Table]]:
+    """The answers to control requests, sent one after the other."""
+    answers: list[Table] = []
+    for request in requests:
+        message = {"type": "control_request", "request_id": "bridle", "request": request}
+        line = yield json.dumps(message).encode() + b"\n"
+        while (answer := _answer(line)) is None:
+            line = yield b""
+        if why := text(answer, "error"):
+            raise AgentError("claude", f"claude refused {text(request, 'subtype')!r}: {why}")
+        answers.append(table(answer, "response"))
+    return answers
+
+
+def _answer(line: bytes) -> Table | None:
+    said = parse(line)
+    if isinstance(said, str) or text(said, "type") != "control_response":
+        return None
+    return table(said, "response")
 
 
 def account(stdout: bytes) -> Account:
@@ -139,13 +188,9 @@ def account(stdout: bytes) -> Account:
     return Account(signed_in=True, method=method or None, who=who or None)
 
 
-def models(stdout: bytes) -> list[Model]:
+def models(hello: Table) -> list[Model]:
     """The models in the answer to `initialize`."""
-    for line in stdout.splitlines():
-        said = parse(line)
-        if isinstance(said, str) or text(said, "type") != "control_response":
-            continue
-        listed = tables(table(table(said, "response"), "response"), "models")
+    if listed := tables(hello, "models"):
         return [_model(model) for model in listed]
     raise AgentError("claude", "claude listed no models", hint="`bridle doctor` checks it")
 
@@ -160,29 +205,17 @@ def mcp_servers(stdout: bytes) -> list[McpServer]:
     ]
 
 
-def session(file: Path, cwd: Path) -> NativeSession | None:
-    """A stored conversation, or None for a file that holds none."""
-    try:
-        with file.open("rb") as stored:
-            lines = stored.read(_HEAD).splitlines()
-            size = stored.seek(0, os.SEEK_END)
-            if size > _HEAD:
-                stored.seek(max(_HEAD, size - _HEAD))
-                lines += stored.read().splitlines()
-    except OSError:
-        return None
-    title, first = "", ""
-    for line in map(parse, lines):
-        if isinstance(line, str):
-            continue
-        named = (text(line, key) for key in ("customTitle", "aiTitle", "summary"))
-        title = next(filter(None, named), title)
-        first = first or _prompt(line)
-    if not (title or first):
-        return None
-    updated = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    stamp = updated.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return NativeSession(file.stem, title or _headline(first), stamp, str(cwd))
+def mcp_tools(status: Table, name: str) -> list[McpTool]:
+    """The answer to `mcp_status`; a server that is not connected has no tools to tell."""
+    for server in tables(status, "mcpServers"):
+        if text(server, "name") == name:
+            if (state := text(server, "status")) != "connected":
+                raise AgentError("claude", f"the MCP server {name!r} is {state or 'not there'}")
+            return [
+                McpTool(text(tool, "name"), text(tool, "description"))
+                for tool in tables(server, "tools")
+            ]
+    raise AgentError("claude", f"claude has no MCP server {name!r}", hint="`bridle mcp list`")
 
 
 def _model(model: Table) -> Model:
@@ -197,33 +230,3 @@ def _model(model: Table) -> Model:
         efforts=tuple(strings(model, "supportedEffortLevels")),
         context=1_000_000 if resolved.endswith("[1m]") else None,
     )
-
-
-def _prompt(line: Table) -> str:
-    """The user's own words, if the line has any."""
-    if text(line, "type") != "user" or line.get("isMeta") is True:
-        return ""
-    message = table(line, "message")
-    said = text(message, "content") or next(
-        (text(block, "text") for block in tables(message, "content")), ""
-    )
-    return "" if said.startswith("<") else said
-
-
-def _headline(prompt: str, limit: int = 80) -> str:
-    line = " ".join(prompt.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-def _binary(run: Run) -> str:
-    path = run.find("claude")
-    if path is None:
-        raise AgentNotInstalled("claude", binary="claude", hint=INFO.install)
-    return path
-
-
-def _checked(ran: Ran, what: str) -> bytes:
-    if not ran.exit.clean:
-        said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()
-        raise AgentError("claude", f"`claude {what}` failed: {said[-500:]}")
-    return ran.stdout

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from bridle.surfaces.cli.words import SUMMARY, Parser
+from bridle.surfaces.cli.grammar import (
+    command,
+    count,
+    everywhere,
+    folder,
+    group,
+    json_option,
+    name,
+    one_session,
+    positive,
+    positive_int,
+)
+from bridle.surfaces.cli.words import Parser
 
 EPILOG = """\
 exit codes: 0 completed · 1 failed · 2 usage or config
@@ -17,9 +28,6 @@ exit codes: 0 completed · 1 failed · 2 usage or config
 MODES = ("agent", "plan", "ask")
 PRESETS = ("ask", "edits", "auto", "readonly", "none")
 SHELLS = ("bash", "zsh", "fish")
-HIDDEN = argparse.SUPPRESS
-
-N = TypeVar("N", int, float)
 
 
 def build(only: str = "") -> Parser:
@@ -28,31 +36,33 @@ def build(only: str = "") -> Parser:
         prog="bridle",
         description="One harness for every coding agent.",
         epilog=EPILOG,
-        parents=[_everywhere()],
+        parents=[everywhere()],
     )
     parser.add_argument("-V", "--version", action="store_true", help="print the version")
     parser.set_defaults(command=None, parser=parser)
-    commands = _group(parser)
+    commands = group(parser)
     if only == "run":
         _run(commands)
         return parser
-    for add in (_run, _sessions, _requests, _agents, _config, _others):
+    from bridle.surfaces.cli.parser_agents import agents
+
+    for add in (_run, _sessions, _requests, agents, _config, _others):
         add(commands)
     return parser
 
 
 def _others(commands: Any) -> None:
-    demo = _command(
+    demo = command(
         commands, "demo", "demo:demo", "see a whole turn: no key, no network, nothing installed"
     )
     demo.add_argument("--keep", action="store_true", help="leave the demo's folder in place")
-    completion = _command(commands, "completion", "completion:completion", "complete in your shell")
+    completion = command(commands, "completion", "completion:completion", "complete in your shell")
     completion.add_argument("shell", choices=SHELLS, help="the script for this shell")
-    _command(commands, "schema", "schema:schema", "JSON schema of what --json prints")
+    command(commands, "schema", "schema:schema", "JSON schema of what --json prints")
 
 
 def _run(commands: Any) -> None:
-    run = _command(commands, "run", "run:run", "prompt an agent and watch it work")
+    run = command(commands, "run", "run:run", "prompt an agent and watch it work")
     run.usage = "bridle run [options] [prompt]"
     run.add_argument(
         "prompt", nargs="?", help="what to do; piped input is appended to it, `-` reads it alone"
@@ -64,13 +74,17 @@ def _run(commands: Any) -> None:
     limits.add_argument("--max-turns", type=positive_int, metavar="N", help="model calls at most")
     limits.add_argument("--max-cost", type=positive, metavar="USD", help="US dollars at most")
     limits.add_argument("--timeout", type=positive, metavar="SECONDS", help="for the whole turn")
-    _json(run, "entries, one a line; --json=summary: a coarser view", lines=True)
+    json_option(run, "entries, one a line; --json=summary: a coarser view", lines=True)
 
 
 def _session_options(run: argparse.ArgumentParser) -> None:
     agent = run.add_argument_group("agent")
-    agent.add_argument("-a", "--agent", metavar="NAME", help="`bridle agents` lists them")
-    agent.add_argument("-m", "--model", metavar="NAME", help="`bridle models` lists them")
+    agent.add_argument(
+        "-a", "--agent", type=name, metavar="NAME", help="`bridle agents` lists them"
+    )
+    agent.add_argument(
+        "-m", "--model", type=name, metavar="NAME", help="`bridle models` lists them"
+    )
     agent.add_argument("--effort", metavar="LEVEL", help="how hard it should think")
     agent.add_argument("--mode", choices=MODES, help="plan and ask change nothing")
     agent.add_argument("--system", metavar="TEXT|@FILE", help="added to its system prompt")
@@ -110,49 +124,57 @@ def _session_options(run: argparse.ArgumentParser) -> None:
 
 
 def _sessions(commands: Any) -> None:
-    sessions = _folder(commands, "sessions", "look at, follow, steer and keep sessions")
-    listing = _command(sessions, "list", "sessions:list_all", "newest first")
+    sessions = folder(commands, "sessions", "look at, follow, steer and keep sessions")
+    listing = command(sessions, "list", "sessions:list_all", "newest first")
     listing.add_argument(
         "-n", "--limit", type=positive_int, default=20, metavar="N", help="at most"
     )
-    listing.add_argument("-a", "--agent", metavar="NAME", help="of this agent")
+    listing.add_argument("-a", "--agent", type=name, metavar="NAME", help="of this agent")
     listing.add_argument("--here", action="store_true", help="of this folder")
-    _json(listing)
-    show = _one_session(sessions, "show", "sessions:show", "print what happened in it")
-    _json(show, "entries, one a line; --json=summary: a coarser view", lines=True)
-    follow = _one_session(
+    json_option(listing)
+    show = one_session(sessions, "show", "sessions:show", "print what happened in it")
+    json_option(show, "entries, one a line; --json=summary: a coarser view", lines=True)
+    follow = one_session(
         sessions, "follow", "sessions:follow", "watch it live, answer its requests"
     )
     follow.add_argument(
         "--since", type=count, default=0, metavar="N", help="entries after number N"
     )
-    _json(follow, "entries, one a line; --json=summary: a coarser view", lines=True)
-    _one_session(sessions, "cancel", "sessions:cancel", "end the turn that another process runs")
-    prompt = _one_session(sessions, "prompt", "sessions:prompt", "prompt one that is running")
+    json_option(follow, "entries, one a line; --json=summary: a coarser view", lines=True)
+    one_session(sessions, "cancel", "sessions:cancel", "end the turn that another process runs")
+    prompt = one_session(sessions, "prompt", "sessions:prompt", "prompt one that is running")
     prompt.add_argument("text", help="what to say")
     prompt.add_argument(
         "--when-busy", choices=("queue", "refuse", "steer"), default="queue", help="default: queue"
     )
-    search = _command(sessions, "search", "sessions:search", "find words in what was said")
+    search = command(sessions, "search", "sessions:search", "find words in what was said")
     search.add_argument("words", nargs="+", help="all of them")
     search.add_argument("-n", "--limit", type=positive_int, default=20, metavar="N", help="at most")
-    _json(search)
-    export = _one_session(sessions, "export", "sessions:export", "write it as a document")
+    json_option(search)
+    native = command(sessions, "native", "native:native", "an agent's own, of this folder")
+    native.add_argument("-a", "--agent", type=name, metavar="NAME", help="default: the config's")
+    json_option(native)
+    bring = command(sessions, "import", "native:bring", "go on here with one of an agent's own")
+    bring.add_argument("native_id", type=name, metavar="ID", help="as `sessions native` shows it")
+    bring.add_argument("-a", "--agent", type=name, metavar="NAME", help="default: the config's")
+    create = command(sessions, "create", "native:create", "an empty one, made by the agent")
+    create.add_argument("-a", "--agent", type=name, metavar="NAME", help="default: the config's")
+    export = one_session(sessions, "export", "sessions:export", "write it as a document")
     export.add_argument("--format", choices=("markdown", "jsonl", "html"), default="markdown")
     export.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="default: standard output"
     )
-    _one_session(sessions, "fork", "sessions:fork", "copy it, to go on from there")
-    rename = _one_session(sessions, "rename", "sessions:rename", "give it a title")
+    one_session(sessions, "fork", "sessions:fork", "copy it, to go on from there")
+    rename = one_session(sessions, "rename", "sessions:rename", "give it a title")
     rename.add_argument("title")
-    delete = _one_session(sessions, "delete", "sessions:delete", "for good")
+    delete = one_session(sessions, "delete", "sessions:delete", "for good")
     delete.add_argument("-y", "--yes", action="store_true", help="without asking")
 
 
 def _requests(commands: Any) -> None:
-    requests = _folder(commands, "requests", "what agents wait for")
-    _json(_command(requests, "list", "requests:list_open", "the open ones"))
-    answer = _command(requests, "answer", "requests:answer", "answer one, wherever it runs")
+    requests = folder(commands, "requests", "what agents wait for")
+    json_option(command(requests, "list", "requests:list_open", "the open ones"))
+    answer = command(requests, "answer", "requests:answer", "answer one, wherever it runs")
     answer.add_argument("request", metavar="ID", help="of the request, or SESSION/ID")
     answer.add_argument("option", metavar="ANSWER", help="allow, deny, or another option it offers")
     answer.add_argument("--note", metavar="TEXT", help="told to the agent")
@@ -166,111 +188,18 @@ def _requests(commands: Any) -> None:
     )
 
 
-def _agents(commands: Any) -> None:
-    agents = _command(commands, "agents", "agents:agents", "agents, and what each of them can do")
-    agents.add_argument("agent", nargs="?", metavar="AGENT", help="tell more about this one")
-    _json(agents)
-    models = _command(commands, "models", "agents:models", "models of an agent")
-    models.add_argument("agent", nargs="?", metavar="AGENT", help="default: all that are installed")
-    _json(models)
-    doctor = _command(commands, "doctor", "doctor:doctor", "check this machine, and how to mend it")
-    doctor.add_argument("--full", action="store_true", help="read all of the store, however large")
-    _json(doctor)
-
-
 def _config(commands: Any) -> None:
-    config = _folder(commands, "config", "settings, and where each came from")
-    _json(_command(config, "show", "configure:show", "every value and its source"))
-    get = _command(config, "get", "configure:get", "one value")
+    config = folder(commands, "config", "settings, and where each came from")
+    json_option(command(config, "show", "configure:show", "every value and its source"))
+    get = command(config, "get", "configure:get", "one value")
     get.add_argument("key")
-    _json(get)
-    put = _command(config, "set", "configure:put", "write one value")
+    json_option(get)
+    put = command(config, "set", "configure:put", "write one value")
     put.add_argument("key")
     put.add_argument("value")
     put.add_argument("--project", action="store_true", help="in this project, not for the user")
-    _json(_command(config, "path", "configure:path", "the files"))
-    trust = _command(commands, "trust", "configure:trust", "let this project's .bridle/ count")
+    json_option(command(config, "path", "configure:path", "the files"))
+    trust = command(commands, "trust", "configure:trust", "let this project's .bridle/ count")
     trust.add_argument("folder", nargs="?", type=Path, default=Path(), help="default: this one")
     trust.add_argument("-y", "--yes", action="store_true", help="without asking")
     trust.add_argument("--revoke", action="store_true", help="take it back")
-
-
-# -- parts -----------------------------------------------------------------------------------------
-
-
-def _everywhere() -> Parser:
-    """Options that stand before or after the command."""
-    parser = Parser(add_help=False, argument_default=argparse.SUPPRESS)
-    parser.add_argument(
-        "--color", choices=("auto", "always", "never"), help="auto looks at the terminal, NO_COLOR"
-    )
-    parser.add_argument("--debug", action="store_true", help="write a log file, show tracebacks")
-    return parser
-
-
-def _group(parser: argparse.ArgumentParser) -> Any:
-    return parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-
-
-def _folder(commands: Any, name: str, help: str) -> Any:
-    parser = commands.add_parser(
-        name, help=help, description=_sentence(help), parents=[_everywhere()]
-    )
-    parser.set_defaults(command=None, parser=parser)
-    return _group(parser)
-
-
-def _command(commands: Any, name: str, handler: str, help: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=help, description=_sentence(help), parents=[_everywhere()]
-    )
-    parser.set_defaults(command=handler, parser=parser)
-    return parser
-
-
-def _one_session(commands: Any, name: str, handler: str, help: str) -> argparse.ArgumentParser:
-    parser = _command(commands, name, handler, help)
-    parser.add_argument("session", metavar="ID", help="its id, the beginning of it, or `last`")
-    return parser
-
-
-def _json(parser: argparse.ArgumentParser, help: str = "for programs", lines: bool = False) -> None:
-    parser.add_argument("--json", action="store_const", const="entries", help=help)
-    if lines:
-        parser.add_argument(
-            SUMMARY, dest="json", action="store_const", const="summary", help=HIDDEN
-        )
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + "."
-
-
-def positive(text: str) -> float:
-    number = _number(float, text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be more than 0, not {text}")
-    return number
-
-
-def positive_int(text: str) -> int:
-    number = count(text)
-    if not number:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-    return number
-
-
-def count(text: str) -> int:
-    number = _number(int, text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"must not be less than 0: {text}")
-    if number >= 2**63:
-        raise argparse.ArgumentTypeError(f"more than can be counted: {text}")
-    return number
-
-
-def _number(kind: Callable[[str], N], text: str) -> N:
-    try:
-        return kind(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"not a number: {text!r}") from None

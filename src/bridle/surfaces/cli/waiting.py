@@ -1,0 +1,64 @@
+"""Asks many agents at once, and shows on a terminal whom it still waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from bridle.core.errors import BridleError
+from bridle.surfaces.cli.output import is_terminal, write
+
+AT_ONCE = 6  # each is a program of some 100 MB, and most are slow to start
+
+T = TypeVar("T")
+
+
+async def ask_all(
+    names: Sequence[str], ask: Callable[[str], Awaitable[T]]
+) -> dict[str, T | BridleError]:
+    """In the order of the names, with what went wrong in place of an answer."""
+    line = _Line(names)
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(name: str) -> T | BridleError:
+        async with room:
+            try:
+                return await ask(name)
+            except BridleError as error:
+                return error
+            finally:
+                line.without(name)
+
+    line.show()
+    try:
+        answers = await asyncio.gather(*map(one, names))
+    finally:
+        line.clear()
+    return dict(zip(names, answers, strict=True))
+
+
+class _Line:
+    def __init__(self, names: Sequence[str]) -> None:
+        self._left = list(names)
+        self._on = is_terminal(sys.stderr)
+
+    def without(self, name: str) -> None:
+        self._left.remove(name)
+        self.show()
+
+    def show(self) -> None:
+        text = f"waiting for {', '.join(self._left)} …"
+        if self._left and self._on:
+            self._put(text[: shutil.get_terminal_size().columns - 1])
+
+    def clear(self) -> None:
+        if self._on:
+            self._put("")
+
+    def _put(self, text: str) -> None:
+        with suppress(OSError):
+            write(sys.stderr, f"\r\x1b[K{text}")

@@ -1,0 +1,425 @@
+"""Commands about agents and this machine, with programs that stand in for the agents' own."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bridle.core.agent import Account, Installed
+from bridle.management import Report
+from bridle.surfaces.cli.agents import HEAD, cells
+from bridle.surfaces.cli.output import Style, table
+
+from .conftest import Bench
+
+BARE = "/usr/bin:/bin"
+
+CLAUDE = """\
+words = sys.argv[1:]
+state = pathlib.Path(__file__).with_suffix(".state")
+signed_in = state.exists()
+if words == ["--version"]:
+    print("2.1.325 (Claude Code)")
+elif words == ["auth", "status"]:
+    print(json.dumps({"loggedIn": signed_in, "authMethod": "claude.ai", "email": "ann@example.org"}
+                     if signed_in else {"loggedIn": False, "authMethod": "none"}))
+    sys.exit(0 if signed_in else 1)
+elif words == ["auth", "login"]:
+    print("type the code:", end=" ", flush=True)
+    code = input()
+    if code == "letmein":
+        state.touch()
+    sys.exit(0 if code else 3)
+elif words == ["auth", "logout"]:
+    state.unlink(missing_ok=True)
+elif words[:2] == ["mcp", "list"]:
+    print("docs: npx docs-server - \\u2714 Connected")
+elif words[:2] in (["mcp", "add-json"], ["mcp", "remove"]):
+    state.with_suffix(".words").write_text(json.dumps(words))
+else:
+    sys.exit(f"no such command: {words}")
+"""
+
+
+def install(bench: Bench, name: str, body: str) -> Path:
+    folder = bench.home / "bin"
+    folder.mkdir(exist_ok=True)
+    program = folder / name
+    program.write_text(f"#!{sys.executable} -I\nimport json, os, pathlib, sys, time\n{body}")
+    program.chmod(0o755)
+    bench.environment["PATH"] = f"{folder}:{BARE}"
+    return program
+
+
+@pytest.fixture(autouse=True)
+def no_agent_of_this_machine(bench: Bench) -> None:
+    bench.environment["PATH"] = BARE
+
+
+# -- agents, models, status ------------------------------------------------------------------------
+
+
+def test_agents_are_listed_with_what_would_make_them_ready(bench: Bench) -> None:
+    told = {one["name"]: one for one in json.loads(bench.run("agents", "--json").stdout)}
+    assert told["claude"]["installed"]["path"] is None
+    assert told["claude"]["tested"] == ["2.1.197", "2.1.325"]
+    assert "streaming" in told["mock"]["can"]
+    text = bench.run("agents").stdout
+    assert re.search(r"^claude +not installed +2\.1\.197 – 2\.1\.325$", text, re.MULTILINE)
+    assert re.search(r"^mock +ready$", text, re.MULTILINE)
+    assert "\nto install claude: npm install -g @anthropic-ai/claude-code\n" in text
+    assert bench.run("agents", "nobody").returncode == 2
+
+
+def test_one_agent_tells_all_it_can(bench: Bench) -> None:
+    one = bench.run("agents", "mock").stdout
+    assert one.startswith("mock  Mock, ready\n")
+    assert "  ✓ streaming      text arrives as it is written\n" in one
+    assert "  · mcp            takes MCP servers\n" in one
+
+
+def test_who_can_do_what_fits_a_terminal(bench: Bench) -> None:
+    terminal = bench.terminal("agents", "--can")
+    assert terminal.end() == 0
+    shown = [line for line in terminal.text.splitlines() if not line.startswith("waiting")]
+    assert re.search(r"^steer +.*\bclaude\b.*\bmock\b", "\n".join(shown), re.MULTILINE)
+    assert max(map(len, shown)) <= 80
+    assert "…" not in "\n".join(shown)
+
+
+def test_the_table_of_agents() -> None:
+    claude = Installed("claude", "/usr/bin/claude", "2.2.0", "npm install claude")
+    reports = [
+        Report("acme", "Acme", installed=Installed("acme", None, None, "pip install acme")),
+        Report(
+            "claude", "Claude Code", tested=("2.1.197", "2.1.325"), installed=claude,
+            account=Account(True, "browser", "somebody.with.a.long.name@example.org"),
+        ),
+        Report("gemini", "Gemini", tested=("0.61.0", "0.61.0"), account=Account(False)),
+        Report("odd", "Odd", problem="it said nothing"),
+    ]  # fmt: skip
+    shown = table(map(cells, reports), HEAD, Style(False), 80, wrap=True)
+    assert shown == (
+        "AGENT   STATE          VERSION  TESTED             SIGNED IN\n"
+        "acme    not installed\n"
+        "claude  ready          2.2.0    2.1.197 – 2.1.325  by browser as somebody.with.a\n"
+        "                                                   .long.name@example.org\n"
+        "gemini  not signed in           0.61.0\n"
+        "odd     broken"
+    )
+
+
+def test_a_newer_agent_than_any_tested_is_named(bench: Bench) -> None:
+    install(bench, "claude", CLAUDE.replace("2.1.325", "2.9.0"))
+    newer = "Claude Code 2.9.0 is newer than 2.1.325, the newest that bridle was tested with"
+    assert newer in bench.run("agents").stdout
+    assert newer in bench.run("doctor").stdout
+
+
+def test_models_of_one_agent_and_of_all(bench: Bench) -> None:
+    listed = json.loads(bench.run("models", "mock", "--json").stdout)
+    assert [model["id"] for model in listed["mock"]] == ["mock-quick", "mock-deep"]
+    assert bench.run("models", "-a", "mock").stdout == (
+        "AGENT  MODEL       CONTEXT  EFFORT  WHAT\n"
+        "mock   mock-quick  8.0k             Mock Quick (default)\n"
+        "mock   mock-deep   64.0k            Mock Deep (thinking)\n"
+    )
+    assert "mock-deep" in bench.run("models").stdout
+    unable = bench.run("models", "replay")
+    assert (unable.returncode, unable.stderr) == (
+        2,
+        "error: replay does not support listing its models\n"
+        "hint: `bridle agents replay` tells what it can do\n",
+    )
+    missing = bench.run("models", "claude")
+    assert missing.returncode == 3
+    assert "hint: npm install -g @anthropic-ai/claude-code\n" in missing.stderr
+
+
+def test_status_says_how_to_sign_in_and_its_exit_code_tells_too(bench: Bench) -> None:
+    assert bench.run("status", "claude").returncode == 3
+    program = install(bench, "claude", CLAUDE)
+    hint = "run `claude auth login` or set ANTHROPIC_API_KEY"
+    signed_out = bench.run("status", "claude")
+    assert (signed_out.returncode, signed_out.stdout) == (
+        3, f"claude  not signed in\n  to sign in to claude: {hint}\n",
+    )  # fmt: skip
+    everyone = bench.run("status")
+    assert everyone.returncode == 0
+    assert re.search(rf"^claude +not signed in +{re.escape(hint)}$", everyone.stdout, re.MULTILINE)
+    program.with_suffix(".state").touch()
+    signed_in = bench.run("status", "claude")
+    assert signed_in.returncode == 0
+    assert signed_in.stdout.startswith("claude  ready\n  signed in by browser as ann@example.org\n")
+    (told,) = json.loads(bench.run("status", "claude", "--json").stdout)
+    assert told["ready"] is True
+    assert told["account"] == {
+        "signed_in": True, "method": "browser", "who": "ann@example.org", "hint": "",
+    }  # fmt: skip
+
+
+# -- login and logout ------------------------------------------------------------------------------
+
+
+def test_login_hands_the_terminal_to_the_agent_and_looks_afterwards(bench: Bench) -> None:
+    install(bench, "claude", CLAUDE)
+    terminal = bench.terminal("login", "claude")
+    terminal.wait_for("running `claude auth login`; it may open your browser")
+    terminal.wait_for("type the code:")
+    terminal.press("letmein\n")
+    assert terminal.end() == 0
+    assert "claude is signed in by browser as ann@example.org" in terminal.text
+    out = bench.run("logout", "claude")
+    assert (out.returncode, out.stdout) == (0, "claude is signed out\n")
+
+
+def test_a_login_that_did_not_work_says_so(bench: Bench) -> None:
+    install(bench, "claude", CLAUDE)
+    wrong = bench.run("login", "claude", input="something else\n")
+    assert wrong.returncode == 3
+    assert "error: claude is still not signed in\nhint: run `claude auth login`" in wrong.stderr
+    failed = bench.run("login", "claude", input="\n")
+    assert failed.returncode == 1
+    assert "error: `claude auth login` ended with 3\n" in failed.stderr
+
+
+def test_what_has_no_login_says_so(bench: Bench) -> None:
+    assert bench.run("login", "mock").stderr == (
+        "error: mock does not support signing in by a command\n"
+        "hint: `bridle agents mock` tells what it can do\n"
+    )
+    assert bench.run("login", "claude").returncode == 3  # not installed
+    assert bench.run("login").returncode == 2
+
+
+# -- MCP servers -----------------------------------------------------------------------------------
+
+
+def test_mcp_servers_are_listed_added_and_removed(bench: Bench) -> None:
+    said = install(bench, "claude", CLAUDE).with_suffix(".words")
+    assert bench.run("mcp", "list", "-a", "claude").stdout == (
+        "AGENT   SERVER  STATUS     COMMAND\n"
+        "claude  docs    connected  npx docs-server\n"
+    )  # fmt: skip
+    listed = json.loads(bench.run("mcp", "list", "--json").stdout)
+    assert listed["claude"] == [
+        {"name": "docs", "status": "connected", "command": "npx docs-server"}
+    ]
+    added = bench.run("mcp", "add", "docs", "-a", "claude", "--", "npx", "docs", "--port", "1")
+    assert (added.returncode, added.stdout) == (0, "claude has the MCP server docs\n")
+    *_, config = json.loads(said.read_text())
+    assert json.loads(config) == {"command": "npx", "args": ["docs", "--port", "1"]}
+    bench.run("mcp", "add", "web", "--url", "https://example.org/mcp")
+    *_, config = json.loads(said.read_text())
+    assert json.loads(config) == {"type": "http", "url": "https://example.org/mcp"}
+    assert bench.run("mcp", "remove", "docs").returncode == 0
+    assert json.loads(said.read_text())[-1] == "docs"
+
+
+def test_a_secret_does_not_go_on_a_command_line_unless_told_to(bench: Bench) -> None:
+    said = install(bench, "claude", CLAUDE).with_suffix(".words")
+    words = ("mcp", "add", "docs", "--env", "DOCS_TOKEN", "--", "npx", "docs")
+    refused = bench.run(*words, DOCS_TOKEN="sk-docs-1234567")
+    assert (refused.returncode, refused.stderr) == (
+        4,
+        "error: claude takes the value of DOCS_TOKEN on its command line only, which every user "
+        "of this machine can read\nhint: --yes does it all the same; or add it by hand\n",
+    )
+    assert not said.exists()
+    config = '{"type": "http", "url": "https://x", "headers": {"Authorization": "Bearer sk-77"}}'
+    from_stdin = ("mcp", "add", "docs", "--config", "-")
+    assert bench.run(*from_stdin, input=config).returncode == 4
+    assert not said.exists()
+    assert bench.run(*from_stdin, "--yes", input=config).returncode == 0
+    assert json.loads(json.loads(said.read_text())[-1]) == json.loads(config)
+
+
+def test_what_an_agent_cannot_do_with_servers_says_so(bench: Bench) -> None:
+    assert bench.run("mcp", "disable", "docs", "-a", "mock").stderr == (
+        "error: mock does not support disabling MCP servers\n"
+        "hint: `bridle agents mock` tells what it can do\n"
+    )
+
+
+# -- doctor ----------------------------------------------------------------------------------------
+
+
+def test_doctor_names_variables_and_never_their_values(bench: Bench) -> None:
+    secret = "sk-not-for-anyones-eyes"
+    done = bench.run("doctor", ANTHROPIC_API_KEY=secret)
+    assert done.returncode == 0, done.stdout
+    assert "every agent gets: COLUMNS" not in done.stdout
+    assert re.search(r"every agent gets: HOME LANG PATH TERM\n", done.stdout)
+    assert re.search(r"claude also gets: ANTHROPIC_API_KEY\n", done.stdout)
+    assert "mock also gets: BRIDLE_MOCK_STATE\n" in done.stdout
+    assert secret not in done.stdout + done.stderr
+    findings = json.loads(bench.run("doctor", "--json").stdout)
+    assert list(dict.fromkeys(one["about"] for one in findings)) == [
+        "program", "agents", "environment", "supervision", "sandbox", "store", "files", "config",
+    ]  # fmt: skip
+
+
+def test_doctor_goes_on_where_something_is_broken(bench: Bench) -> None:
+    bench.mock([{"say": "x"}])
+    home = Path(bench.environment["BRIDLE_HOME"])
+    (home / "config.toml").write_text('approve = "perhaps"\n')
+    (home / "state" / "store.db").write_bytes(b"no database" * 1000)
+    done = bench.run("doctor")
+    assert done.returncode == 1
+    assert "✗" in done.stdout
+    assert "approve must be one of" in done.stdout
+    assert "Supervision" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+BROKEN = {
+    "time.sleep(600)": "`claude --version` did not end in time",
+    "while True: print(os.urandom(99))": "`claude --version` did not end in time",
+    "sys.stdout.buffer.write(os.urandom(99))": "`claude auth status` said something unexpected",
+    "os.abort()": "`claude --version` was ended by signal 6",
+    "sys.exit('no licence')": "`claude --version` failed: no licence",
+}
+
+
+def claude_findings(bench: Bench) -> tuple[int, list[dict[str, str]], float]:
+    start = time.monotonic()
+    done = bench.run("doctor", "--json")
+    findings = [
+        one
+        for one in json.loads(done.stdout)
+        if one["about"] == "agents" and one["text"].startswith("claude:")
+    ]
+    return done.returncode, findings, time.monotonic() - start
+
+
+@pytest.mark.parametrize("body", BROKEN)
+def test_doctor_is_not_held_up_by_a_broken_agent(bench: Bench, body: str) -> None:
+    program = install(bench, "claude", body)
+    code, (finding,), seconds = claude_findings(bench)
+    assert code == 0  # nobody has chosen this agent
+    assert finding["level"] == "note"
+    where = f"claude: broken, of unknown version at {program}, "
+    assert finding["text"].startswith(where + BROKEN[body])
+    assert finding["mend"].startswith(f"see what `{program} --version` says; to install it again")
+    assert seconds < 40
+
+
+def test_an_agent_that_the_user_chose_must_work(bench: Bench) -> None:
+    bench.run("config", "set", "agent", "claude")
+    code, (finding,), _ = claude_findings(bench)
+    assert (code, finding["level"], finding["text"]) == (1, "bad", "claude: not installed")
+    assert finding["mend"] == "npm install -g @anthropic-ai/claude-code"
+
+
+def test_doctor_compares_node_with_what_an_agents_package_asks_for(bench: Bench) -> None:
+    install(bench, "node", 'print("v18.1.0")')
+    package = bench.home / "bin" / "pkg"
+    package.mkdir()
+    (package / "package.json").write_text('{"engines": {"node": ">=22.4.0"}}')
+    program = package / "cli.js"
+    program.write_text("#!/usr/bin/env node\n")
+    program.chmod(0o755)
+    (bench.home / "bin" / "claude").symlink_to(program)
+    text = bench.run("doctor").stdout
+    assert f"✓ Node 18.1.0 at {bench.home}/bin/node\n" in text
+    assert "! claude needs Node 22.4.0, and `node` is 18.1.0\n" in text
+    assert "to mend it: install Node 22.4.0 or newer\n" in text
+
+
+def test_doctor_finds_what_was_left_behind(bench: Bench) -> None:
+    bench.mock([{"say": "x"}])
+    state = Path(bench.environment["BRIDLE_HOME"]) / "state"
+    (state / "spill" / "gone").mkdir(parents=True)
+    (state / "spill" / "gone" / "1.txt").write_text("x" * 3000)
+    state.chmod(0o755)
+    done = bench.run("doctor")
+    assert done.returncode == 0
+    lost = state / "spill"
+    assert f"! 1 folders of sessions that are gone, 3.0 kB, in {lost}\n" in done.stdout
+    assert f"to mend it: rm -r {lost}/gone\n" in done.stdout
+    assert f"! {state} is open to others (mode 755)\n    to mend it: chmod 700 {state}\n" in (
+        done.stdout
+    )
+
+
+# -- sessions that an agent keeps by itself --------------------------------------------------------
+
+STORED = Path(__file__).parents[2] / "recordings" / "claude" / "stored_session.jsonl"
+NATIVE = "bd1646d1-942a-49b1-8901-acd4b28b9780"
+
+
+def keep_session(bench: Bench, secret: str = "") -> None:
+    """A session that Claude Code kept of the project."""
+    slug = re.sub(r"[^A-Za-z0-9]", "-", str(bench.project.resolve()))
+    folder = bench.home / ".claude" / "projects" / slug
+    folder.mkdir(parents=True)
+    text = STORED.read_text().replace("Kept.", f"Kept. {secret}".rstrip())
+    (folder / f"{NATIVE}.jsonl").write_text(text)
+
+
+def test_a_session_of_an_agents_own_is_listed_and_taken_over_once(bench: Bench) -> None:
+    secret = "sk-ant-not-for-the-store-123456"
+    keep_session(bench, secret)
+    install(bench, "claude", CLAUDE)
+    listed = bench.run("sessions", "native", "-a", "claude").stdout
+    assert re.search(rf"^{NATIVE}  just now +@@keep@@ this one$", listed, re.MULTILINE)
+    taken = bench.run("sessions", "import", NATIVE[:6], "-a", "claude", ANTHROPIC_API_KEY=secret)
+    assert taken.returncode == 0, taken.stderr
+    session = taken.stdout.strip()
+    assert session in bench.run("sessions", "native", "-a", "claude").stdout
+    (row,) = json.loads(bench.run("sessions", "list", "--json").stdout)
+    assert (row["id"], row["agent"], row["native_id"], row["title"]) == (
+        session, "claude", NATIVE, "@@keep@@ this one",
+    )  # fmt: skip
+    shown = bench.run("sessions", "show", session)
+    assert shown.returncode == 0
+    for words in ("@@keep@@ this one", "First.", "Write /project/new.txt", "Bash ls; exit 3", "Kept."):
+        assert words in shown.stdout
+    entries = [
+        json.loads(line)["event"]
+        for line in bench.run("sessions", "show", session, "--json").stdout.splitlines()
+    ]
+    assert entries[0] == {"type": "agent_ready", "native_id": NATIVE}
+    assert entries[1] == {"type": "user_message", "text": "@@keep@@ this one", "how": "imported"}
+    assert "First" in bench.run("sessions", "search", "first").stdout
+    home = Path(bench.environment["BRIDLE_HOME"])
+    assert not [f for f in home.rglob("*") if f.is_file() and secret.encode() in f.read_bytes()]
+    again = bench.run("sessions", "import", NATIVE, "-a", "claude")
+    assert (again.returncode, again.stderr) == (
+        2,
+        f"error: session {session} is that conversation already\n"
+        f"hint: `bridle run --resume {session}` goes on with it\n",
+    )
+
+
+def test_a_session_taken_over_is_resumed_by_the_agents_own_id(bench: Bench) -> None:
+    keep_session(bench)
+    body = 'pathlib.Path(__file__).with_suffix(".argv").write_text(json.dumps(sys.argv[1:]))'
+    program = install(bench, "claude", body)
+    session = bench.run("sessions", "import", NATIVE, "-a", "claude").stdout.strip()
+    bench.run("run", "--resume", session, "go on")
+    words = json.loads(program.with_suffix(".argv").read_text())
+    assert f"--resume={NATIVE}" in words
+    assert "--fork-session" not in words
+
+
+def test_a_session_that_the_agent_does_not_keep_is_not_found(bench: Bench) -> None:
+    install(bench, "claude", CLAUDE)
+    assert bench.run("sessions", "native", "-a", "claude").stdout == (
+        "claude keeps no session of this folder\n"
+    )
+    wrong = bench.run("sessions", "import", "nothing", "-a", "claude")
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "error: claude keeps no session 'nothing' of this folder\n"
+        "hint: `bridle sessions native -a claude` lists them\n",
+    )
+    assert bench.run("sessions", "create", "-a", "mock").stderr == (
+        "error: mock does not support making a session before any prompt\n"
+        "hint: `bridle agents mock` tells what it can do\n"
+    )
