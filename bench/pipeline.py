@@ -19,7 +19,7 @@ import msgspec
 from bridle.agents import load
 from bridle.agents.claude.wire import ClaudeWire
 from bridle.agents.stdio import StdioAgent
-from bridle.config.paths import find_paths
+from bridle.paths import find_paths
 from bridle.core.agent import Launch, Prompt, SessionSpec
 from bridle.core.events import encode
 from bridle.sessions.service import Sessions

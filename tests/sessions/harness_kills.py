@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bridle.app import open_harness
-from bridle.config.paths import find_paths
+from bridle.paths import find_paths
 from bridle.core.events import Entry, TurnEnded, TurnStarted, decode_entry
 from bridle.sessions.session import read_all
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bridle.config.paths import Paths, private_folder
+from bridle.paths import Paths, private_folder
 from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import SessionBusy
 from bridle.core.events import Answer, Entry, Event, RequestAnswered, TurnEnded, encode
