@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bridle.app import open_harness
-from bridle.paths import find_paths
 from bridle.core.events import Entry, TurnEnded, TurnStarted, decode_entry
+from bridle.paths import find_paths
 from bridle.sessions.session import read_all
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "supervision"))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bridle.agents import load
-from bridle.config.paths import find_paths
 from bridle.core.agent import SessionSpec
+from bridle.paths import find_paths
 from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Terms
