@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from cursor_stand_in import install_cursor
+
 from bridle.agents import load
 from bridle.core.agent import SessionSpec
 from bridle.core.events import Entry
@@ -16,7 +18,6 @@ from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Terms
 from bridle.store.database import Database
-from stand_ins import install_cursor
 
 MODEL = {"version": 1, "model": {"modelId": "composer-2.5"}, "hasChangedDefaultModel": True}
 

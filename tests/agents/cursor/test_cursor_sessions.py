@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -275,6 +276,15 @@ async def test_it_is_not_installed_before_any_turn_begins(desk: Desk) -> None:
     assert session.last_seq == 0
 
 
+async def test_a_folder_that_is_gone_fails_the_turn(desk: Desk) -> None:
+    session = await desk.start()
+    await told(session, "hello")
+    shutil.rmtree(desk.project)
+    failure = end(await told(session, "hello")).failure
+    assert failure is not None
+    assert failure.message.startswith("the agent could not be started: No such file")
+
+
 async def test_a_file_that_it_cannot_take_is_refused_before_any_turn_begins(desk: Desk) -> None:
     session = await desk.start()
     picture = File("a.png", "image/png", b"\x89PNG\xff")
@@ -479,3 +489,35 @@ async def test_a_prompt_that_is_not_read_can_be_cancelled(desk: Desk) -> None:
         await session.idle()
     entries = [entry async for entry in session.until_idle()]
     assert end(entries) == CANCELLED
+
+
+# -- the command line ------------------------------------------------------------------------------
+
+
+def bridle(desk: Desk, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {**desk.environment, "BRIDLE_HOME": str(desk.home / "bridle")}
+    return subprocess.run(
+        [sys.executable, "-m", "bridle", *words],
+        cwd=desk.project,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+async def test_the_command_line_runs_it(desk: Desk) -> None:
+    prompt = script({"edit": "a.txt", "content": "x\n"}, {"say": "Written."})
+    words = ["run", "-a", "cursor", "--approve", "edits", prompt]
+    ran = await asyncio.to_thread(bridle, desk, *words)
+    assert ran.returncode == 0, ran.stderr
+    assert "Written." in ran.stdout
+    assert (desk.project / "a.txt").read_text() == "x\n"
+
+
+async def test_the_command_line_says_what_to_do_when_nobody_is_signed_in(desk: Desk) -> None:
+    (desk.home / ".config" / "cursor" / "auth.json").unlink()
+    ran = await asyncio.to_thread(bridle, desk, "run", "-a", "cursor", "hello")
+    assert ran.returncode == 3
+    assert "run `cursor-agent login` or set CURSOR_API_KEY" in ran.stderr + ran.stdout

@@ -1,0 +1,199 @@
+"""What Cursor's commands print is read right, as recorded and from the stand-in."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from cursor_playback import case
+from cursor_stand_in import install_cursor
+
+from bridle.agents.cursor import outputs, store
+from bridle.agents.cursor.management import Cursor
+from bridle.agents.errands import Errands
+from bridle.core.agent import (
+    Account,
+    Installed,
+    McpServer,
+    McpTool,
+    Model,
+    NativeSession,
+    capabilities,
+)
+from bridle.core.errors import AgentError, AgentNotInstalled
+
+SIGN_IN = "run `cursor-agent login` or set CURSOR_API_KEY"
+
+
+def said(name: str, file: str = "commands.jsonl") -> bytes:
+    return str(case(file, name)["stdout"]).encode()
+
+
+# -- as recorded -----------------------------------------------------------------------------------
+
+
+def test_the_version() -> None:
+    assert outputs.version(said("version")) == "2026.09.28-a1b2c3d"
+    assert outputs.version(b"what?") is None
+
+
+def test_who_is_signed_in() -> None:
+    signed_in = Account(signed_in=True, method="browser", who="dev@example.com")
+    assert outputs.account(said("status json"), key=False) == signed_in
+    nobody = said("status json, not signed in", "auth_error.jsonl")
+    assert outputs.account(nobody, key=False) == Account(signed_in=False, hint=SIGN_IN)
+    assert outputs.account(nobody, key=True) == Account(signed_in=True, method="variable")
+    with pytest.raises(AgentError, match="said something unexpected"):
+        outputs.account(said("status"), key=False)
+
+
+def test_its_plan() -> None:
+    assert outputs.about(said("about json")) == {
+        "plan": "Pro",
+        "model": "Auto",
+        "version": "2026.09.28-a1b2c3d",
+    }
+
+
+@pytest.mark.parametrize("command", ["models", "list-models"])
+def test_its_models(command: str) -> None:
+    models = outputs.models(said(command))
+    assert len(models) == 10
+    assert models[:2] == [
+        Model("auto", "Auto", provider="cursor", current=True),
+        Model("composer-2.5", "Composer 2.5", provider="cursor", default=True),
+    ]
+    assert models[4] == Model(
+        "claude-opus-4-8-thinking-max",
+        "Opus 4.8 1M Max Thinking",
+        provider="anthropic",
+        thinking=True,
+    )
+    assert models[5].title == "Fable 5 High (NO ZDR)"
+
+
+def test_a_new_chat() -> None:
+    assert outputs.chat(said("create-chat")) == "3b7c621d-f306-4a54-81c7-aa5aada53618"
+    with pytest.raises(AgentError, match="told no id"):
+        outputs.chat(b"")
+
+
+def test_its_servers() -> None:
+    listed = [
+        McpServer("issues", "ready"),
+        McpServer("docs", "needs approval"),
+        McpServer("old", "disabled"),
+        McpServer("weird: name", "needs approval"),
+        McpServer("broken", "Connection failed"),
+    ]
+    assert outputs.mcp_servers(said("mcp list")) == listed
+    coloured = said("mcp list").replace(
+        b"issues: ready", b"\x1b[90m\xe2\x97\x8b issues\x1b[0m: ready"
+    )
+    assert outputs.mcp_servers(coloured) == listed
+    assert outputs.mcp_servers(said("mcp list, none")) == []
+
+
+def test_the_tools_of_a_server() -> None:
+    assert outputs.mcp_tools(said("mcp list-tools")) == [
+        McpTool("list", arguments=("state", "limit")),
+        McpTool("get", arguments=("id",)),
+        McpTool("whoami"),
+    ]
+
+
+def test_no_conversation_is_missed_in_a_store_that_is_not_there(tmp_path: Path) -> None:
+    assert not store.lacks(tmp_path, "x")
+    (tmp_path / "chats" / "abc" / "y").mkdir(parents=True)
+    assert store.lacks(tmp_path, "x")
+    assert not store.lacks(tmp_path, "y")
+
+
+# -- from the stand-in -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def run(tmp_path: Path) -> AsyncIterator[Errands]:
+    install_cursor(tmp_path / "bin", tmp_path)
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    environment = {"PATH": path, "HOME": str(tmp_path)}
+    async with Errands(
+        environment, cwd=tmp_path, records=tmp_path / "records", marker="cursor"
+    ) as errands:
+        yield errands
+
+
+async def test_what_it_tells_of_itself(run: Errands, tmp_path: Path) -> None:
+    cursor = Cursor()
+    assert await cursor.installed(run) == Installed(
+        "cursor-agent",
+        str(tmp_path / "bin" / "cursor-agent"),
+        "2026.09.28-a1b2c3d",
+        cursor.info.install,
+    )
+    assert (await cursor.account(run)).who == "dev@example.com"
+    assert (await cursor.about(run))["plan"] == "Pro"
+    assert len(await cursor.models(run)) == 10
+    assert (cursor.login(), cursor.logout()) == (
+        ["cursor-agent", "login"],
+        ["cursor-agent", "logout"],
+    )
+
+
+async def test_nobody_signed_in_is_no_failure_but_for_the_models(
+    run: Errands, tmp_path: Path
+) -> None:
+    assert (await run([str(tmp_path / "bin" / "cursor-agent"), "logout"])).exit.clean
+    assert await Cursor().account(run) == Account(signed_in=False, hint=SIGN_IN)
+    with pytest.raises(AgentError, match="Authentication required") as caught:
+        await Cursor().models(run)
+    assert caught.value.hint == SIGN_IN
+
+
+async def test_servers_are_listed_and_switched(run: Errands, tmp_path: Path) -> None:
+    cursor = Cursor()
+    assert await cursor.mcp_servers(run) == []
+    servers = {"issues": {"command": "x", "tools": {"list": ["state"]}}}
+    (tmp_path / ".cursor").mkdir(exist_ok=True)
+    (tmp_path / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    assert await cursor.mcp_servers(run) == [McpServer("issues", "ready")]
+    assert await cursor.mcp_tools(run, "issues") == [McpTool("list", arguments=("state",))]
+    await cursor.mcp_switch(run, "issues", False)
+    assert await cursor.mcp_servers(run) == [McpServer("issues", "disabled")]
+    await cursor.mcp_switch(run, "issues", True)
+    assert await cursor.mcp_servers(run) == [McpServer("issues", "ready")]
+    with pytest.raises(AgentError, match="MCP server not found: nobody"):
+        await cursor.mcp_switch(run, "nobody", True)
+
+
+async def test_conversations_are_made_and_found_by_their_folder(
+    run: Errands, tmp_path: Path
+) -> None:
+    cursor = Cursor()
+    program = str(tmp_path / "bin" / "cursor-agent")
+    chat = await cursor.create_session(run, tmp_path)
+    assert await cursor.native_sessions(run, tmp_path) == []
+    turn = [program, "-p", "--trust", "--model=auto", f"--resume={chat}"]
+    assert (await run(turn, input=b"Say  hello\nto all")).exit.clean
+    (session,) = await cursor.native_sessions(run, tmp_path)
+    assert session == NativeSession(chat, "Say hello to all", session.updated, str(tmp_path))
+    assert await cursor.native_sessions(run, tmp_path / "elsewhere") == []
+
+
+async def test_it_is_not_installed(tmp_path: Path) -> None:
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    async with Errands(environment, cwd=tmp_path, records=tmp_path, marker="none") as run:
+        assert (await Cursor().installed(run)).path is None
+        with pytest.raises(AgentNotInstalled):
+            await Cursor().models(run)
+
+
+def test_it_can_what_it_has_methods_for() -> None:
+    assert {
+        "install", "auth", "about", "models", "login", "logout", "sessions", "create", "servers",
+        "server-tools", "server-switch",
+    } <= capabilities(Cursor())  # fmt: skip
+    assert "server-add" not in capabilities(Cursor())

@@ -1,0 +1,276 @@
+"""What Cursor's wire makes of lines that no recording holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cursor_playback import PROMPT, SPEC, case, cases, play, says, words
+from msgspec.structs import replace
+
+from bridle.agents.cursor.wire import CursorWire
+from bridle.core.agent import Exit, SessionSpec
+from bridle.core.events import (
+    AgentReady,
+    Event,
+    MessageChunk,
+    MessageWithdrawn,
+    Notice,
+    PlanChanged,
+    PlanStep,
+    Text,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    Unrecognized,
+)
+from bridle.core.failure import Failure
+
+DONE = TurnEnded(reason="completed")
+RETRY = {"type": "retry", "subtype": "starting", "attempt": 1}
+
+
+def piece(text: str) -> dict[str, Any]:
+    return {**whole(text), "timestamp_ms": 1}
+
+
+def whole(text: str, **more: Any) -> dict[str, Any]:
+    content = [{"type": "text", "text": text}]
+    return {"type": "assistant", "message": {"role": "assistant", "content": content}, **more}
+
+
+def before_call(text: str) -> dict[str, Any]:
+    return whole(text, model_call_id="r-0-x", timestamp_ms=2)
+
+
+def call(kind: str, subtype: str = "started", **body: Any) -> dict[str, Any]:
+    tool = {f"{kind}ToolCall": body, "toolCallId": "c\n1", "hookAdditionalContexts": []}
+    return {"type": "tool_call", "subtype": subtype, "call_id": "c\n1", "tool_call": tool}
+
+
+def result(text: str = "", **more: Any) -> dict[str, Any]:
+    return {"type": "result", "subtype": "success", "is_error": False, "result": text, **more}
+
+
+def chunk(number: int, text: str) -> MessageChunk:
+    return MessageChunk(message_id=f"message-{number}", text=text)
+
+
+def finished(events: list[Event]) -> ToolFinished:
+    (one,) = [event for event in events if isinstance(event, ToolFinished)]
+    return one
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def test_pieces_are_told_as_they_come_and_their_whole_is_not_told_again() -> None:
+    assert says(piece("Hel"), piece("lo"), whole("Hello")) == [chunk(1, "Hel"), chunk(1, "lo")]
+
+
+def test_a_whole_tells_what_its_pieces_left_out() -> None:
+    assert says(piece("Hel"), whole("Hello")) == [chunk(1, "Hel"), chunk(1, "lo")]
+
+
+def test_equal_pieces_are_each_told() -> None:
+    assert words(says(piece("ha"), piece("ha"), whole("haha"))) == "haha"
+
+
+def test_without_pieces_each_whole_is_told_once() -> None:
+    events = says(before_call("One."), call("ls", args={}), whole("Two."), result("One.Two."))
+    assert [event for event in events if isinstance(event, MessageChunk)] == [
+        chunk(1, "One."),
+        chunk(2, "Two."),
+    ]
+
+
+def test_the_same_words_after_a_call_are_new_words() -> None:
+    events = says(
+        piece("Again."),
+        before_call("Again."),
+        call("ls", args={}),
+        piece("Again."),
+        whole("Again."),
+    )
+    assert words(events) == "Again.Again."
+
+
+def test_a_whole_that_is_not_what_its_pieces_said_is_told_beside_them() -> None:
+    assert says(piece("one"), whole("two")) == [chunk(1, "one"), chunk(2, "two")]
+
+
+def test_after_a_retry_words_that_begin_anew_replace_those_before() -> None:
+    events = says(piece("Hel"), RETRY, piece("Hello"), whole("Hello"), result("Hello"))
+    assert words(events) == "Hello"
+    assert MessageWithdrawn(message_id="message-1") in events
+
+
+def test_after_a_retry_words_that_go_on_are_kept() -> None:
+    events = says(piece("Hel"), RETRY, piece("lo"), whole("Hello"), result("Hello"))
+    assert words(events) == "Hello"
+    assert not [event for event in events if isinstance(event, MessageWithdrawn)]
+
+
+def test_words_that_only_the_result_has_are_told() -> None:
+    assert says(result("Hello.")) == [chunk(1, "Hello."), DONE]
+
+
+# -- tools -----------------------------------------------------------------------------------------
+
+
+def test_a_call_has_one_id_without_a_newline() -> None:
+    events = says(
+        call("read", args={"path": "/proj/a"}),
+        call("read", "completed", args={"path": "/proj/a"}, result={"success": {"content": "x"}}),
+    )
+    assert events == [
+        ToolStarted(
+            call_id="c/1",
+            tool="Read",
+            name="read",
+            title="Read `a`",
+            input={"path": "/proj/a"},
+            paths=("/proj/a",),
+        ),
+        ToolFinished(call_id="c/1", outcome="completed", content=(Text("x"),)),
+    ]
+
+
+def test_a_call_that_ends_without_its_beginning_is_begun() -> None:
+    events = says(call("ls", "completed", args={}, result={"success": {}}))
+    assert [type(event) for event in events] == [ToolStarted, ToolFinished]
+
+
+def test_a_call_that_the_turn_left_open_is_cancelled() -> None:
+    events = says(call("shell", args={"command": "x"}), result("Bye."))
+    assert finished(events).outcome == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("told", "outcome", "content"),
+    [
+        ({"rejected": {"reason": "No."}}, "denied", (Text("No."),)),
+        ({"permissionDenied": {"error": "Denied."}}, "denied", (Text("Denied."),)),
+        ({"error": {"errorMessage": "Gone."}}, "failed", (Text("Gone."),)),
+        ({"timeout": {"after": 3}}, "failed", (Text('{"timeout": {"after": 3}}'),)),
+        ({"failure": {"exitCode": 2}}, "failed", (Text("exit code 2"),)),
+        (
+            {"failure": {"stdout": "a", "stderr": "b", "exitCode": 2}},
+            "failed",
+            (Text("ab"), Text("exit code 2")),
+        ),
+        ({}, "completed", ()),
+    ],
+)
+def test_what_a_call_came_to(told: dict[str, Any], outcome: str, content: tuple[Text]) -> None:
+    events = says(call("shell", "completed", args={"command": "x"}, result=told))
+    assert (finished(events).outcome, finished(events).content) == (outcome, content)
+
+
+def test_a_command_left_running_says_so() -> None:
+    told = {"success": {"exitCode": 0}, "isBackground": True}
+    events = says(call("shell", "completed", args={"command": "x"}, result=told))
+    assert finished(events).content == (Text("Works in the background."),)
+
+
+def test_steps_that_were_given_up_are_no_longer_open() -> None:
+    todos = [{"content": "a", "status": "TODO_STATUS_CANCELLED"}, {"content": "b"}]
+    events = says(call("updateTodos", "completed", args={}, result={"success": {"todos": todos}}))
+    assert events[-1] == PlanChanged(steps=(PlanStep("a", "completed"), PlanStep("b")))
+
+
+# -- conversations and ends ------------------------------------------------------------------------
+
+
+def init(session: str = "s1") -> dict[str, Any]:
+    return {"type": "system", "subtype": "init", "session_id": session, "model": "Auto"}
+
+
+def decode(spec: SessionSpec, *messages: dict[str, Any]) -> list[Event]:
+    import json
+
+    return play((json.dumps(message).encode() for message in messages), spec)
+
+
+def test_the_conversation_that_was_asked_for_is_the_one_that_goes_on() -> None:
+    spec = replace(SPEC, resume="s1")
+    assert decode(spec, init("s1"), result("Hi."))[-1] == DONE
+
+
+def test_another_conversation_than_the_one_asked_for_is_a_failure() -> None:
+    events = decode(replace(SPEC, resume="s1"), init("s2"), result("Hi."))
+    assert events[0] == AgentReady(native_id="s2", model="Auto")
+    assert events[-1] == TurnEnded(
+        reason="failed",
+        failure=Failure(
+            kind="agent_failed",
+            message="Cursor was to go on with conversation s1, and opened s2 instead",
+            hint="start a new session",
+        ),
+    )
+
+
+def test_what_is_withheld_is_told_once_and_again_when_it_changes() -> None:
+    wire = CursorWire(SPEC)
+    notices = []
+    for spec in (SPEC, SPEC, replace(SPEC, approve="edits"), replace(SPEC, approve="auto")):
+        wire.launch(spec, PROMPT)
+        events = wire.decode(b'{"type":"system","subtype":"init","session_id":"s1"}')
+        notices += [one.text for one in events if isinstance(one, Notice)]
+    assert notices == [
+        "Cursor cannot ask in this channel: commands, writes, MCP and the web are withheld"
+        " (approve = ask); reads outside of the workspace are not",
+        "Cursor cannot ask in this channel: commands, MCP and the web are withheld"
+        " (approve = edits); reads outside of the workspace are not",
+        "Cursor does not ask in this channel: all but writes to protected files is allowed,"
+        " also outside of the workspace",
+    ]
+
+
+def test_a_bare_error_of_older_versions_is_why_the_turn_failed() -> None:
+    wire = CursorWire(SPEC)
+    assert list(wire.decode(b"T: Named models unavailable")) == [
+        Notice(level="error", kind="session", text="Named models unavailable")
+    ]
+    failure = wire.explain(Exit(1, None), "")
+    assert failure is not None
+    assert failure.kind == "billing"
+
+
+def test_several_objects_on_a_line_are_heard_unless_one_is_broken() -> None:
+    retry = b'{"type":"retry","subtype":"starting","attempt":2}'
+    assert play([retry + b" " + retry]) == play([retry]) * 2
+    assert [type(one) for one in play([retry + b" {"])] == [Unrecognized]
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "kind"),
+    [
+        ("auth_error.jsonl", "run, not signed in", "not_signed_in"),
+        ("auth_error.jsonl", "run, key is wrong", "not_signed_in"),
+        ("process_failures.jsonl", "folder not trusted", "denied"),
+        ("process_failures.jsonl", "plan does not include the model", "billing"),
+        ("process_failures.jsonl", "no such model", "model_not_found"),
+        ("process_failures.jsonl", "usage limit reached", "billing"),
+        ("process_failures.jsonl", "no such folder", "agent_failed"),
+        ("process_failures.jsonl", "unknown option", "agent_failed"),
+        ("process_failures.jsonl", "interrupted by SIGINT", None),
+        ("process_failures.jsonl", "killed", None),
+    ],
+)
+def test_a_recorded_exit_is_explained(file: str, name: str, kind: str | None) -> None:
+    said = case(file, name)
+    wire = CursorWire(SPEC)
+    for line in said["stdout"].encode().splitlines():
+        list(wire.decode(line))
+    exit = Exit(said["exit"], None) if said["exit"] >= 0 else Exit(None, -said["exit"])
+    failure = wire.explain(exit, said["stderr"])
+    assert (failure.kind if failure else None) == kind
+    if failure:
+        assert failure.hint
+        assert failure.message in said["stderr"]
+        assert len(failure.message) < 200
+
+
+def test_every_recorded_failure_is_among_them() -> None:
+    assert len([one for one in cases("process_failures.jsonl") if one["exit"]]) == 8
