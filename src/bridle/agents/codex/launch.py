@@ -7,6 +7,8 @@ Who decides what it may do:
 - The answers come from us, not from a reviewer that the user's config may name.
 - Every turn names its sandbox. A thread is opened read-only whatever its turns may do: opening it
   writable makes Codex note the folder as trusted in the user's config.toml.
+- Nobody is asked about a web search, which the model's side does, a look at an image, a tool of the
+  user's own MCP servers that says it only reads, and what the user's own rules allow.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ def sandbox(spec: SessionSpec) -> str:
 
 def sandbox_policy(spec: SessionSpec, mode: Mode) -> Table:
     network = spec.options.get("network") is True
-    match sandbox(spec) if mode == "agent" else "read-only":
+    chosen = sandbox(spec)
+    writes = mode == "agent" and spec.approve not in ("readonly", "none")
+    match chosen if writes else "read-only":
         case "danger-full-access":
             return {"type": "dangerFullAccess"}
         case "read-only":
