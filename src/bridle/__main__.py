@@ -15,7 +15,13 @@ def main(words: list[str] | None = None) -> int:
     if words in (["--version"], ["-V"]) and sys.stdout:
         from bridle import __version__
 
-        sys.stdout.write(f"bridle {__version__}\n")
+        try:
+            sys.stdout.write(f"bridle {__version__}\n")
+            sys.stdout.flush()
+        except OSError as error:
+            if sys.stderr:
+                sys.stderr.write(f"error: the output could not be written: {error.strerror}\n")
+            return 1
         return 0
     from bridle.surfaces.cli.streams import mend_streams
 
@@ -33,6 +39,8 @@ def main(words: list[str] | None = None) -> int:
 def program() -> NoReturn:
     """Leaves without taking Python apart: with all that is loaded that lasts longer than a turn's
     own overhead, and everything that matters is closed and flushed by now."""
+    if sys.getfilesystemencoding() == "ascii":  # LC_ALL=C; what is typed is UTF-8 all the same
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:  # noqa: SIM105  contextlib is not loaded yet for `--version`

@@ -2,11 +2,12 @@
 
 import tracemalloc
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridle.core.terminal import Cleaner, clean
+from bridle.core.terminal import Cleaner, clean, json_safe
 
 HOSTILE = {
     "colours": ("\x1b[1;31mred\x1b[0m", "red"),
@@ -85,3 +86,19 @@ def test_a_sequence_without_an_end_takes_no_memory() -> None:
         assert kept < piece / 10
         assert most < 10 * piece
         cleaner.feed("\n")
+
+
+def test_json_means_the_same_and_holds_nothing_that_a_terminal_obeys() -> None:
+    obeyed = "\x7f\x80\x9b\x9f\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069"
+    text = f"ä{obeyed}€\u200d👍\ufe0f{obeyed}"
+    data = msgspec.json.encode({"text": text, obeyed: [text]})
+    safe = json_safe(data)
+    assert not set(obeyed) & set(safe.decode())
+    assert "ä" in safe.decode()
+    assert msgspec.json.decode(safe) == {"text": text, obeyed: [text]}
+
+
+@given(st.text())
+def test_json_that_was_made_safe_decodes_to_what_it_was(text: str) -> None:
+    data = msgspec.json.encode(text)
+    assert msgspec.json.decode(json_safe(data)) == text

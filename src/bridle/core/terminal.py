@@ -32,6 +32,19 @@ _PARTS = re.compile(
 )
 
 
+# What JSON may hold as it is, and a terminal obeys: DEL, C1, and what turns the direction of text.
+_OBEYED = re.compile(
+    rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])"
+)
+
+
+def json_safe(data: bytes) -> bytes:
+    """The same JSON, with those characters as escapes: it means the same, and moves no cursor."""
+    if data.isascii() and b"\x7f" not in data:
+        return data
+    return _OBEYED.sub(lambda one: b"\\u%04x" % ord(one[0].decode()), data)
+
+
 def clean(text: str) -> str:
     """The text with newlines and tabs, without any other control or invisible character."""
     if _DIRTY.search(text) is None:

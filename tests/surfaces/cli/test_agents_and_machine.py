@@ -378,7 +378,13 @@ def test_a_session_of_an_agents_own_is_listed_and_taken_over_once(bench: Bench) 
     )  # fmt: skip
     shown = bench.run("sessions", "show", session)
     assert shown.returncode == 0
-    for words in ("@@keep@@ this one", "First.", "Write /project/new.txt", "Bash ls; exit 3", "Kept."):
+    for words in (
+        "@@keep@@ this one",
+        "First.",
+        "Write /project/new.txt",
+        "Bash ls; exit 3",
+        "Kept.",
+    ):
         assert words in shown.stdout
     entries = [
         json.loads(line)["event"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -10,11 +11,15 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 FOREVER = '[{"send":{"type":"tasks","tasks":[{"task_id":"b1","title":"ever"}]}},{"say":"Hello."}]'
 
 
 def bridle(home: Path, *words: str, **how: object) -> subprocess.Popen[bytes]:
+    """Names in capitals are variables."""
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "BRIDLE_HOME": str(home / "b")}
+    env |= {name: str(how.pop(name)) for name in list(how) if name.isupper()}
     given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     argv = [sys.executable, "-m", "bridle", *words]
     return subprocess.Popen(argv, env=env, cwd=home, **{**given, **how})  # type: ignore[call-overload,no-any-return]
@@ -75,3 +80,39 @@ def test_a_folder_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     env = {"PATH": os.environ["PATH"], "BRIDLE_HOME": str(tmp_path / "b")}
     ran = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True)
     assert (ran.returncode, ran.stderr.split(b"\n")[0]) == (2, b"error: the current folder is gone")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--version", "--help", "agents", "sessions list --json", "run -a mock --json script:hello"],
+)
+def test_output_that_cannot_be_written_is_told(tmp_path: Path, words: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        run = bridle(tmp_path, *words.split(), stdout=full)
+        errors = run.communicate(timeout=30)[1].decode()
+    assert run.returncode == 1
+    assert errors.endswith("error: the output could not be written: No space left on device\n")
+    assert "Traceback" not in errors
+
+
+def test_words_are_utf8_where_the_locale_knows_ascii_alone(tmp_path: Path) -> None:
+    forced = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    (tmp_path / "ordner-ü").mkdir()
+    words = ("run", "-a", "mock", "-C", "ordner-ü", "--title", "Grüße", "--system", "Sprich schön.")
+    run = bridle(tmp_path, *words, '[{"say": "Schön, €5."}]', **forced)
+    out, errors = run.communicate(timeout=30)
+    assert (run.returncode, out.decode()) == (0, "Schön, €5.\n"), errors
+    listing = bridle(tmp_path, "sessions", "list", "--json", **forced)
+    (row,) = json.loads(listing.communicate(timeout=30)[0])
+    assert (row["title"], row["cwd"]) == ("Grüße", str(tmp_path / "ordner-ü"))
+
+
+def test_json_holds_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
+    words = "a\x9b31mb\u202ec\x7f"
+    run = bridle(tmp_path, "run", "-a", "mock", "--json", json.dumps([{"say": words}]))
+    lines = run.communicate(timeout=30)[0].decode()
+    shown = bridle(tmp_path, "sessions", "show", "last", "--json").communicate(timeout=30)[0]
+    for text in (lines, shown.decode()):
+        assert not set("\x9b\u202e\x7f") & set(text)
+        said = [json.loads(line)["event"] for line in text.splitlines()]
+        assert words in "".join(e["text"] for e in said if e["type"] == "message_chunk")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from bridle.core.events import Entry, encode
+from bridle.core.terminal import json_safe
 from bridle.surfaces.cli.outcome import Outcomes
 from bridle.surfaces.cli.output import write
 
@@ -50,7 +51,7 @@ class SummaryView(EntriesView):
 
 
 def _write_all(data: bytes) -> None:
-    left = memoryview(data)
+    left = memoryview(json_safe(data))
     while left:
         try:
             left = left[os.write(1, left) :]

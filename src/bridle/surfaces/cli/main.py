@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from argparse import Namespace
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from bridle.sessions.headstart import HeadStart
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
 def main(words: list[str], head: HeadStart | None = None) -> int:
     """`head`: a warden that starts already, for `run`."""
     try:
@@ -27,6 +31,8 @@ def main(words: list[str], head: HeadStart | None = None) -> int:
     except BrokenPipeError:
         _forget_output()
         return BROKEN_PIPE
+    except OSError as error:  # the last of it would not go out
+        return _lost_output(error)
 
 
 def _guarded(words: list[str], head: HeadStart | None) -> int:
@@ -51,11 +57,19 @@ def _guarded(words: list[str], head: HeadStart | None) -> int:
     except SystemExit as leaving:  # argparse, after its help
         return int(leaving.code or 0)
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+            raise
         if debug:
             _traceback()
         hint = "" if debug else "this is a bug: `--debug` shows where"
         complain(f"{type(error).__name__}: {error}", hint)
         return 1
+
+
+def _lost_output(error: OSError) -> int:
+    _forget_output()
+    complain(f"the output could not be written: {error.strerror or error}")
+    return 1
 
 
 def complain(message: str, hint: str = "") -> None:

@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
-from bridle.core.terminal import clean
+from bridle.core.terminal import clean, json_safe
 
 
 def write(stream: IO[str], text: str) -> None:
@@ -25,7 +25,7 @@ def say_json(value: Any) -> None:
     import msgspec
 
     data = msgspec.json.format(msgspec.json.encode(value), indent=2)
-    write(sys.stdout, data.decode() + "\n")
+    write(sys.stdout, json_safe(data).decode() + "\n")
 
 
 def warn(text: str, hint: str = "") -> None:
