@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import convert, to_builtins
+from msgspec.structs import replace
+
 from bridle import agents
 from bridle.config import Config, Paths, find_paths, load
 from bridle.core.agent import Agent
-from bridle.core.errors import StoreDamaged, UsageError
-from bridle.order import Order, order
+from bridle.core.errors import ConfigError, StoreDamaged, UsageError
+from bridle.core.events import Notice
+from bridle.order import order
+from bridle.roster import Roster, roster
 from bridle.sessions.headstart import HeadStart
 from bridle.sessions.service import Sessions
 from bridle.sessions.session import AttachedSession, Session
+from bridle.sessions.terms import Order, Rules
 from bridle.store.database import Database
 from bridle.store.session_row import SessionRow
+from bridle.team import Team
 
 if TYPE_CHECKING:
+    from bridle.availability import Availability
     from bridle.core.agent import Account, Installed, Model
     from bridle.management import Management
     from bridle.store.salvage import Report
@@ -82,29 +90,82 @@ class Harness:
         head: HeadStart | None = None,
         **wishes: Any,
     ) -> Session:
-        """A new session. `wishes`: cwd, approve, timeout, env, and the fields of `SessionSpec`."""
-        made = self._order(agent or self.config.agent, {"cwd": self.cwd, **wishes})
-        return await self.sessions.start(*made, title=title, head=head)
+        """A new session with an agent, a profile, or the first that can be used of `one,two`.
+
+        `wishes`: cwd, approve, timeout, max_tokens, env, and the fields of `SessionSpec`.
+        """
+        said = {"cwd": self.cwd, **wishes}
+        who = roster(self.config, agent, wishes.get("model"), Path(said["cwd"]))
+        made, relay = await self._team(self.config, who, said).first(_rules(self.config))
+        return await self.sessions.start(
+            *made, title=title, head=head, relay=relay, settings=_settings(who)
+        )
 
     async def resume(self, session: str, *, fork: bool = False, **wishes: Any) -> Session:
         """Goes on with a session: its id, the beginning of it, or `last`."""
+        row = self._at_home(session)
+        if fork:
+            row = await self.sessions.fork(row)
+        config = self._config_of(row)
+        kept = {"mode": row.mode, "approve": row.settings.get("approve")}
+        if "model" in self.agent(row.agent).info.can:
+            kept["model"] = row.model
+        given = {name: value for name, value in wishes.items() if value is not None}
+        who, notices = _roster_of(row, config)
+        said = {**kept, **given, "cwd": row.cwd}
+        others = who.names[who.names.index(row.agent) + 1 :]
+        team = self._team(config, who, said)
+        made = _with_notices(self._order(config, row.agent, who, said), notices)
+        relay = team.standing_by(others, _rules(config))
+        return await self.sessions.resume(row, *made, relay=relay)
+
+    async def handoff(self, session: str, agent: str, **wishes: Any) -> Session:
+        """Another agent goes on with the session, from an account of what was said and done.
+
+        `agent` as in `start`. The next prompt tells it what to do.
+        """
+        row = self._at_home(session)
+        config = self._config_of(row)
+        who = roster(config, agent, None, Path(row.cwd))
+        if who.names[0] == row.agent:
+            raise UsageError(
+                f"session {row.id} is with {row.agent} already",
+                hint=f"`bridle run --resume {row.id}` goes on with it",
+            )
+        kept = {"mode": row.mode, "approve": row.settings.get("approve")}
+        given = {name: value for name, value in wishes.items() if value is not None}
+        said = {**kept, **given, "cwd": row.cwd}
+        made, relay = await self._team(config, who, said).first(_rules(config))
+        text = f"{row.agent} hands over to {made.agent.info.name}"
+        made = _with_notices(made, [Notice(level="info", kind="handoff", text=text)])
+        return await self.sessions.resume(row, *made, relay=relay, settings=_settings(who))
+
+    def _at_home(self, session: str) -> SessionRow:
+        """The session, if the folder that it works in is still there."""
         row = self.find(session)
         if not Path(row.cwd).is_dir():
             raise UsageError(
                 f"the folder of session {row.id} is gone: {row.cwd}",
                 hint=f"`bridle sessions show {row.id}` still shows what was said",
             )
-        if fork:
-            row = await self.sessions.fork(row)
-        kept = {"mode": row.mode, "approve": row.settings.get("approve")}
-        if "model" in self.agent(row.agent).info.can:
-            kept["model"] = row.model
-        given = {name: value for name, value in wishes.items() if value is not None}
-        config = self.config
+        return row
+
+    def _config_of(self, row: SessionRow) -> Config:
         if self.follows_folder and Path(row.cwd) != self.cwd:
-            config = load(Path(row.cwd), paths=self.paths)
-        made = order(config, row.agent, **{**kept, **given, "cwd": row.cwd})
-        return await self.sessions.resume(row, *made)
+            return load(Path(row.cwd), paths=self.paths)
+        return self.config
+
+    def _team(self, config: Config, who: Roster, said: dict[str, Any]) -> Team:
+        def make(name: str) -> Order:
+            return self._order(config, name, who, said)
+
+        return Team(who.names, make, lambda: self._availability)
+
+    @cached_property
+    def _availability(self) -> Availability:
+        from bridle.availability import Availability  # nobody asks about one agent alone
+
+        return Availability(self.management, self.paths.cache)
 
     def attach(self, session: str) -> AttachedSession:
         """A session that another process runs, to follow, answer, prompt or cancel it."""
@@ -142,19 +203,57 @@ class Harness:
     async def models(self, name: str) -> Sequence[Model]:
         return await self.management.models(name)
 
-    def _order(self, agent: str, wishes: Mapping[str, Any]) -> Order:
+    def _order(self, config: Config, agent: str, who: Roster, said: dict[str, Any]) -> Order:
         """`replay:SESSION` and `replay:FILE` name what is played, `acp:COMMAND` what is run."""
+        wishes = {**who.wishes(said), "alone": len(who.names) == 1}
         if agent.startswith(agents.AD_HOC):
-            return order(self.config, agent, **wishes)
+            return order(config, agent, **wishes)
         name, _, argument = agent.partition(":")
         if argument and name != "replay":
             raise UsageError(f"agent {name!r} takes no `:{argument}`")
         if argument:
             options = {**wishes.get("options", {}), "file": str(self._recording(argument))}
             wishes = {**wishes, "options": options}
-        return order(self.config, name, **wishes)
+        return order(config, name, **wishes)
 
     def _recording(self, argument: str) -> Path:
         if (file := Path(argument)).is_file():
             return file.resolve()
         return self.sessions.record(self.find(argument))
+
+
+def _rules(config: Config) -> Rules:
+    return convert(to_builtins(config.team), Rules)
+
+
+def _settings(who: Roster) -> dict[str, Any]:
+    """What is kept of it for a resume."""
+    kept: dict[str, Any] = {}
+    if who.profile:
+        kept["profile"] = who.profile.name
+    if len(who.names) > 1:
+        kept["agents"] = list(who.names)
+    return kept
+
+
+def _roster_of(row: SessionRow, config: Config) -> tuple[Roster, list[Notice]]:
+    """Who was asked for when the session began, as far as that still stands."""
+    names = [str(name) for name in row.settings.get("agents", ())]
+    names = names if row.agent in names else [row.agent]
+    if not (name := row.settings.get("profile")):
+        return Roster(tuple(names)), []
+    from bridle.config.profiles import profile
+
+    try:
+        if found := profile(config.paths, Path(row.cwd), str(name)):
+            return Roster(tuple(names), found), []
+        why = "it is gone"
+    except ConfigError as error:
+        why = error.message
+    text = f"the session goes on without profile {name}: {why}"
+    return Roster(tuple(names)), [Notice(level="warning", kind="settings", text=text)]
+
+
+def _with_notices(made: Order, notices: Sequence[Notice]) -> Order:
+    terms = replace(made.terms, notices=(*notices, *made.terms.notices))
+    return made._replace(terms=terms)

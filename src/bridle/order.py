@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from bridle import agents
 from bridle.agents.support import refuse_unsupported
 from bridle.config import Config
 from bridle.core.agent import Agent, SessionSpec
-from bridle.sessions.terms import Limits, Terms
+from bridle.sessions.terms import Limits, Order, Terms
 from bridle.supervision.environment import asked_for, child_environment, secrets_of
 
-
-class Order(NamedTuple):
-    agent: Agent
-    spec: SessionSpec
-    terms: Terms
+if TYPE_CHECKING:
+    from bridle.core.events import Notice
 
 
 def order(
@@ -28,35 +27,90 @@ def order(
     cwd: Path | str = ".",
     approve: str | None = None,
     timeout: float | None = None,
+    max_tokens: int | None = None,
     env: Sequence[str] = (),
+    tools: Sequence[str] = (),
+    alone: bool = True,
     **wishes: Any,
 ) -> Order:
-    """`wishes` are fields of `SessionSpec`. What the agent cannot do raises `Unsupported`."""
+    """`wishes` are fields of `SessionSpec`. What the agent cannot do raises `Unsupported`.
+
+    `tools`: the only ones it may use, by our names. Not `alone`: the wishes are for any of several
+    agents, so a model that is another's is left out.
+    """
     driver = agents.load(agent, config.agents, experimental=config.experimental_agents)
     options = config.agents.get(agent, {})
-    spec = _spec(driver, config, cwd, options, wishes)
-    refuse_unsupported(driver.info, spec)
-    return Order(driver, spec, _terms(driver, config, spec, approve, timeout, env))
-
-
-def _spec(
-    agent: Agent,
-    config: Config,
-    cwd: Path | str,
-    options: Mapping[str, Any],
-    wishes: Mapping[str, Any],
-) -> SessionSpec:
     given = {name: value for name, value in wishes.items() if value not in (None, (), {})}
-    if "model" in agent.info.can and (model := options.get("model") or config.model):
-        given.setdefault("model", model)
-    if "limits" in agent.info.can:
-        limits = {"max_turns": config.limits.turns, "max_cost": config.limits.cost}
-        for name, limit in limits.items():
-            if limit is not None:
-                given.setdefault(name, limit)
+    warnings = _choose_model(driver, config, options, given, alone)
+    limits = _limits(config, given, timeout, max_tokens)
+    if "limits" not in driver.info.can:  # ours hold for it all the same
+        given = {name: given[name] for name in given.keys() - {"max_turns", "max_cost"}}
+    if tools and "tools" in driver.info.can:
+        given["denied_tools"] = (*given.get("denied_tools", ()), *_others(tools))
     given.setdefault("flags", tuple(options.get("flags", ())))
     given["options"] = {**options, **given.get("options", {})}
-    return SessionSpec(cwd=Path(cwd).resolve(), **given)
+    spec = SessionSpec(cwd=Path(cwd).resolve(), **given)
+    refuse_unsupported(driver.info, spec)
+    terms = _terms(driver, config, spec, approve, env)
+    return Order(
+        driver, spec, replace(terms, limits=limits, tools=tuple(tools), notices=_notices(warnings))
+    )
+
+
+def _choose_model(
+    agent: Agent, config: Config, options: Mapping[str, Any], given: dict[str, Any], alone: bool
+) -> list[str]:
+    """Puts the agent's own name for the model in place; returns what there is to warn of."""
+    general = None if options.get("model") else config.model
+    wished = given.get("model")
+    model = wished or options.get("model") or config.model
+    if not model or (not wished and "model" not in agent.info.can):
+        return []
+    from bridle.config.models import load_models  # most runs name no model
+
+    models = load_models(config.models)
+    name = agent.info.name
+    if model == general or not alone:
+        theirs = models.whose(model)
+        if theirs and name not in theirs:
+            given.pop("model", None)
+            return [f"{model} is a model of {', '.join(theirs)}: {name} chooses its own"]
+    own = models.own(name, model)
+    given["model"] = own.name
+    return [own.warning] if own.warning else []
+
+
+def _limits(
+    config: Config, given: dict[str, Any], timeout: float | None, tokens: int | None
+) -> Limits:
+    """Of the config too, where a wish says nothing; they go to the agent and to the session."""
+    ours = config.limits
+    for name, limit in {"max_turns": ours.turns, "max_cost": ours.cost}.items():
+        if limit is not None:
+            given.setdefault(name, limit)
+    return Limits(
+        turn=timeout or ours.total,
+        idle=ours.idle,
+        request=ours.request,
+        turns=given.get("max_turns"),
+        cost=given.get("max_cost"),
+        tokens=tokens or ours.tokens,
+    )
+
+
+def _others(tools: Sequence[str]) -> list[str]:
+    from bridle.core.permission import OF_THE_LOOP
+    from bridle.core.tools import TOOLS
+
+    return sorted(set(TOOLS) - set(tools) - OF_THE_LOOP)
+
+
+def _notices(warnings: Sequence[str]) -> tuple[Notice, ...]:
+    if not warnings:
+        return ()
+    from bridle.core.events import Notice
+
+    return tuple(Notice(level="warning", kind="settings", text=text) for text in warnings)
 
 
 def _terms(
@@ -64,7 +118,6 @@ def _terms(
     config: Config,
     spec: SessionSpec,
     approve: str | None,
-    timeout: float | None,
     env: Sequence[str],
 ) -> Terms:
     passed, given = asked_for(env)
@@ -80,7 +133,7 @@ def _terms(
             *secrets_of({**os.environ, **child.variables}),
             *(_of_servers(spec) if spec.servers else ()),
         ],
-        limits=Limits(turn=timeout or limits.total, idle=limits.idle, request=limits.request),
+        models=config.models,
         output_cap=limits.tool_output,
         spill_cap=limits.spill,
         turn_cap=limits.turn_log,

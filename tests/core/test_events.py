@@ -151,6 +151,7 @@ def test_defaults_of_two_events_are_not_shared() -> None:
 @pytest.mark.parametrize("kind", typing.get_args(FailureKind))
 def test_every_failure_has_a_documented_exit_code(kind: Any) -> None:
     documented = {
+        "not_installed": 3,
         "not_signed_in": 3,
         "denied": 4,
         "turn_limit": 5,

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from session_desk import Desk
 
 
 @pytest.fixture

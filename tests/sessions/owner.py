@@ -4,7 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from desk import Desk
+from session_desk import Desk
 
 from bridle.core.events import encode
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from desk import Desk
+from session_desk import Desk
 
 from bridle.core.events import encode
 from bridle.core.transcript import fold

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from desk import Desk
 from msgspec.structs import replace
+from session_desk import Desk
 
 from bridle.agents.mock import INFO, MockAgent
 from bridle.agents.mock.wire import MockWire

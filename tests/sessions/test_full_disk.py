@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from session_desk import Desk
 
 from bridle.core.events import Entry, MessageChunk, Notice, TurnEnded
 from bridle.sessions.budget import Budget

@@ -8,8 +8,8 @@ import os
 from typing import Any
 
 import pytest
-from desk import Desk
 from msgspec.structs import replace
+from session_desk import Desk
 
 from bridle.core.agent import File
 from bridle.core.errors import AgentError, UsageError

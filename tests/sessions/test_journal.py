@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from desk import Desk
+from session_desk import Desk
 
 from bridle.core.errors import BridleError, StoreError
 from bridle.core.events import (

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from session_desk import Desk
 
 from bridle.agents.hearing import MOST_DECODED, decoded_size
 from bridle.core.events import TurnEnded

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from session_desk import Desk
 
 from bridle.core.errors import RequestNotOpen, SessionBusy, SessionError
 from bridle.core.events import (

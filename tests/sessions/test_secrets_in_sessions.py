@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk
 from secret_places import WAYS, Fragments, canary, kept
+from session_desk import Desk
 
 from bridle.core import tools
 from bridle.core.agent import File
@@ -153,7 +153,7 @@ async def test_a_kill_while_words_are_held_back_leaves_nothing_of_them(
         "import asyncio, sys\n"
         "from pathlib import Path\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from desk import Desk\n"
+        "from session_desk import Desk\n"
         "async def main():\n"
         "    desk = Desk(Path(sys.argv[1]))\n"
         "    session = await desk.start(sys.argv[2], secrets=[('MAGIC', sys.argv[3])])\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from desk import Desk
+from session_desk import Desk
 
 from bridle.core.events import SettingsChanged, ToolFinished
 from bridle.sessions.session import Session

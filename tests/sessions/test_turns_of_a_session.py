@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from desk import Desk
 from msgspec.structs import replace
+from session_desk import Desk
 
 from bridle.agents.mock.wire import MockWire
 from bridle.agents.stdio import StdioAgent

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 
 import pytest
-from desk import Desk
+from session_desk import Desk
 
 from bridle.core.agent import Prompt
 from bridle.core.errors import SessionBusy

@@ -69,6 +69,19 @@ class Models(Struct, frozen=True):
             row.get(agent) in (model, plain) for row in self.rows.values()
         )
 
+    def whose(self, model: str) -> tuple[str, ...]:
+        """Agents that are known to have it; else who is meant by such a name; else nobody."""
+        plain = _DATED.sub("", model)
+        having = [name for name in self.rows.get(model, {}) if name != PRICE]
+        for row in self.rows.values():
+            having += [n for n, own in row.items() if n != PRICE and own in (model, plain)]
+        if having:
+            return tuple(dict.fromkeys(having))
+        try:
+            return (self.agent_of(model),)
+        except UsageError:
+            return ()
+
     def agent_of(self, model: str) -> str:
         """Whose model it is, when nobody says which agent."""
         for pattern, agent in self.rules:

@@ -6,6 +6,7 @@ BridleError
 ├── AgentError                 names the agent
 │   ├── AgentNotInstalled
 │   ├── AgentUnknown
+│   ├── NotUsable              not installed, not signed in, or it did not say
 │   └── Unsupported            this agent cannot do that
 ├── SessionError
 │   ├── SessionNotFound
@@ -51,6 +52,10 @@ class AgentNotInstalled(AgentError):
 
     def __init__(self, agent: str, *, binary: str, hint: str) -> None:
         super().__init__(agent, f"{agent} is not installed: no `{binary}` on PATH", hint=hint)
+
+
+class NotUsable(AgentError):
+    exit_code = 3
 
 
 class AgentUnknown(AgentError):

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 FailureKind = Literal[
+    "not_installed",
     "not_signed_in",
     "rate_limited",
     "billing",
@@ -36,6 +37,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _EXIT_CODES: dict[FailureKind, int] = {
+    "not_installed": 3,
     "not_signed_in": 3,
     "denied": 4,
     "turn_limit": 5,

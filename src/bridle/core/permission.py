@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import PurePath
 from typing import Literal, get_args
 from urllib.parse import unquote
@@ -43,6 +43,7 @@ _SAFE_TO_PLAN_WITH = READS | {"TodoWrite", "Question", "Task", "WebSearch", "Web
 _SEARCHES = frozenset(
     {"LS", "Glob", "Grep", "SemSearch"}
 )  # of the working folder, if none is named
+OF_THE_LOOP = frozenset({"TodoWrite", "ExitPlanMode", "Question"})  # they touch nothing
 _MORE_PATHS = ("old_path", "new_path", "source", "destination", "from", "to")
 _PATH_LISTS = ("paths", "files", "file_paths")
 
@@ -92,11 +93,18 @@ class Policy(Struct, frozen=True):
     rules: tuple[Rule, ...]
 
     @classmethod
-    def preset(cls, name: str) -> Policy:
+    def preset(cls, name: str, only: Collection[str] = ()) -> Policy:
+        """`only`: the tools that may be used at all, if any are named."""
         rules = _PRESETS.get(name)
         if rules is None:
             known = ", ".join(get_args(Preset))
             raise UsageError(f"no preset is called {name!r}", hint=f"presets: {known}")
+        if only:
+            tools = frozenset(only) | OF_THE_LOOP
+            rules = (
+                Rule("profile.tools", "deny", "this profile has no such tool", besides=tools),
+                *rules,
+            )
         return cls(rules)
 
     def decide(self, request: PermissionRequested, context: Context) -> Decision:

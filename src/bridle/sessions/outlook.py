@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from bridle.core.events import Event, FilesChanged, Notice
+from bridle.core.events import Event, FileChange, FilesChanged, Notice
 from bridle.workspace.changes import Snapshot, changed_since, snapshot
 
 
@@ -20,6 +20,10 @@ class Outlook:
         async with self._looking:
             if self._before is None:
                 self._before = await snapshot(self._cwd)
+
+    async def so_far(self) -> tuple[FileChange, ...]:
+        """In the middle of a turn."""
+        return (await changed_since(self._before)).files if self._before else ()
 
     async def changes(self) -> list[Event]:
         if self._before is None:

@@ -3,44 +3,63 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 from collections import deque
-from collections.abc import Coroutine, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from bridle.core.agent import Agent, Conversation, Host, Mode, Prompt, SessionSpec
-from bridle.core.errors import AgentError, BridleError, SessionBusy, UsageError
+from bridle.core.account import account
+from bridle.core.agent import Conversation, Heard, Host, Mode, Prompt
+from bridle.core.errors import (
+    AgentError,
+    AgentNotInstalled,
+    BridleError,
+    SessionBusy,
+    UsageError,
+)
 from bridle.core.events import (
     AgentReady,
     Answer,
     BackgroundChanged,
+    Entry,
     Event,
+    MessageChunk,
     Notice,
     PermissionRequested,
     QuestionAsked,
     RequestAnswered,
     SettingsChanged,
+    ToolStarted,
     TurnEnded,
     TurnStarted,
+    UsageReported,
     UserMessage,
 )
-from bridle.core.failure import Failure
+from bridle.core.failure import Failure, FailureKind
 from bridle.core.permission import Context, Policy
 from bridle.core.versions import warning
 from bridle.sessions.clocks import Clocks
+from bridle.sessions.connection import Connection
 from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
+from bridle.sessions.meter import Meter
 from bridle.sessions.outlook import Outlook
+from bridle.sessions.relay import Found, Relay, Switch, Wait
 from bridle.sessions.requests import Request, Requests, ends_planning
 from bridle.sessions.shelf import Shelf
-from bridle.sessions.terms import Limits
+from bridle.sessions.terms import Order, Terms
 from bridle.sessions.turns import Turns
 from bridle.store.writer import Storage
 
-_ACTED_ON = frozenset({TurnStarted, TurnEnded, PermissionRequested, QuestionAsked})
+if TYPE_CHECKING:
+    from bridle.config.models import Models
+
+_ACTED_ON = frozenset({TurnStarted, TurnEnded, PermissionRequested, QuestionAsked, UsageReported})
 _NOTED = frozenset({BackgroundChanged, RequestAnswered, SettingsChanged, AgentReady})
+
+_VISIBLE: frozenset[type] = frozenset({MessageChunk, ToolStarted})  # it was said, or done
 
 _NO_SPACE = Notice(
     level="error",
@@ -49,7 +68,7 @@ _NO_SPACE = Notice(
 )
 _SPACE_AGAIN = Notice(level="info", kind="storage", text="there is space again: it goes on")
 
-_LONG = "a system prompt or MCP config is longer than a command line may be"
+GO_ON = "Go on where you stopped: the rate limit is over."
 CANCEL_GRACE = 5.0  # seconds for background work to end, once the turn has
 
 WhenBusy = Literal["queue", "refuse", "steer"]
@@ -58,36 +77,37 @@ WhenBusy = Literal["queue", "refuse", "steer"]
 class Runner:
     def __init__(
         self,
+        order: Order,
         *,
-        agent: Agent,
-        spec: SessionSpec,
-        host: Host,
+        host: Callable[[Terms], Host],
         journal: Journal,
         intake: Intake,
+        history: Callable[[], Iterable[Entry]],
         native_id: str | None,
         last_turn: int,
         policy: Policy,
         context: Context,
-        limits: Limits,
         shelf: Shelf,
+        relay: Relay,
+        moved: Callable[[Order], None],
     ) -> None:
-        self._agent = agent
-        self._spec = spec
-        self._host = host
+        limits = self._limits = order.terms.limits
         self._journal = journal
         self._intake = intake
-        self._native_id = native_id
-        self._version: str | None = None  # of the agent, as far as it told
+        self._history = history
         self._context = context
-        self._limits = limits
         self._shelf = shelf
+        self._relay = relay
+        self._moved = moved
+        self._line = Connection(order, native_id, host, heard=self._heard, lost=self._gone)
+        self._model = order.spec.model
+        self._version: str | None = None  # of the agent, as far as it told
+        self._meter = Meter(limits, partial(_models, order.terms))
+        self._watched = _VISIBLE | self._meter.watches
         self._turns = Turns(last_turn)
-        self._outlook = Outlook(spec.cwd)
+        self._outlook = Outlook(order.spec.cwd)
         self._background = False
         self._queue: deque[Prompt] = deque()
-        self._conversation: Conversation | None = None
-        self._opening: asyncio.Task[Conversation] | None = None
-        self._listening: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -95,7 +115,15 @@ class Runner:
         self._requests = Requests(policy, self._clocks, limits.request, self._answered)
         self._overruled: Failure | None = None  # why we end the turn, whatever the agent says
         self._begin_lock = asyncio.Lock()
+        self._asked: Prompt | None = None  # what the open turn began with
+        self._visible = False  # something was said or done in it
+        self._going_on: asyncio.Task[None] | None = None  # after its agent stopped
+        self._untold = list(order.terms.notices)
         journal.on_failure = self._stop_agent
+
+    @property
+    def agent(self) -> str:
+        return self._line.agent.info.name
 
     # -- what a surface asks ---------------------------------------------------------------------
 
@@ -120,7 +148,7 @@ class Runner:
 
     async def _steer(self, prompt: Prompt) -> bool:
         """False when the turn ended in this very moment."""
-        conversation = await self._open()
+        conversation = await self._line.open()
         try:
             await conversation.steer(prompt)
         except SessionBusy:
@@ -134,7 +162,11 @@ class Runner:
         """Ends the turn and what works in the background; the agent itself, if it will not."""
         self._queue.clear()
         async with self._begin_lock:  # a turn that is just beginning is meant too
-            conversation = self._conversation
+            conversation = self._line.conversation
+        if self._going_on:
+            self._going_on.cancel()
+            self._going_on = None
+            await self._end_turn(TurnEnded(reason="cancelled"))
         if conversation is None:
             return
         await conversation.cancel()
@@ -149,9 +181,9 @@ class Runner:
         if mode:
             self._set_mode(mode)
         if model:
-            self._spec = replace(self._spec, model=model)
-        if self._opening:
-            conversation = await self._open()  # it may have begun with what was set before
+            self._line.spec = replace(self._line.spec, model=model)
+        if self._line.begun:
+            conversation = await self._line.open()  # it may have begun with what was set before
             await conversation.configure(model=model, mode=mode)
         elif model:
             self._say(SettingsChanged(model=model))
@@ -173,12 +205,9 @@ class Runner:
             self._write(_SPACE_AGAIN)
 
     async def close(self) -> None:
-        if self._opening:
-            await asyncio.wait([self._opening])
-        if self._conversation:
-            await self._conversation.close()
-        if self._listening:
-            await self._listening
+        if self._going_on:
+            self._going_on.cancel()
+        await self._line.close()
         for task in list(self._tasks):
             task.cancel()
         await self._journal.durable()
@@ -192,7 +221,8 @@ class Runner:
         async with self._begin_lock:
             try:
                 conversation = await self._meet()
-                sending = self._sending(conversation, prompt)
+                told, account = await self._told(prompt)
+                sending = self._sending(conversation, told)
                 if sending is None and when_busy == "refuse":
                     raise _busy()
             except Exception:
@@ -203,6 +233,8 @@ class Runner:
                 if not queued:
                     self._say(UserMessage(text=prompt.text, how="queued"))
                 return
+            self._asked = prompt
+            self._meter.begin()
             self._start_turn(
                 TurnStarted(
                     origin="prompt",
@@ -210,24 +242,58 @@ class Runner:
                     attachments=self._shelf.keep(prompt.files),
                 )
             )
-            if conversation is self._conversation:
-                await sending
-                return
+            if account:
+                self._say(account)
+            await self._send(conversation, sending)
+
+    async def _send(self, conversation: Conversation, sending: Coroutine[Any, Any, None]) -> None:
+        """The turn is open: whatever goes wrong from here on is told as its end."""
+        if conversation is not self._line.conversation:
             sending.close()
             failure = Failure(
                 kind="agent_crashed",
                 message="the agent ended before it took the prompt",
                 hint="its last words are in the agent_exited event",
             )
-            await self._end_turn(TurnEnded(reason="failed", failure=failure))
+            await self._stopped(TurnEnded(reason="failed", failure=failure))
+            return
+        try:
+            await sending
+        except AgentError as error:
+            await self._stopped(TurnEnded(reason="failed", failure=_failure(error)))
+        else:
+            self._line.blank = False
 
     async def _meet(self) -> Conversation:
+        """The agent, or the first of the others that can be started."""
+        while True:
+            try:
+                return await self._call()
+            except AgentError as error:
+                found = await self._relay.next()
+                if found.order is None:
+                    raise
+                self._untold += _fallback(self.agent, error.message, found)
+                await self._pass_to(found.order)
+
+    async def _call(self) -> Conversation:
         """An agent that died since its last turn is started again; one that dies at once is not."""
         for _ in range(2):
-            conversation, _ = await asyncio.gather(self._open(), self._outlook.look())
-            if conversation is self._conversation:
+            conversation, _ = await asyncio.gather(self._line.open(), self._outlook.look())
+            if conversation is self._line.conversation:
                 break
         return conversation
+
+    async def _told(self, prompt: Prompt) -> tuple[Prompt, UserMessage | None]:
+        """With an account of the session, for an agent that remembers nothing of it."""
+        if not self._line.blank or not self._turns.last:
+            return prompt, None
+        await self._journal.durable()
+        if not (past := account(self._history())):
+            return prompt, None
+        text = past.earlier()
+        message = UserMessage(text=text, how="handoff")
+        return replace(prompt, text=f"{text}\n{prompt.text}"), message
 
     def _sending(
         self, conversation: Conversation, prompt: Prompt
@@ -247,11 +313,88 @@ class Runner:
         self._turns.begin()
         self._idle.clear()
         self._intake.new_turn()
+        self._relay.begin()
         self._overruled = None
+        self._visible = False
         self._say(event, raw)
+        while self._untold:
+            self._say(self._untold.pop(0))
         limit = self._limits.turn
         self._clocks.start("turn", limit, self._out_of_time, "the turn", limit)
         self._await_words()
+
+    async def _stopped(self, event: TurnEnded, raw: bytes | None = None) -> None:
+        """The agent ended the turn. It ends for us too, unless somebody can go on with it."""
+        failure = None if self._overruled else event.failure
+        if failure and self._turns and self._asked and event.reason == "failed":
+            way = self._relay.way_on(failure, visible=self._visible)
+            if way is not None:
+                self._clocks.stop("idle")
+                self._write_all(self._intake.rest())
+                self._going_on = asyncio.create_task(self._go_on(way, failure, event, raw))
+                return
+        await self._end_turn(event, raw)
+
+    async def _go_on(
+        self, way: Wait | Switch, failure: Failure, end: TurnEnded, raw: bytes | None
+    ) -> None:
+        try:
+            if isinstance(way, Wait):
+                text = f"{self.agent} is rate limited: it is asked again in {way.seconds:g} s"
+                self._write(self._intake.clean(_warning("retry", text)), raw)
+                await asyncio.sleep(way.seconds)
+                prompt = self._asked if not self._visible else Prompt(GO_ON)
+            else:
+                found = await self._relay.next()
+                if found.order is None:
+                    for why in found.passed_over:
+                        self._say(_warning("fallback", f"nobody goes on: {why}"))
+                    self._going_on = None
+                    await self._end_turn(end, raw)
+                    return
+                first, *rest = _fallback(self.agent, failure.message, found)
+                self._write(self._intake.clean(first), raw)
+                for notice in rest:
+                    self._say(notice)
+                prompt = await self._handed(found.order, failure)
+            assert prompt is not None
+            conversation = await self._meet()
+            while self._untold:
+                self._say(self._untold.pop(0))
+            self._visible = False
+            sending = conversation.prompt(prompt)
+        except BridleError as error:
+            self._going_on = None
+            self._say(Notice(level="error", kind="fallback", text=error.message))
+            await self._end_turn(end, raw)
+            return
+        self._going_on = None
+        self._await_words()
+        await self._send(conversation, sending)
+
+    async def _handed(self, order: Order, failure: Failure) -> Prompt:
+        """What the next agent is told: the same prompt, or an account of what was begun."""
+        assert self._asked is not None
+        before = self._turns.last > 1
+        visible = self._visible
+        await self._pass_to(order)
+        if not visible and not before:
+            return self._asked
+        files = await self._outlook.so_far()
+        await self._journal.durable()
+        text = account(self._history()).unfinished(failure.message, files)
+        self._say(UserMessage(text=text, how="handoff"))
+        return replace(self._asked, text=text)
+
+    async def _pass_to(self, order: Order) -> None:
+        if order.spec.max_cost is not None:  # what is left of it
+            left = max(0.01, order.spec.max_cost - self._meter.cost)
+            order = order._replace(spec=replace(order.spec, max_cost=left))
+        spec = replace(order.spec, mode=self._context.mode)
+        await self._line.pass_to(order._replace(spec=spec))
+        self._model = order.spec.model
+        self._moved(order)
+        self._untold += order.terms.notices
 
     async def _end_turn(self, event: TurnEnded, raw: bytes | None = None) -> None:
         if not self._turns:
@@ -264,6 +407,7 @@ class Runner:
         if self._overruled and event.reason != "completed":
             event = TurnEnded(reason="failed", failure=self._overruled)
         self._say(event, raw)
+        self._asked = None
         self._shelf.index(self._turns.end())
         self._next()
 
@@ -284,66 +428,26 @@ class Runner:
     # -- the agent -------------------------------------------------------------------------------
 
     def warm(self) -> None:
-        """Starts the agent before there is a prompt; what goes wrong is told by the prompt."""
-        self._opening = asyncio.create_task(self._connect())
-        self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+        self._line.warm()
 
-    async def _open(self) -> Conversation:
-        if self._opening is None:
-            self._opening = asyncio.create_task(self._connect())
-        try:
-            return await asyncio.shield(self._opening)
-        except Exception:
-            self._opening = None
-            raise
-
-    async def _connect(self) -> Conversation:
-        spec = self._spec
-        if self._native_id:
-            spec = replace(spec, resume=self._native_id)
-        try:
-            self._conversation = await self._agent.open(spec, self._host)
-        except OSError as error:
-            raise AgentError(
-                self._agent.info.name,
-                f"{self._agent.info.name} cannot be started: {error.strerror or error}",
-                hint=_LONG if error.errno == errno.E2BIG else "`bridle doctor` checks it",
-            ) from error
-        self._listening = asyncio.create_task(self._listen(self._conversation))
-        return self._conversation
-
-    async def _listen(self, conversation: Conversation) -> None:
-        try:
-            async for batch in conversation.heard():
-                for raw, events, pictures in self._intake.take(batch):
-                    self._shelf.keep_bytes(pictures)
-                    await self._hear(raw, events)
-                    del raw, events, pictures
-                del batch
-                self._clocks.stop("idle")  # while the store is behind, it is we who are silent
-                await self._journal.room()
-                self._await_words()
-        except Exception as error:
-            await conversation.close()
-            failure = Failure(kind="stream_broken", message=f"{type(error).__name__}: {error}")
-            await self._gone(TurnEnded(reason="failed", failure=failure))
-            raise
-        await self._gone(
-            TurnEnded(
-                reason="failed",
-                failure=Failure(kind="stream_broken", message="the agent ended without a result"),
-            )
-        )
+    async def _heard(self, batch: Sequence[Heard]) -> None:
+        for raw, events, pictures in self._intake.take(batch):
+            self._shelf.keep_bytes(pictures)
+            await self._hear(raw, events)
+            del raw, events, pictures
+        self._clocks.stop("idle")  # while the store is behind, it is we who are silent
+        await self._journal.room()
+        self._await_words()
 
     def _stop_agent(self) -> None:
         """Nothing it does would be kept."""
-        if self._conversation:
-            self._later(self._conversation.close())
+        if self._line.conversation:
+            self._later(self._line.conversation.close())
 
     async def _gone(self, end: TurnEnded) -> None:
         """The conversation is over, whatever it left open."""
-        self._conversation = self._opening = None
-        await self._end_turn(end)
+        if not self._going_on:
+            await self._stopped(end)
         if self._background:
             self._background = False
             self._say(BackgroundChanged(tasks=()))
@@ -362,6 +466,8 @@ class Runner:
                 if kind in _NOTED:
                     self._note(event)
                 self._write(event, raw)
+                if kind in self._watched:
+                    self._watch(event)
 
     async def _act(self, event: Event, raw: bytes | None) -> None:
         match event:
@@ -372,7 +478,11 @@ class Runner:
                 self._start_turn(event, raw)  # first: from here on no prompt begins another
                 await self._outlook.look()
             case TurnEnded():
-                await self._end_turn(event, raw)
+                await self._stopped(event, raw)
+            case UsageReported():
+                usage = self._meter.priced(event, self._model)
+                self._write(usage, raw)
+                self._hold(self._meter.use(usage))
             case PermissionRequested() | QuestionAsked():
                 self._requests.open(event)
                 self._write(event, raw)
@@ -386,52 +496,68 @@ class Runner:
                 self._settle_idle() if not tasks else self._idle.clear()
             case RequestAnswered(request_id=request_id):
                 self._requests.forget(request_id)
-            case SettingsChanged(mode="plan" | "ask" | "agent" as mode):
-                if mode in ("plan", "ask", self._spec.mode):  # tighter, or what a person set
+            case SettingsChanged(mode=mode, model=model):
+                self._model = model or self._model
+                if mode in ("plan", "ask", self._line.spec.mode):  # tighter, or what a person set
                     self._context = replace(self._context, mode=mode)
-            case AgentReady(native_id=native_id, version=version):
-                self._native_id = native_id
-                self._spec = replace(self._spec, fork=False)
+            case AgentReady(native_id=native_id, model=model, version=version):
+                self._model = model or self._model
+                self._line.native_id = native_id
+                self._line.spec = replace(self._line.spec, fork=False)
                 self._judge_version(version)
 
     def _judge_version(self, version: str | None) -> None:
         if version == self._version:
             return
         self._version = version
-        info = self._agent.info
+        info = self._line.agent.info
         if text := warning(info.title, info.tested, version):
             self._say(Notice(level="warning", kind="version", text=text))
 
     def _set_mode(self, mode: Mode) -> None:
-        self._spec = replace(self._spec, mode=mode)
+        self._line.spec = replace(self._line.spec, mode=mode)
         self._context = replace(self._context, mode=mode)
         self._say(SettingsChanged(mode=mode))
 
     def _answered(self, request: Request, event: RequestAnswered) -> None:
         self._say(event)
-        if event.by != "withdrawn" and self._conversation:
-            self._later(self._conversation.answer(event.request_id, event.answer))
+        if event.by != "withdrawn" and self._line.conversation:
+            self._later(self._line.conversation.answer(event.request_id, event.answer))
         if ends_planning(request, event.answer):
             self._set_mode("agent")
         self._await_words()
 
-    # -- time ------------------------------------------------------------------------------------
+    # -- limits ----------------------------------------------------------------------------------
 
     def _await_words(self) -> None:
         """An agent that says nothing is stuck, unless it is we who keep it waiting."""
         self._clocks.stop("idle")
-        if (self._turns or self._background) and not self._requests:
+        if (self._turns or self._background) and not self._requests and not self._going_on:
             limit = self._limits.idle
             self._clocks.start("idle", limit, self._out_of_time, "silence", limit)
 
     def _out_of_time(self, what: str, limit: float) -> None:
-        self._overruled = Failure(
-            kind="timed_out",
-            message=f"{what} lasted longer than {limit:g} s",
-            hint="raise the limit with --timeout, or [limits] in the config",
+        self._hold(
+            Failure(
+                kind="timed_out",
+                message=f"{what} lasted longer than {limit:g} s",
+                hint="raise the limit with --timeout, or [limits] in the config",
+            )
         )
+
+    def _watch(self, event: Event) -> None:
+        if type(event) in _VISIBLE:
+            self._visible = True
+        if type(event) in self._meter.watches:
+            self._hold(self._meter.count(event))
+
+    def _hold(self, failure: Failure | None) -> None:
+        """Stops the agent: a limit was passed."""
+        if failure is None or self._overruled:
+            return
+        self._overruled = failure
         if not self._turns:
-            text = f"background work was ended: {self._overruled.message}"
+            text = f"background work was ended: {failure.message}"
             self._say(Notice(level="error", kind="limit", text=text))
         self._later(self.cancel())
 
@@ -461,6 +587,30 @@ class Runner:
         except BridleError as error:
             self._say(Notice(level="error", kind="session", text=error.message))
             self._settle_idle()
+
+
+def _fallback(agent: str, why: str, found: Found) -> list[Notice]:
+    assert found.order is not None
+    takes = f"{agent} cannot go on ({why}): {found.order.agent.info.name} takes over"
+    return [
+        _warning("fallback", takes),
+        *(_warning("fallback", f"passed over: {reason}") for reason in found.passed_over),
+    ]
+
+
+def _warning(kind: Literal["fallback", "retry"], text: str) -> Notice:
+    return Notice(level="warning", kind=kind, text=text)
+
+
+def _failure(error: AgentError) -> Failure:
+    kind: FailureKind = "not_installed" if isinstance(error, AgentNotInstalled) else "agent_failed"
+    return Failure(kind=kind, message=error.message, hint=error.hint)
+
+
+def _models(terms: Terms) -> Models:
+    from bridle.config.models import load_models  # few agents tell tokens and no cost
+
+    return load_models(terms.models)
 
 
 def _busy() -> SessionBusy:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from msgspec.structs import replace
 
-from bridle.paths import Paths, private_folder
 from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import SessionBusy
 from bridle.core.events import Answer, Entry, Event, RequestAnswered, TurnEnded, encode
 from bridle.core.failure import Failure
 from bridle.core.permission import Context, Policy
+from bridle.paths import Paths, private_folder
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.budget import Budget
 from bridle.sessions.door import Door
@@ -26,10 +29,11 @@ from bridle.sessions.host import SessionHost
 from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
 from bridle.sessions.lease import Lease
+from bridle.sessions.relay import Relay
 from bridle.sessions.runner import Runner
 from bridle.sessions.session import AttachedSession, Session, read_all
 from bridle.sessions.shelf import Shelf
-from bridle.sessions.terms import Terms
+from bridle.sessions.terms import Order, Terms
 from bridle.store.attachments import Attachments
 from bridle.store.catalog import Catalog
 from bridle.store.database import Database
@@ -62,7 +66,10 @@ class Sessions:
         *,
         title: str | None = None,
         head: HeadStart | None = None,
+        relay: Relay | None = None,
+        settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Session:
+        """`settings` are kept for whoever resumes it."""
         row = SessionRow(
             id=head.session if head else new_session(),
             agent=agent.info.name,
@@ -71,7 +78,7 @@ class Sessions:
             title=title and _known(terms).redact_text(title),
             model=spec.model,
             mode=spec.mode,
-            settings={"approve": terms.approve},
+            settings={"approve": terms.approve, **settings},
         )
         warden = (
             head.launched if head else launch_warden(self._paths.spawns, row.id, terms.supervision)
@@ -79,14 +86,24 @@ class Sessions:
         lease = Lease.take(self._paths.leases, row.id)
         assert lease is not None
         created = self.catalog.create(row)
-        session = await self._run(row, agent, spec, terms, lease, warden)
+        session = await self._run(row, Order(agent, spec, terms), lease, warden, relay)
         await asyncio.wrap_future(created)
         return session
 
     async def resume(
-        self, row: SessionRow, agent: Agent, spec: SessionSpec, terms: Terms
+        self,
+        row: SessionRow,
+        agent: Agent,
+        spec: SessionSpec,
+        terms: Terms,
+        *,
+        relay: Relay | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> Session:
-        """Takes the session over; whatever its last owner left open is ended first."""
+        """Takes the session over; whatever its last owner left open is ended first.
+
+        Another agent than its last one goes on with it from an account of what was said and done.
+        """
         lease = Lease.take(self._paths.leases, row.id)
         if lease is None:
             raise SessionBusy(
@@ -95,48 +112,66 @@ class Sessions:
             )
         await self._recover(row)
         warden = launch_warden(self._paths.spawns, row.id, terms.supervision)
+        if agent.info.name != row.agent:
+            await asyncio.wrap_future(self._moved(row.id, agent, spec))
+        if settings is not None:
+            kept = {"approve": terms.approve, **settings}
+            await asyncio.wrap_future(self.catalog.update(row.id, settings=kept))
         row = self.catalog.get(row.id)
         if row.native_id and not self.catalog.native_ids(row.id):
             spec = replace(spec, fork=True)  # the id is still the original's
-        return await self._run(row, agent, spec, terms, lease, warden)
+        return await self._run(row, Order(agent, spec, terms), lease, warden, relay)
+
+    def _moved(self, session: str, agent: Agent, spec: SessionSpec) -> Future[None]:
+        """From here on another agent has the session, and none of its own ids is known yet."""
+        return self.catalog.update(
+            session, agent=agent.info.name, native_id=None, model=spec.model, mode=spec.mode
+        )
 
     async def _run(
         self,
         row: SessionRow,
-        agent: Agent,
-        spec: SessionSpec,
-        terms: Terms,
+        order: Order,
         lease: Lease,
         launched: Launched,
+        relay: Relay | None,
     ) -> Session:
+        spec, terms = order.spec, order.terms
         known = _known(terms)
         budget = Budget(terms.turn_cap)
         warden = await Warden.attach(launched)
-        host = SessionHost(
-            warden,
-            terms.environment,
-            known,
-            spill_folder=self._paths.spill / row.id,
-            spill_cap=terms.spill_cap,
-            line_cap=terms.line_cap,
-            budget=budget,
-        )
+
+        def host(terms: Terms) -> SessionHost:
+            _register(known, terms)
+            return SessionHost(
+                warden,
+                terms.environment,
+                known,
+                spill_folder=self._paths.spill / row.id,
+                spill_cap=terms.spill_cap,
+                line_cap=terms.line_cap,
+                budget=budget,
+            )
+
+        def moved(order: Order) -> None:
+            self._moved(row.id, order.agent, order.spec)
+
         broadcast = Broadcast(row.id, self.log, row.entries)
         runner = Runner(
-            agent=agent,
-            spec=replace(spec, approve=terms.approve),
+            order,
             host=host,
             journal=Journal(row.id, self.log, broadcast),
             intake=Intake(
                 known,
                 output_cap=terms.output_cap,
                 budget=budget,
-                spill=host.spill,
+                spill=host(terms).spill,
                 cwd=str(spec.cwd),
             ),
+            history=lambda: read_all(self.log, row.id),
             native_id=row.native_id,
             last_turn=row.turns,
-            policy=Policy.preset(terms.approve),
+            policy=Policy.preset(terms.approve, terms.tools),
             context=Context(
                 cwd=spec.cwd,
                 folders=spec.folders,
@@ -144,8 +179,9 @@ class Sessions:
                 home=Path.home(),
                 resolve=os.path.realpath,
             ),
-            limits=terms.limits,
             shelf=Shelf(row.id, self.search, self.attachments, known),
+            relay=relay or Relay(),
+            moved=moved,
         )
         runner.warm()
         unwatch = self._watch_storage(runner)
@@ -276,9 +312,13 @@ class Sessions:
 
 def _known(terms: Terms) -> Secrets:
     secrets = Secrets()
+    _register(secrets, terms)
+    return secrets
+
+
+def _register(secrets: Secrets, terms: Terms) -> None:
     for name, value in terms.secrets:
         secrets.register(name, value)
-    return secrets
 
 
 def _now() -> str:

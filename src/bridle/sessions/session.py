@@ -37,6 +37,11 @@ class Session:
         self._on_close = on_close
 
     @property
+    def agent(self) -> str:
+        """Who has the session now."""
+        return self._runner.agent
+
+    @property
     def last_seq(self) -> int:
         """Number of the newest durable entry."""
         return self._broadcast.last_seq

@@ -57,6 +57,8 @@ class Shelf:
         if type(event) not in _INDEXED:
             return
         match event:
+            case UserMessage(how="handoff"):
+                pass  # it tells again what is found where it was said
             case TurnStarted(prompt=str(text)) | UserMessage(text=text):
                 self._said[turn].append(("user", text))
             case MessageChunk(message_id=message_id, text=text):

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec import Struct, field
 
+from bridle.core.agent import Agent, SessionSpec
+
+if TYPE_CHECKING:
+    from bridle.core.events import Notice
+
 
 class Limits(Struct, frozen=True):
-    """Seconds; None means no limit."""
+    """None means no limit."""
 
-    turn: float | None = None
+    turn: float | None = None  # seconds, as the next two
     idle: float | None = None
     request: float | None = None
+    turns: int | None = None  # rounds of the model; of one prompt, as the next two
+    cost: float | None = None  # US dollars
+    tokens: int | None = None
 
 
 class Terms(Struct, frozen=True):
@@ -21,7 +30,26 @@ class Terms(Struct, frozen=True):
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Sequence[tuple[str, str]] = ()  # name, value; never stored
     limits: Limits = field(default_factory=Limits)
+    tools: tuple[str, ...] = ()  # of our vocabulary; the only ones allowed, if any are named
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models] of the config
+    notices: tuple[Notice, ...] = ()  # told when the next turn begins
     output_cap: int = 50_000  # bytes, as all below
     spill_cap: int = 256 * 1024 * 1024
     turn_cap: int = 256 * 1024 * 1024
     line_cap: int = 12 * 1024 * 1024  # decoding one takes four times that
+
+
+class Order(NamedTuple):
+    """An agent, what it is told, and what it runs under."""
+
+    agent: Agent
+    spec: SessionSpec
+    terms: Terms
+
+
+class Rules(Struct, frozen=True):
+    """What happens when an agent cannot go on."""
+
+    handoff: Literal["never", "limits", "always"] = "limits"
+    rate_limit: Literal["switch", "wait"] = "switch"
+    wait: float = 900.0  # seconds for rate limits to pass, in one turn

@@ -25,7 +25,9 @@ from bridle.store.session_row import (
     number_of,
 )
 
-CHANGEABLE = frozenset({"title", "model", "mode", "owner_socket", "owner_pid", "settings"})
+CHANGEABLE = frozenset(
+    {"title", "agent", "native_id", "model", "mode", "owner_socket", "owner_pid", "settings"}
+)
 LAST = "last"
 DELETE_SLICE = 5_000  # entries
 
@@ -123,7 +125,7 @@ class Catalog:
         return self._database.write(work)
 
     def update(self, session: str, **fields: Any) -> Future[None]:
-        """Change what no entry tells: title, model, mode, owner, settings."""
+        """Change what no entry tells: title, agent, model, mode, owner, settings."""
         if unknown := fields.keys() - CHANGEABLE:
             raise TypeError(f"{sorted(unknown)} cannot be changed by hand")
         values = {name: bindable(value) for name, value in fields.items()}

@@ -1,0 +1,118 @@
+"""The line to an agent: opened when needed, anew when it broke, passed on to another agent."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable, Sequence
+
+from msgspec.structs import replace
+
+from bridle.core.agent import Agent, Conversation, Heard, Host, SessionSpec
+from bridle.core.errors import AgentError
+from bridle.core.events import TurnEnded
+from bridle.core.failure import Failure
+from bridle.sessions.terms import Order, Terms
+
+_LONG = "a system prompt or MCP config is longer than a command line may be"
+
+
+class Connection:
+    """`heard` gets all that the agent says, `lost` what a turn that is still open ended with."""
+
+    def __init__(
+        self,
+        order: Order,
+        native_id: str | None,
+        host: Callable[[Terms], Host],
+        *,
+        heard: Callable[[Sequence[Heard]], Awaitable[None]],
+        lost: Callable[[TurnEnded], Awaitable[None]],
+    ) -> None:
+        self.agent: Agent = order.agent
+        self.spec: SessionSpec = _approved(order)
+        self.native_id = native_id
+        self.conversation: Conversation | None = None
+        self.blank = native_id is None  # the agent remembers nothing of the session
+        self._make_host = host
+        self._host = host(order.terms)
+        self._heard = heard
+        self._lost = lost
+        self._opening: asyncio.Task[Conversation] | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    @property
+    def begun(self) -> bool:
+        """It is open, or about to be."""
+        return self._opening is not None
+
+    def warm(self) -> None:
+        """Starts the agent before there is a prompt; what goes wrong is told by the prompt."""
+        self._opening = asyncio.create_task(self._connect())
+        self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    async def open(self) -> Conversation:
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._connect())
+        try:
+            return await asyncio.shield(self._opening)
+        except Exception:
+            self._opening = None
+            raise
+
+    async def pass_to(self, order: Order) -> None:
+        """Another agent, from here on; returns when all that the last one said is heard."""
+        conversation, self.conversation, self._opening = self.conversation, None, None
+        if conversation:
+            await conversation.close()
+        if self._listening:
+            await asyncio.wait([self._listening])
+        self.agent, self.spec, self.native_id = order.agent, _approved(order), None
+        self.blank = True
+        self._host = self._make_host(order.terms)
+
+    async def close(self) -> None:
+        if self._opening:
+            await asyncio.wait([self._opening])
+        if self.conversation:
+            await self.conversation.close()
+        if self._listening:
+            await self._listening
+
+    async def _connect(self) -> Conversation:
+        spec, can = self.spec, self.agent.info.can
+        if self.native_id and "resume" in can and (not spec.fork or "fork" in can):
+            spec = replace(spec, resume=self.native_id)
+        else:
+            spec, self.blank = replace(spec, fork=False), True
+        try:
+            self.conversation = await self.agent.open(spec, self._host)
+        except OSError as error:
+            raise AgentError(
+                self.agent.info.name,
+                f"{self.agent.info.name} cannot be started: {error.strerror or error}",
+                hint=_LONG if error.errno == errno.E2BIG else "`bridle doctor` checks it",
+            ) from error
+        self._listening = asyncio.create_task(self._listen(self.conversation))
+        return self.conversation
+
+    async def _listen(self, conversation: Conversation) -> None:
+        try:
+            async for batch in conversation.heard():
+                await self._heard(batch)
+                del batch
+        except Exception as error:
+            await conversation.close()
+            await self._end(conversation, f"{type(error).__name__}: {error}")
+            raise
+        await self._end(conversation, "the agent ended without a result")
+
+    async def _end(self, conversation: Conversation, message: str) -> None:
+        if self.conversation is conversation:
+            self.conversation = self._opening = None
+        failure = Failure(kind="stream_broken", message=message)
+        await self._lost(TurnEnded(reason="failed", failure=failure))
+
+
+def _approved(order: Order) -> SessionSpec:
+    return replace(order.spec, approve=order.terms.approve)

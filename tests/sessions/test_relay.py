@@ -1,0 +1,325 @@
+"""When an agent cannot go on: it is asked again, another takes over, or the turn fails."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from session_desk import Desk
+
+from bridle.agents.mock import INFO
+from bridle.agents.mock.wire import MockWire
+from bridle.agents.stdio import StdioAgent
+from bridle.core.account import account
+from bridle.core.agent import Launch, Prompt, SessionSpec
+from bridle.core.errors import AgentNotInstalled
+from bridle.core.events import (
+    AgentStarted,
+    Entry,
+    FileChange,
+    FilesChanged,
+    MessageChunk,
+    Notice,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+from bridle.sessions.relay import Relay
+from bridle.sessions.session import Session
+from bridle.sessions.terms import Order, Rules
+
+Script = list[list[dict[str, Any]]]
+
+
+class Second(StdioAgent):
+    """The mock by another name."""
+
+    def __init__(self, name: str = "second", *, can: frozenset[str] = INFO.can) -> None:
+        super().__init__(replace(INFO, name=name, can=can), MockWire)
+
+
+class Missing(StdioAgent):
+    def __init__(self, name: str = "missing") -> None:
+        super().__init__(replace(INFO, name=name), MissingWire)
+
+
+class MissingWire(MockWire):
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
+        return Launch(["no-such-program-anywhere"])
+
+
+def script(desk: Desk, name: str, *turns: list[dict[str, Any]]) -> str:
+    path = desk.folder / f"{name}.json"
+    path.write_text(json.dumps(turns))
+    return str(path)
+
+
+def relay(desk: Desk, *others: tuple[StdioAgent, str], rules: Rules | None = None) -> Relay:
+    orders = {
+        agent.info.name: Order(agent, desk.spec(path), desk.terms()) for agent, path in others
+    }
+
+    async def call(name: str) -> Order:
+        return orders[name]
+
+    return Relay(rules or Rules(), list(orders), call)
+
+
+async def start(desk: Desk, path: str, relay: Relay, **terms: Any) -> Session:
+    return await desk.sessions.start(desk.agent, desk.spec(path), desk.terms(**terms), relay=relay)
+
+
+async def entries_of(session: Session, prompt: str = "do it") -> list[Entry]:
+    async with asyncio.timeout(30):
+        return [entry async for entry in session.run(prompt)]
+
+
+def of(entries: list[Entry], kind: type) -> list[Any]:
+    return [entry.event for entry in entries if isinstance(entry.event, kind)]
+
+
+def said(entries: list[Entry]) -> str:
+    return "".join(event.text for event in of(entries, MessageChunk))
+
+
+def notices(entries: list[Entry]) -> list[tuple[str, str]]:
+    return [(event.kind, event.text) for event in of(entries, Notice)]
+
+
+QUOTA = {"fail": "billing", "message": "the quota is used up"}
+BUSY = {"fail": "rate_limited", "message": "too many requests", "retry_after": 0.05}
+HALF = [
+    {"plan": [{"text": "one", "status": "completed"}, {"text": "two"}]},
+    {"write": "one.txt", "text": "1\n"},
+    {"say": "Now the other."},
+]
+REST = [{"write": "two.txt", "text": "2\n"}, {"say": "Both are there. {prompt}"}]
+
+
+async def test_another_agent_gets_the_same_prompt_when_nothing_was_done_yet(desk: Desk) -> None:
+    first, second = script(desk, "a", [QUOTA]), script(desk, "b", [{"say": "I got {prompt}"}])
+    session = await start(desk, first, relay(desk, (Second(), second)))
+    entries = await entries_of(session, "hello there")
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
+    assert notices(entries) == [
+        ("fallback", "mock cannot go on (the quota is used up): second takes over")
+    ]
+    assert [event.agent for event in of(entries, AgentStarted)] == ["mock", "second"]
+    assert of(entries, UserMessage) == []
+    result = session.result()
+    assert (result.agent, result.fallback, result.status) == ("second", True, "completed")
+
+
+async def test_the_next_agent_finishes_in_the_middle_of_a_task_from_an_account(
+    desk: Desk, project: Path
+) -> None:
+    first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
+    session = await start(desk, first, relay(desk, (Second(), second)))
+    entries = await entries_of(session, "write one and two")
+    (handed,) = of(entries, UserMessage)
+    assert handed.how == "handoff"
+    for part in (
+        "write one and two",
+        "the quota is used up",
+        "Write `one.txt`: completed",
+        "- added one.txt",
+        "[x] one\n[ ] two",
+        "Now the other.",
+        "## What remains\n- two\n",
+    ):
+        assert part in handed.text
+    assert handed.text in said(entries)  # the mock says what it was prompted with
+    assert of(entries, TurnStarted) == [TurnStarted(origin="prompt", prompt="write one and two")]
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
+    assert of(entries, FilesChanged) == [
+        FilesChanged(
+            files=(
+                FileChange("one.txt", "added", added=1, removed=0),
+                FileChange("two.txt", "added", added=1, removed=0),
+            )
+        )
+    ]
+    assert sorted(path.name for path in project.glob("*.txt")) == ["one.txt", "two.txt"]
+
+
+async def test_the_session_stays_with_the_agent_that_took_it_over(desk: Desk) -> None:
+    first, second = (
+        script(desk, "a", [*HALF, QUOTA]),
+        script(desk, "b", REST, [{"say": "{before}"}]),
+    )
+    session = await start(desk, first, relay(desk, (Second(), second)))
+    await entries_of(session, "write one and two")
+    row = desk.sessions.catalog.get(session.id)
+    assert row.agent == session.agent == "second"
+    await session.close()
+    again = await desk.sessions.resume(row, Second(), desk.spec(second), desk.terms())
+    entries = await entries_of(again, "and now?")
+    assert of(entries, UserMessage) == []  # it remembers by itself
+    assert "write one and two" in said(entries)
+    assert desk.sessions.catalog.get(session.id).native_id == row.native_id
+
+
+async def test_what_both_agents_used_is_added_up(desk: Desk) -> None:
+    one = {"usage": {"input_tokens": 10, "output_tokens": 1, "cost_usd": 0.5}}
+    two = {"usage": {"input_tokens": 5, "output_tokens": 2, "cost_usd": 0.25}}
+    first, second = script(desk, "a", [*HALF, one, QUOTA]), script(desk, "b", [two])
+    session = await start(desk, first, relay(desk, (Second(), second)))
+    await entries_of(session)
+    result = session.result()
+    assert result.usage
+    assert (result.usage.input_tokens, result.usage.output_tokens, result.cost_usd) == (15, 3, 0.75)
+
+
+async def test_a_crash_before_anything_is_visible_falls_over(desk: Desk) -> None:
+    first, second = script(desk, "a", [{"crash": 3}]), script(desk, "b", [{"say": "Hello."}])
+    session = await start(desk, first, relay(desk, (Second(), second)))
+    entries = await entries_of(session)
+    assert (said(entries), session.result().fallback) == ("Hello.", True)
+
+
+async def test_a_crash_after_a_tool_has_run_does_not(desk: Desk) -> None:
+    first, second = script(desk, "a", [*HALF, {"crash": 3}]), script(desk, "b", [{"say": "Hi."}])
+    session = await start(desk, first, relay(desk, (Second(), second)))
+    entries = await entries_of(session)
+    (end,) = of(entries, TurnEnded)
+    assert end.failure.kind == "agent_crashed"
+    assert notices(entries) == []
+    assert session.result().agent == "mock"
+
+
+async def test_unless_that_is_asked_for(desk: Desk) -> None:
+    first, second = script(desk, "a", [*HALF, {"crash": 3}]), script(desk, "b", REST)
+    session = await start(
+        desk, first, relay(desk, (Second(), second), rules=Rules(handoff="always"))
+    )
+    entries = await entries_of(session)
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
+
+
+async def test_nobody_takes_over_in_the_middle_when_that_is_switched_off(desk: Desk) -> None:
+    first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
+    session = await start(
+        desk, first, relay(desk, (Second(), second), rules=Rules(handoff="never"))
+    )
+    (end,) = of(await entries_of(session), TurnEnded)
+    assert end.failure.kind == "billing"
+
+
+@pytest.mark.parametrize("kind", ["refused", "context_overflow", "turn_limit", "denied"])
+async def test_what_another_agent_would_not_mend_stays_failed(desk: Desk, kind: str) -> None:
+    first, second = script(desk, "a", [{"fail": kind, "message": "no"}]), script(desk, "b", REST)
+    session = await start(desk, first, relay(desk, (Second(), second)))
+    (end,) = of(await entries_of(session), TurnEnded)
+    assert end.failure.kind == kind
+
+
+async def test_each_agent_is_tried_once_and_then_the_turn_fails(desk: Desk) -> None:
+    first, second = script(desk, "a", [QUOTA]), script(desk, "b", [BUSY])
+    session = await start(desk, first, relay(desk, (Missing(), first), (Second(), second)))
+    entries = await entries_of(session)
+    (end,) = of(entries, TurnEnded)
+    assert end.failure.kind == "rate_limited"
+    assert notices(entries) == [
+        ("fallback", "mock cannot go on (the quota is used up): missing takes over"),
+        (
+            "fallback",
+            "missing cannot go on (missing is not installed: no `no-such-program-anywhere` on "
+            "PATH): second takes over",
+        ),
+    ]
+
+
+async def test_an_agent_that_is_not_installed_is_passed_over_at_the_start(desk: Desk) -> None:
+    second = script(desk, "b", [{"say": "Hello."}])
+    session = await desk.sessions.start(
+        Missing(), desk.spec(second), desk.terms(), relay=relay(desk, (Second(), second))
+    )
+    entries = await entries_of(session)
+    assert said(entries) == "Hello."
+    assert session.result().fallback
+    assert desk.sessions.catalog.get(session.id).agent == "second"
+
+
+async def test_alone_it_raises_what_is_wrong(desk: Desk) -> None:
+    session = await desk.sessions.start(Missing(), desk.spec(), desk.terms())
+    with pytest.raises(AgentNotInstalled):
+        await session.prompt("hello")
+
+
+async def test_a_rate_limit_is_waited_for_and_the_same_agent_goes_on(desk: Desk) -> None:
+    path = script(desk, "a", [*HALF, BUSY], [{"say": "I go on: {prompt}"}])
+    session = await start(desk, path, Relay(Rules(rate_limit="wait")))
+    entries = await entries_of(session)
+    assert notices(entries) == [("retry", "mock is rate limited: it is asked again in 0.05 s")]
+    assert said(entries).endswith("I go on: Go on where you stopped: the rate limit is over.")
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
+    assert not session.result().fallback
+
+
+async def test_a_rate_limit_that_lasts_longer_than_the_patience_falls_over(desk: Desk) -> None:
+    first, second = script(desk, "a", [BUSY]), script(desk, "b", [{"say": "Hello."}])
+    rules = Rules(rate_limit="wait", wait=0.12)
+    session = await start(desk, first, relay(desk, (Second(), second), rules=rules))
+    entries = await entries_of(session)
+    assert [kind for kind, _ in notices(entries)] == ["retry", "retry", "fallback"]
+    assert said(entries) == "Hello."
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_a_turn_that_waits_can_be_cancelled(desk: Desk) -> None:
+    path = script(desk, "a", [BUSY | {"retry_after": 500}])
+    session = await start(desk, path, Relay(Rules(rate_limit="wait")))
+    await session.prompt("hello")
+    log = desk.sessions.log
+    await until(lambda: bool(of(log.since(session.id), Notice)))
+    await session.cancel()
+    await session.idle()
+    assert of(log.since(session.id), TurnEnded) == [TurnEnded(reason="cancelled")]
+
+
+async def test_a_session_can_be_closed_while_it_waits(desk: Desk) -> None:
+    path = script(desk, "a", [BUSY | {"retry_after": 500}])
+    session = await start(desk, path, Relay(Rules(rate_limit="wait")))
+    await session.prompt("hello")
+    await until(lambda: bool(of(desk.sessions.log.since(session.id), Notice)))
+    async with asyncio.timeout(10):
+        await session.close()
+
+
+async def test_an_agent_that_cannot_resume_is_told_what_was_said_before(desk: Desk) -> None:
+    plain = Second("plain", can=INFO.can - {"resume"})
+    path = script(desk, "a", [{"write": "a.txt", "text": "1"}, {"say": "It is written."}])
+    session = await desk.sessions.start(plain, desk.spec(path), desk.terms())
+    await entries_of(session, "write a file")
+    row = desk.sessions.catalog.get(session.id)
+    await session.close()
+    path = script(desk, "b", [{"say": "{prompt}"}])
+    again = await desk.sessions.resume(row, plain, desk.spec(path), desk.terms())
+    entries = await entries_of(again, "what did you write?")
+    (told,) = of(entries, UserMessage)
+    assert "User: write a file\nplain: It is written." in told.text
+    assert "Write `a.txt`: completed" in told.text
+    assert said(entries) == f"{told.text}\nwhat did you write?"
+    assert of(entries, TurnStarted)[0].prompt == "what did you write?"
+    once_more = await entries_of(again, "thanks")
+    assert of(once_more, UserMessage) == []
+
+
+async def test_the_account_in_the_log_is_what_the_log_says(desk: Desk) -> None:
+    first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
+    session = await start(desk, first, relay(desk, (Second(), second)))
+    entries = await entries_of(session, "write one and two")
+    place = next(i for i, e in enumerate(entries) if isinstance(e.event, UserMessage))
+    files = (FileChange("one.txt", "added", added=1, removed=0),)
+    told = account(entries[:place]).unfinished("the quota is used up", files)
+    assert entries[place].event == UserMessage(text=told, how="handoff")
