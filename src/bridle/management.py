@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -44,6 +43,7 @@ from bridle.core.errors import AgentNotInstalled, BridleError, Unsupported
 from bridle.core.events import Event
 from bridle.core.versions import warning
 from bridle.supervision.environment import child_environment
+from bridle.supervision.programs import find_program
 from bridle.supervision.secrets.servers import secrets_of_servers
 
 PATIENCE = 30.0  # seconds for one agent to tell about itself
@@ -267,7 +267,7 @@ class Management:
         """With the program's path; `AgentNotInstalled` where there is none."""
         program, *rest = words
         path = self.environment(agent).get("PATH")
-        found = shutil.which(self._binaries(agent).get(program, program), path=path)
+        found = find_program(self._binaries(agent).get(program, program), path)
         if found is None:
             raise AgentNotInstalled(agent.info.name, binary=program, hint=agent.info.install)
         return [found, *rest]
