@@ -103,7 +103,7 @@ class Player:
                 self._send(self._wire.cancel())
 
     def _renamed(self, msg: Line) -> Line | None:
-        if "method" in msg or "id" not in msg:
+        if "method" in msg or not isinstance(msg.get("id"), int):
             return msg
         return {**msg, "id": self._ids[msg["id"]]} if msg["id"] in self._ids else None
 

@@ -1,0 +1,67 @@
+"""No field that is dropped, renamed or of another type makes a wire raise, or say twice."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from codex_playback import Player, encoded, lines, recordings
+
+from bridle.core.events import ToolFinished, ToolStarted, TurnEnded, decode_event
+from bridle.testing.recordings import changes
+
+
+def _kind(message: dict[str, Any]) -> str:
+    params = message.get("params") or {}
+    item = params.get("item") or {}
+    return f"{message.get('method')} {item.get('type')} {sorted(message)}"
+
+
+def _changed() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    seen: dict[str, set[tuple[str, ...]]] = {}
+    for recording in recordings("app-server"):
+        if recording.name == "large-output":  # the kinds of `shell`, and a megabyte
+            continue
+        said = lines(recording)
+        for number, line in enumerate(said):
+            if line["dir"] == "out":
+                continue
+            places = seen.setdefault(_kind(line["msg"]), set())
+            for what, changed in changes(json.dumps(line["msg"]).encode(), places):
+                other = {"dir": "in", "msg": json.loads(changed)}
+                yield (
+                    f"{recording.name}:{number} {what}",
+                    [
+                        *said[:number],
+                        other,
+                        *said[number + 1 :],
+                    ],
+                )
+
+
+@pytest.mark.timeout(120)
+def test_a_changed_line_breaks_nothing() -> None:
+    count = 0
+    for what, said in _changed():
+        count += 1
+        try:
+            heard = Player(said).play()
+        except Exception as error:
+            raise AssertionError(f"{what}: {error!r}") from error
+        ends = sum(isinstance(one, TurnEnded) for one in heard)
+        assert ends <= 1, what
+        begun = Counter(one.call_id for one in heard if isinstance(one, ToolStarted))
+        ended = Counter(one.call_id for one in heard if isinstance(one, ToolFinished))
+        assert max(ended.values(), default=0) <= 1, what
+        assert ended.keys() <= begun.keys(), what
+    assert count > 2000
+
+
+def test_what_a_wire_says_can_be_stored() -> None:
+    for recording in recordings("app-server"):
+        for line in encoded(Player(lines(recording)).play()).splitlines():
+            if not line.startswith(('{"reply"', '{"keep"')):
+                assert type(decode_event(line)).__name__ != "Unrecognized"
