@@ -1,4 +1,4 @@
-"""An agent's own sessions on disk, as far as agents keep them alike: lines of JSON."""
+"""An agent's own files, as far as agents keep them alike: settings and sessions in JSON."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from pathlib import Path
 from bridle.agents.fields import Table, parse
 
 _LONGEST = 4 * 1024 * 1024  # bytes of a line; a longer one holds nothing to show
+
+
+def settings(file: Path) -> Table:
+    """The object in it; none is told of a file that is not there or is no JSON."""
+    try:
+        found = parse(file.read_bytes())
+    except OSError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def records(file: Path) -> Iterator[Table]:

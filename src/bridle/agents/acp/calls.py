@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from msgspec.structs import replace
+
 from bridle.agents.acp import content, tools
 from bridle.agents.acp.dialect import Dialect, Outcome
 from bridle.agents.fields import Table, storable, text
@@ -215,7 +217,7 @@ class Calls:
             given = call.content
         if not given and raw:
             given = (Text(raw),)
-        return self._end(call, outcome, given)
+        return self._end(call, outcome, tuple(_placed(part, call) for part in given))
 
     def _outcome(self, call: Call, status: str) -> Outcome:
         if call.denied:
@@ -232,3 +234,12 @@ class Calls:
         return ToolFinished(
             call_id=call.call_id, outcome=outcome, content=given, parent=call.parent
         )
+
+
+def _placed(part: Content, call: Call) -> Content:
+    """Some name of the file only its last part."""
+    if isinstance(part, Diff) and "/" not in part.path:
+        for path in (*vocabulary.paths_of(call.input), *tools.locations(call.told)):
+            if path.endswith(f"/{part.path}"):
+                return replace(part, path=path)
+    return part

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bridle.agents.fields import Table, at, parse, text
+from bridle.agents.fields import at, text
 from bridle.agents.gemini.launch import ROW, Variable
+from bridle.agents.native import settings
 from bridle.core.agent import Account
 
 _NOBODY = Account(signed_in=False, hint=ROW.login)
 
 
 def account(folder: Path, variable: Variable) -> Account:
-    settings = _json(folder / "settings.json")
-    match at(settings, "security", "auth", "selectedType"):
+    kept = settings(folder / "settings.json")
+    match at(kept, "security", "auth", "selectedType"):
         case "oauth-personal" | "login-with-google":
             return _by_browser(folder)
         case "vertex-ai":
@@ -25,8 +26,7 @@ def account(folder: Path, variable: Variable) -> Account:
     by_key = _by_variable(variable, "GEMINI_API_KEY")
     if by_key.signed_in:
         return by_key
-    kept = folder / "gemini-credentials.json"
-    if kept.exists() or _names(folder / ".env", "GEMINI_API_KEY"):
+    if (folder / "gemini-credentials.json").exists() or _names(folder / ".env", "GEMINI_API_KEY"):
         return Account(signed_in=True, method="api key")
     return _by_browser(folder)
 
@@ -34,7 +34,7 @@ def account(folder: Path, variable: Variable) -> Account:
 def _by_browser(folder: Path) -> Account:
     if not (folder / "oauth_creds.json").exists():
         return _NOBODY
-    who = text(_json(folder / "google_accounts.json"), "active")
+    who = text(settings(folder / "google_accounts.json"), "active")
     return Account(signed_in=True, method="browser", who=who or None)
 
 
@@ -51,11 +51,3 @@ def _names(file: Path, name: str) -> bool:
     except OSError:
         return False
     return any(line.removeprefix("export ").startswith(f"{name}=") for line in lines)
-
-
-def _json(file: Path) -> Table:
-    try:
-        said = parse(file.read_bytes())
-    except OSError:
-        return {}
-    return said if isinstance(said, dict) else {}

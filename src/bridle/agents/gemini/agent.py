@@ -26,6 +26,7 @@ from bridle.core.agent import (
     SessionSpec,
     Wire,
 )
+from bridle.core.errors import Unsupported
 from bridle.core.events import Event
 
 # Over its one-way stream nobody is asked, and nothing is told of thoughts.
@@ -51,6 +52,8 @@ class GeminiCli(AcpAgent):
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
         if spec.options.get("surface") == "stream-json":
             return await self.stream.open(spec, host)
+        if spec.servers and spec.options.get("trust") is not True:
+            _refuse_servers(spec, host)
         if spec.resume:
             from bridle.agents.gemini import store
 
@@ -110,6 +113,18 @@ class GeminiCli(AcpAgent):
 
 # For a list of the user's own servers, asked for in the user's home.
 _TRUSTED = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"}
+
+
+def _refuse_servers(spec: SessionSpec, host: Host) -> None:
+    from bridle.agents.gemini.trust import trusted
+
+    if not trusted(home(host.variable), spec.cwd, host.variable):
+        raise Unsupported(
+            "gemini",
+            f"MCP servers in a folder that it does not trust: {spec.cwd}",
+            hint="trust it in Gemini CLI, or set `agents.gemini.trust = true` to trust its "
+            "projects, whose settings may start programs",
+        )
 
 
 def _settings(run: Run) -> Path:

@@ -11,6 +11,7 @@ from bridle.core.agent import Launch, SessionSpec
 from bridle.core.failure import Failure
 
 _PLANNING = "Access denied: plan path"
+_CANCELLED = "Command cancelled by user."
 
 
 class GeminiDialect(Dialect):
@@ -30,9 +31,13 @@ class GeminiDialect(Dialect):
         return next((input for input in found if isinstance(input, dict)), {})
 
     def outcome(self, status: str, call: Table) -> Outcome | None:
-        said = (text(table(part, "content"), "text") for part in tables(call, "content"))
-        planning = status == "failed" and any(_PLANNING in words for words in said)
-        return "denied" if planning else None
+        """Of a plan's own rules, and of a cancelled command, it tells in words alone."""
+        for words in (text(table(part, "content"), "text") for part in tables(call, "content")):
+            if status == "failed" and _PLANNING in words:
+                return "denied"
+            if status == "completed" and words == _CANCELLED:
+                return "cancelled"
+        return None
 
     def failure(self, error: RpcError) -> Failure | None:
         return failures.failure(error)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 from bridle.agents.acp.tools import vocabulary
-from bridle.agents.fields import Table, at, parse, storable, table, tables, text
+from bridle.agents.fields import Table, at, storable, table, tables, text
 from bridle.agents.gemini.launch import ROW
-from bridle.agents.native import headline, records
+from bridle.agents.native import headline, records, settings
 from bridle.core import tools
 from bridle.core.agent import NativeSession
 from bridle.core.events import (
@@ -67,11 +67,7 @@ def switched(enablement: Table, name: str, on: bool) -> Table:
 
 
 def _folder(home: Path, cwd: Path) -> Path:
-    try:
-        known = parse((home / "projects.json").read_bytes())
-    except OSError:
-        known = {}
-    name = at(known, "projects", str(cwd.resolve()))
+    name = at(settings(home / "projects.json"), "projects", str(cwd.resolve()))
     return home / "tmp" / (name if isinstance(name, str) and name else "-") / "chats"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bridle.agents.fields import Table, at, parse, table
+from bridle.agents.fields import at, table
+from bridle.agents.native import settings
 from bridle.agents.qwen.launch import ROW, Variable
 from bridle.core.agent import Account
 
@@ -18,8 +19,8 @@ _KEYS = {
 
 
 def account(folder: Path, variable: Variable) -> Account:
-    settings = _json(folder / "settings.json")
-    chosen = at(settings, "security", "auth", "selectedType")
+    kept = settings(folder / "settings.json")
+    chosen = at(kept, "security", "auth", "selectedType")
     if chosen == "qwen-oauth":
         signed_in = (folder / "oauth_creds.json").exists()
         hint = "" if signed_in else ROW.login
@@ -27,16 +28,8 @@ def account(folder: Path, variable: Variable) -> Account:
     for name in _KEYS.get(chosen if isinstance(chosen, str) else "openai", _KEYS["openai"]):
         if variable(name):
             return Account(signed_in=True, method="variable", who=name)
-        if table(settings, "env").get(name):
+        if table(kept, "env").get(name):
             return Account(signed_in=True, method="api key")
-    if at(settings, "security", "auth", "apiKey"):
+    if at(kept, "security", "auth", "apiKey"):
         return Account(signed_in=True, method="api key")
     return Account(signed_in=False, hint=ROW.login)
-
-
-def _json(file: Path) -> Table:
-    try:
-        said = parse(file.read_bytes())
-    except OSError:
-        return {}
-    return said if isinstance(said, dict) else {}

@@ -13,7 +13,7 @@ from bridle.agents.qwen.launch import acp
 from bridle.core.agent import Launch, SessionSpec
 from bridle.core.events import Answer, Choice, Question
 
-_EXIT_CODE = re.compile(r"^Exit Code: (\d+)$", re.MULTILINE)
+_FAILED_COMMAND = re.compile(r"^Exit Code: [1-9]\d*$", re.MULTILINE)
 _RUNTIME = re.compile(r"\$runtime\|[^|]*\|(?P<name>.+)\([^()]*\)")
 _BY_INPUT = {
     "questions": "ask_user_question",
@@ -48,12 +48,15 @@ class QwenDialect(Dialect):
         return next(named, _BY_KIND.get(text(call, "kind"), "") if input else "")
 
     def outcome(self, status: str, call: Table) -> Outcome | None:
-        """Older versions tell of a command's exit code, and of a cancel, in words alone."""
+        """Much is told in words alone: of older versions also a command's exit code."""
         if status == "completed" and call.get("rawOutput") == "Command cancelled by user.":
             return "cancelled"
-        said = (text(table(part, "content"), "text") for part in tables(call, "content"))
-        codes = [found[1] for words in said if (found := _EXIT_CODE.search(words))]
-        return "failed" if status == "completed" and any(code != "0" for code in codes) else None
+        for words in (text(table(part, "content"), "text") for part in tables(call, "content")):
+            if status == "failed" and words.startswith("Plan mode "):
+                return "denied"
+            if status == "completed" and _FAILED_COMMAND.search(words):
+                return "failed"
+        return None
 
     def output(self, call: Table) -> str | None:
         """Of a command: the text of the call is a form for the model, with all but the output."""
