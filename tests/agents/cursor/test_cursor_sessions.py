@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from cursor_desk import MODEL, Desk, perform, script
 
+from bridle.agents import load
 from bridle.core.agent import File
 from bridle.core.errors import AgentError, AgentNotInstalled, Unsupported
 from bridle.core.events import (
@@ -192,6 +193,19 @@ async def test_a_conversation_that_cursor_does_not_keep_is_not_begun_anew(desk: 
     other = await desk.start(resume="5f0c0001-0000-4000-8000-000000000000")
     with pytest.raises(AgentError, match="keeps no conversation 5f0c0001"):
         await other.prompt("hello")
+
+
+async def test_what_was_begun_by_acp_goes_on_by_acp_alone(desk: Desk) -> None:
+    await told(await desk.start(), "hello")
+    by_acp = await desk.sessions.start(load("cursor-acp"), desk.spec(), desk.terms("auto"))
+    entries = await told(by_acp, "Run echo hello, then create probe.txt.")
+    assert end(entries) == DONE
+    assert (desk.project / "probe.txt").read_text() == "probe"
+    native_id = next(iter(desk.sessions.catalog.native_ids(by_acp.id)))
+    session = await desk.start(resume=native_id)
+    with pytest.raises(AgentError) as caught:
+        await session.prompt("hello")
+    assert caught.value.hint == "one that was begun by ACP goes on with -a cursor-acp"
 
 
 # -- ends ------------------------------------------------------------------------------------------

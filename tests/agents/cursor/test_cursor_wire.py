@@ -227,6 +227,28 @@ def test_what_is_withheld_is_told_once_and_again_when_it_changes() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("approve", "told", "notices"),
+    [
+        ("ask", {"success": {}}, 1),
+        ("ask", {"failure": {"exitCode": 1}}, 1),
+        ("ask", {"permissionDenied": {"error": "No."}}, 0),
+        ("auto", {"success": {}}, 0),
+    ],
+)
+def test_a_version_that_is_not_held_back_is_told_of_once(
+    approve: str, told: dict[str, Any], notices: int
+) -> None:
+    ran = call("shell", "completed", args={"command": "x"}, result=told)
+    events = decode(replace(SPEC, approve=approve), ran, ran)
+    notice = Notice(
+        level="error",
+        kind="settings",
+        text="Cursor used its shell tool although it was withheld: this version is not held back",
+    )
+    assert [one for one in events if isinstance(one, Notice)] == [notice] * notices
+
+
 def test_a_bare_error_of_older_versions_is_why_the_turn_failed() -> None:
     wire = CursorWire(SPEC)
     assert list(wire.decode(b"T: Named models unavailable")) == [

@@ -3,7 +3,7 @@
 In print mode the CLI approves its tools by itself. So what a preset would ask about, or deny, is
 withheld before the turn begins, twice: its tools are not offered to the model, and the permissions
 of the CLI deny them. What lies outside of the workspace cannot be told apart in this way, nor can
-a file be kept from a command that is allowed.
+a file be kept from a command that is allowed. A version that keeps to neither is told of.
 """
 
 from __future__ import annotations

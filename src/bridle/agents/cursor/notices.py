@@ -21,6 +21,11 @@ def retry(line: Table) -> Notice | None:
     return Notice(level="warning", kind="retry", text=said)
 
 
+def used_all_the_same(kind: str) -> Notice:
+    said = f"Cursor used its {kind} tool although it was withheld: this version is not held back"
+    return Notice(level="error", kind="settings", text=said)
+
+
 def system(line: Table) -> Notice | None:
     match text(line, "subtype"):
         case "background_shell_timeout":

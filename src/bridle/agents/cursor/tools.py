@@ -57,6 +57,10 @@ class Call(Struct, frozen=True):
     input: Table
 
     @property
+    def key(self) -> str:
+        return f"{self.kind}{_SUFFIX}"
+
+    @property
     def tool(self) -> str:
         return _TOOLS.get(self.kind, self.name)
 

@@ -68,7 +68,9 @@ class CursorWire:
         return failures.of_exit(exit, stderr, self._complaint)
 
     def _begin(self, spec: SessionSpec) -> None:
-        self._notice = Approval.of(spec).notice(spec.approve)
+        approval = Approval.of(spec)
+        self._notice = approval.notice(spec.approve)
+        self._withheld = set(approval.tools)
         self._resumed = spec.resume
         self._opened = ""
         self._complaint = ""
@@ -137,6 +139,10 @@ class CursorWire:
             del self._calls[call.call_id]
             outcome, content = result_of(call, beside)
             yield ToolFinished(call_id=call_id_of(line), outcome=outcome, content=content)
+            ran = outcome == "completed" or (outcome == "failed" and call.kind == "shell")
+            if ran and call.key in self._withheld:
+                self._withheld.discard(call.key)
+                yield notices.used_all_the_same(call.kind)
             if outcome == "completed" and (plan := plan_of(call, beside)):
                 yield plan
 
