@@ -18,7 +18,7 @@ class Speech:
 
     def __init__(self) -> None:
         self.said = False  # anything at all
-        self._segment = ""  # what was told of the running one
+        self._pieces: list[str] = []  # told of the running segment
         self._number = 1
         self._retried = False
         self._thoughts = 1
@@ -41,7 +41,7 @@ class Speech:
 
     def interrupt(self) -> None:
         """A tool is called: what comes next is another segment."""
-        if self._segment:
+        if self._pieces:
             self._next()
 
     def retry(self) -> None:
@@ -54,8 +54,9 @@ class Speech:
             yield from self._tell(words)
 
     def _whole(self, words: str) -> Iterator[Event]:
-        if words.startswith(self._segment):
-            yield from self._tell(words[len(self._segment) :])
+        told = "".join(self._pieces)
+        if words.startswith(told):
+            yield from self._tell(words[len(told) :])
         else:
             if self._retried:
                 yield MessageWithdrawn(message_id=self._id)
@@ -66,12 +67,12 @@ class Speech:
     def _tell(self, words: str) -> Iterator[Event]:
         if words:
             self.said = True
-            self._segment += words
+            self._pieces.append(words)
             yield MessageChunk(message_id=self._id, text=words)
 
     def _next(self) -> None:
         self._number += 1
-        self._segment = ""
+        self._pieces = []
         self._retried = False
 
     @property
