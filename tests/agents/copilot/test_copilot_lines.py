@@ -77,7 +77,7 @@ def test_a_session_with_all_that_can_be_asked_for() -> None:
     )  # fmt: skip
     launch = CopilotJsonWire(spec).launch(spec, Prompt("go"))
     assert launch.argv[3:] == [
-        "--model=m", "--reasoning-effort=high", "--mode=plan", "--resume=id",
+        "--mode=plan", "--resume=id", "--model=m", "--reasoning-effort=high",
         SecretFile("--additional-mcp-config=@", json.dumps({"mcpServers": servers}).encode()),
         "--add-dir=/more", "--allow-tool=shell(git:*)", "--deny-tool=write",
     ]  # fmt: skip

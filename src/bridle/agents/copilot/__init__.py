@@ -1,1 +1,12 @@
-"""GitHub Copilot CLI behind bridle's port."""
+"""GitHub Copilot CLI behind bridle's port.
+
+It is spoken to over ACP (`dialect`, `wire`). `[agents.copilot] surface = "json"` takes its JSON
+lines (`lines`) instead: a process for each turn, which asks nobody and is refused whatever was not
+allowed beforehand.
+"""
+
+from bridle.agents.copilot.management import Copilot
+
+agent = Copilot()
+
+__all__ = ["agent"]

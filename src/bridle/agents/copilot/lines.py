@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Literal
 
 from bridle.agents.copilot import failures
+from bridle.agents.copilot.dialect import words
 from bridle.agents.copilot.tools import Call, call_of, content, kept, outcome
 from bridle.agents.fields import Table, count, parse, table, text
 from bridle.agents.hearing import unrecognized
-from bridle.core.agent import Keep, Launch, Mode, Prompt, Reply, SecretFile, SessionSpec, Word
+from bridle.core.agent import Keep, Launch, Mode, Prompt, Reply, SessionSpec, Word
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
     AgentReady,
@@ -83,24 +83,15 @@ class CopilotJsonWire:
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
         self._begin()
         argv: list[Word] = ["copilot", "--output-format=json", "--stream=on"]
-        if spec.model:
-            argv.append(f"--model={spec.model}")
-        if spec.effort:
-            argv.append(f"--reasoning-effort={spec.effort}")
         if spec.mode == "plan":
             argv.append("--mode=plan")
         if spec.resume:
             argv.append(f"--resume={spec.resume}")
-        if spec.servers:
-            servers = {name: dict(server) for name, server in spec.servers.items()}
-            config = json.dumps({"mcpServers": servers}).encode()
-            argv.append(SecretFile("--additional-mcp-config=@", config))
-        argv += [f"--add-dir={folder}" for folder in spec.folders]
-        argv += [f"--allow-tool={tool}" for tool in spec.allowed_tools]
-        denied = [*spec.denied_tools, *(("shell", "write") if spec.mode == "ask" else ())]
-        argv += [f"--deny-tool={tool}" for tool in denied]
-        words = _words(spec, prompt) if prompt else ""
-        return Launch(argv, stdin=words.encode())
+        argv += words(spec)
+        if spec.mode == "ask":
+            argv += ["--deny-tool=shell", "--deny-tool=write"]
+        said = _prompt(spec, prompt) if prompt else ""
+        return Launch(argv, stdin=said.encode())
 
     def greet(self) -> Iterable[dict[str, Any]]:
         return ()
@@ -234,7 +225,7 @@ class CopilotJsonWire:
         yield self._end or TurnEnded(reason="completed")
 
 
-def _words(spec: SessionSpec, prompt: Prompt) -> str:
+def _prompt(spec: SessionSpec, prompt: Prompt) -> str:
     said = []
     if spec.system and not spec.resume:
         said.append(f"<instructions>\n{spec.system}\n</instructions>\n")

@@ -1,12 +1,34 @@
-"""GitHub Copilot CLI as an agent of bridle: where it is, who is signed in, what it offers."""
+"""GitHub Copilot CLI as an agent of bridle: its surfaces, and what it tells besides prompting."""
 
 from __future__ import annotations
 
-from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import AgentInfo, SessionSpec, Wire
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-INSTALL = "npm install -g @github/copilot"
-VARIABLES = ("COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST")
+from msgspec.structs import replace
+
+from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.commands import binary, installed, output
+from bridle.agents.copilot.dialect import ROW, CopilotDialect
+from bridle.agents.stdio import StdioAgent
+from bridle.core.agent import (
+    Account,
+    Conversation,
+    Host,
+    Installed,
+    Launch,
+    McpServer,
+    Model,
+    NativeSession,
+    Run,
+    SessionSpec,
+    Wire,
+)
+from bridle.core.events import Event
+
+# A process for each turn asks nobody, takes no bytes, and tells no tokens.
+_LINES_LACK = frozenset({"permissions", "images", "usage"})
 
 
 def _json_wire(spec: SessionSpec) -> Wire:
@@ -15,17 +37,71 @@ def _json_wire(spec: SessionSpec) -> Wire:
     return CopilotJsonWire(spec)
 
 
-JSON = StdioAgent(
-    AgentInfo(
-        name="copilot",
-        title="GitHub Copilot",
-        can=frozenset(
-            {"streaming", "thinking", "resume", "cancel", "modes", "model", "effort", "mcp",
-             "system", "folders", "tools", "subagents"}
-        ),
-        binary="copilot",
-        install=INSTALL,
-        variables=VARIABLES,
-    ),
-    _json_wire,
-)  # fmt: skip
+JSON = StdioAgent(replace(ROW.info, can=ROW.info.can - _LINES_LACK), _json_wire)
+
+
+class Copilot(AcpAgent):
+    """`[agents.copilot] surface = "json"` takes the other surface."""
+
+    def __init__(self) -> None:
+        super().__init__(ROW, CopilotDialect)
+
+    def _wire(self, spec: SessionSpec) -> Wire:
+        from bridle.agents.copilot.wire import CopilotWire
+
+        return CopilotWire(self.dialect, spec)
+
+    def program(self, spec: SessionSpec) -> Launch | None:  # type: ignore[override]
+        return None if _lines(spec) else super().program(spec)
+
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        return await (JSON.open(spec, host) if _lines(spec) else super().open(spec, host))
+
+    async def installed(self, run: Run) -> Installed:
+        return await installed(run, self.info)
+
+    async def account(self, run: Run) -> Account:
+        from bridle.agents.copilot import home
+
+        return home.account(home.folder(run.variable), run.variable)
+
+    async def models(self, run: Run) -> Sequence[Model]:
+        from bridle.agents.copilot import told
+
+        return told.models(await output(run, self.info, ["help", "config"]))
+
+    def login(self) -> Sequence[str]:
+        return ["copilot", "login"]
+
+    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+        from bridle.agents.acp.listing import sessions
+
+        argv = [binary(run, self.info), *ROW.command[1:]]
+        return await run.dialog(argv, sessions(self.dialect, cwd))
+
+    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+        from bridle.agents.copilot import home
+
+        return home.history(home.folder(run.variable), session)
+
+    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+        from bridle.agents.copilot import told
+
+        return told.servers(await output(run, self.info, ["mcp", "list", "--json"]))
+
+    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+        from bridle.agents.copilot import home
+        from bridle.agents.mcp_settings import edit
+
+        path = home.folder(run.variable) / "mcp-config.json"
+        edit(self.info.name, path, lambda settings: home.added(settings, name, config))
+
+    async def mcp_remove(self, run: Run, name: str) -> None:
+        await output(run, self.info, ["mcp", "remove", "--", name])
+
+    async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
+        await output(run, self.info, ["mcp", "enable" if on else "disable", "--", name])
+
+
+def _lines(spec: SessionSpec) -> bool:
+    return spec.options.get("surface") == "json"

@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from bridle.agents.copilot.names import NAMES, without_exit
 from bridle.agents.fields import Table, storable, table, tables, text
 from bridle.agents.pictures import Picture, picture
 from bridle.core import tools
@@ -16,26 +17,7 @@ from bridle.core.events import Content, Diff, Text, ToolStarted
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
-NAMES = {
-    "bash": "Bash",
-    "write_bash": "Bash",
-    "view": "Read",
-    "create": "Write",
-    "edit": "Edit",
-    "apply_patch": "Edit",
-    "grep": "Grep",
-    "rg": "Grep",
-    "glob": "Glob",
-    "web_fetch": "WebFetch",
-    "web_search": "WebSearch",
-    "update_todo": "TodoWrite",
-    "task": "Task",
-    "ask_user": "Question",
-    "exit_plan_mode": "ExitPlanMode",
-    "store_memory": "SaveMemory",
-}
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.M)
-_EXITED = re.compile(r"<shellId: \S+ completed with exit code -?\d+>\s*$")
 
 
 class Call(Struct, frozen=True):
@@ -106,7 +88,7 @@ def content(call: Call | None, end: Table) -> tuple[Content, ...]:
     if changed:
         return changed
     if call and call.tool == "Bash":
-        said = _EXITED.sub("", said)
+        said = without_exit(said)
     shown = (Text(said),) if said else ()
     return (*shown, *(found.image for found in _pictures(result)))
 

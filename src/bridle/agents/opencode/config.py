@@ -9,12 +9,17 @@ from typing import Any
 from bridle.core.agent import SecretFile, SessionSpec, Word
 
 # Every tool is asked for, so that the harness's policy decides; OpenCode's own default allows all.
-ASK: dict[str, Any] = {"*": "ask", "todowrite": "allow"}
-# Its read-only agents forbid by rules that the star would override.
-READ_ONLY: dict[str, Any] = {
-    "plan": {"permission": {"edit": {"*": "deny", ".opencode/plans/*.md": "allow"}}},
-    "explore": {"permission": {"edit": "deny"}},
+# What a subagent asks, and questions, nobody hears over ACP: it would wait for ever.
+ASK: dict[str, Any] = {
+    "*": "ask",
+    "todowrite": "allow",
+    "task": "deny",
+    "question": "deny",
+    "plan_enter": "deny",
+    "plan_exit": "deny",
 }
+# Its read-only agent forbids by rules that the star would override.
+PLAN: dict[str, Any] = {"edit": {"*": "deny", ".opencode/plans/*.md": "allow"}}
 # Where nobody can be asked, a session that may only answer is held to it by rule.
 READ: dict[str, Any] = {"edit": "deny", "bash": "deny", "task": "deny"}
 
@@ -22,8 +27,12 @@ _INSTRUCTIONS = "BRIDLE_OPENCODE_INSTRUCTIONS"
 
 
 def environment(spec: SessionSpec, settings: Mapping[str, Any]) -> dict[str, Word]:
-    """The variables that carry these settings, and the system prompt with them."""
-    config = dict(settings)
+    """The variables that carry these settings, and the system prompt with them.
+
+    `[agents.opencode] config` has more of them: the variable that a user may have set is taken.
+    """
+    more = spec.options.get("config")
+    config = {**(more if isinstance(more, Mapping) else {}), **settings}
     variables: dict[str, Word] = {}
     if spec.system:
         # A file of its own, since there is no other way to add to its prompt without replacing it.
@@ -36,7 +45,7 @@ def environment(spec: SessionSpec, settings: Mapping[str, Any]) -> dict[str, Wor
 
 def asking() -> dict[str, Any]:
     """For a surface on which it can ask."""
-    return {"permission": ASK, "agent": READ_ONLY}
+    return {"permission": ASK, "agent": {"plan": {"permission": PLAN}}}
 
 
 def unasked(spec: SessionSpec) -> dict[str, Any]:

@@ -1,15 +1,34 @@
-"""OpenCode as an agent of bridle: where it is, who is signed in, what it offers and keeps."""
+"""OpenCode as an agent of bridle: its surfaces, and what it tells besides prompting."""
 
 from __future__ import annotations
 
-from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import AgentInfo, SessionSpec, Wire
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-INSTALL = "npm install -g opencode-ai"
-VARIABLES = (
-    "OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_API_KEY", "GOOGLE_*", "OPENROUTER_API_KEY",
-    "GROQ_API_KEY", "DEEPSEEK_API_KEY", "XAI_API_KEY", "MISTRAL_API_KEY", "AWS_*", "AZURE_*",
-)  # fmt: skip
+from msgspec.structs import replace
+
+from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.commands import installed, output
+from bridle.agents.opencode.dialect import ROW, OpencodeDialect
+from bridle.agents.stdio import StdioAgent
+from bridle.core.agent import (
+    Account,
+    Conversation,
+    Host,
+    Installed,
+    Launch,
+    McpServer,
+    Model,
+    NativeSession,
+    Run,
+    SessionSpec,
+    Wire,
+)
+from bridle.core.events import Event
+
+# `run` prints whole parts, asks nobody, and takes no bytes.
+_RUN_LACKS = frozenset({"streaming", "permissions", "images"})
 
 
 def _run_wire(spec: SessionSpec) -> Wire:
@@ -18,17 +37,83 @@ def _run_wire(spec: SessionSpec) -> Wire:
     return OpencodeRunWire(spec)
 
 
-RUN = StdioAgent(
-    AgentInfo(
-        name="opencode",
-        title="OpenCode",
-        can=frozenset(
-            {"thinking", "resume", "fork", "cancel", "modes", "model", "effort", "mcp", "system",
-             "usage"}
-        ),
-        binary="opencode",
-        install=INSTALL,
-        variables=VARIABLES,
-    ),
-    _run_wire,
-)  # fmt: skip
+RUN = StdioAgent(replace(ROW.info, can=ROW.info.can - _RUN_LACKS | {"subagents"}), _run_wire)
+
+
+class OpenCode(AcpAgent):
+    """`[agents.opencode] surface = "run"` takes the other surface."""
+
+    def __init__(self) -> None:
+        super().__init__(ROW, OpencodeDialect)
+
+    def _wire(self, spec: SessionSpec) -> Wire:
+        from bridle.agents.opencode.wire import OpencodeWire
+
+        return OpencodeWire(self.dialect, spec)
+
+    def program(self, spec: SessionSpec) -> Launch | None:  # type: ignore[override]
+        return None if _runs(spec) else super().program(spec)
+
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        return await (RUN.open(spec, host) if _runs(spec) else super().open(spec, host))
+
+    async def installed(self, run: Run) -> Installed:
+        return await installed(run, self.info)
+
+    async def account(self, run: Run) -> Account:
+        from bridle.agents.opencode import told
+
+        found = told.account(await output(run, self.info, ["auth", "list"]))
+        if found.signed_in:
+            return found
+        return told.configured(await output(run, self.info, ["models"], limit=60))
+
+    async def models(self, run: Run) -> Sequence[Model]:
+        from bridle.agents.opencode import told
+
+        return told.models(await output(run, self.info, ["models", "--verbose"], limit=60))
+
+    def login(self) -> Sequence[str]:
+        return ["opencode", "auth", "login"]
+
+    def logout(self) -> Sequence[str]:
+        return ["opencode", "auth", "logout"]
+
+    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+        """Its own command lists those of the folder it runs in."""
+        from bridle.agents.acp.listing import sessions
+        from bridle.agents.commands import binary
+
+        argv = [binary(run, self.info), *ROW.command[1:]]
+        return await run.dialog(argv, sessions(self.dialect, cwd), limit=60)
+
+    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+        from bridle.agents.opencode import told
+
+        words = ["export", session.native_id]
+        return told.history(await output(run, self.info, words, limit=60), session.cwd or "")
+
+    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+        from bridle.agents.opencode import told
+
+        said = await output(run, self.info, ["mcp", "list"], limit=60)  # it connects to each
+        return told.servers(said)
+
+    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+        from bridle.agents.opencode import settings
+
+        settings.add(run.variable, name, config)
+
+    async def mcp_remove(self, run: Run, name: str) -> None:
+        from bridle.agents.opencode import settings
+
+        settings.remove(run.variable, name)
+
+    async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
+        from bridle.agents.opencode import settings
+
+        settings.switch(run.variable, name, on)
+
+
+def _runs(spec: SessionSpec) -> bool:
+    return spec.options.get("surface") == "run"

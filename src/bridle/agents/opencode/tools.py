@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from bridle.agents.fields import Table, storable, table, tables, text
+from bridle.agents.opencode.names import NAMES
 from bridle.agents.pictures import Picture, picture
 from bridle.core import tools
 from bridle.core.agent import Keep
@@ -17,23 +18,6 @@ from bridle.core.events import Content, Diff, PlanChanged, PlanStep, Text, ToolS
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 Status = Literal["pending", "in_progress", "completed"]
 
-NAMES = {
-    "bash": "Bash",
-    "read": "Read",
-    "write": "Write",
-    "edit": "Edit",
-    "multiedit": "MultiEdit",
-    "list": "LS",
-    "glob": "Glob",
-    "grep": "Grep",
-    "codesearch": "SemSearch",
-    "webfetch": "WebFetch",
-    "websearch": "WebSearch",
-    "todowrite": "TodoWrite",
-    "task": "Task",
-    "question": "Question",
-    "plan_exit": "ExitPlanMode",
-}
 _PATCHES = ("apply_patch", "patch")
 _PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* (Move) to: (.+)$", re.M)
 _BY_VERB = {"Add": "Write", "Update": "Edit", "Delete": "Delete", "Move": "Rename"}

@@ -1,0 +1,30 @@
+"""What Copilot calls the tools of our vocabulary, and what it adds to what they print."""
+
+from __future__ import annotations
+
+import re
+
+NAMES = {
+    "bash": "Bash",
+    "write_bash": "Bash",
+    "view": "Read",
+    "create": "Write",
+    "edit": "Edit",
+    "apply_patch": "Edit",
+    "grep": "Grep",
+    "rg": "Grep",
+    "glob": "Glob",
+    "web_fetch": "WebFetch",
+    "web_search": "WebSearch",
+    "update_todo": "TodoWrite",
+    "task": "Task",
+    "ask_user": "Question",
+    "exit_plan_mode": "ExitPlanMode",
+    "store_memory": "SaveMemory",
+}
+_EXITED = re.compile(r"<shellId: \S+ completed with exit code -?\d+>\s*$")
+
+
+def without_exit(output: str) -> str:
+    """The exit code of a command, at the end of its output, is told elsewhere too."""
+    return _EXITED.sub("", output)

@@ -1,0 +1,63 @@
+"""How OpenCode speaks ACP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bridle.agents.acp.dialect import Dialect, Outcome
+from bridle.agents.acp.row import Row
+from bridle.agents.fields import Table, table, text
+from bridle.agents.opencode.config import asking, environment
+from bridle.agents.opencode.names import NAMES
+from bridle.core.agent import Launch, SessionSpec
+
+if TYPE_CHECKING:  # the program is started before these are loaded
+    from bridle.agents.jsonrpc import RpcError
+    from bridle.core.failure import Failure
+
+ROW = Row(
+    name="opencode",
+    command=("opencode", "acp"),
+    title="OpenCode",
+    install="npm install -g opencode-ai",
+    login="run `opencode auth login`, or set the key of the model's provider",
+    variables=(
+        "OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_API_KEY", "GOOGLE_*",
+        "OPENROUTER_API_KEY", "GROQ_API_KEY", "DEEPSEEK_API_KEY", "XAI_API_KEY",
+        "MISTRAL_API_KEY", "AWS_*", "AZURE_*",
+    ),
+    tested=("1.18.33", "1.18.33"),
+    can=frozenset({"fork"}),
+    modes={"agent": "build", "plan": "plan", "ask": "build"},
+    tool_name="title",
+    tools=NAMES,
+    usage="call",
+)  # fmt: skip
+
+
+class OpencodeDialect(Dialect):
+    def launch(self, spec: SessionSpec) -> Launch:
+        return Launch(self.row.command, env=environment(spec, asking()))
+
+    def preamble(self, spec: SessionSpec) -> str:
+        """The system prompt is among its instructions."""
+        return ""
+
+    def outcome(self, status: str, call: Table) -> Outcome | None:
+        from bridle.agents.opencode import tools
+
+        raw = table(call, "rawOutput")
+        if status == "failed":
+            return tools.outcome({"status": "error", "error": text(raw, "error")})
+        return tools.outcome({"status": status, **raw})
+
+    def failure(self, error: RpcError) -> Failure | None:
+        """`Internal error: ` and the provider's words, without a status."""
+        from bridle.agents.opencode import failures
+
+        data = error.data if isinstance(error.data, dict) else {}
+        name = text(data, "errorName")
+        if not name:
+            return None
+        said = error.message.removeprefix("Internal error: ")
+        return failures.failure({"name": name, "data": {"message": said}})

@@ -1,0 +1,206 @@
+"""Copilot over ACP: the recorded talks through its own dialect, and how it is launched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from acp_far_side import far_side
+from acp_playback import RECORDINGS as ACP
+from acp_playback import Player, Said, encoded, lines
+from copilot_playback import RECORDINGS, SPEC
+from msgspec.structs import replace
+
+from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.copilot import agent
+from bridle.agents.copilot.dialect import ROW, CopilotDialect
+from bridle.agents.copilot.wire import CopilotWire
+from bridle.core.agent import SecretFile, SessionSpec, Wire
+from bridle.core.events import (
+    Diff,
+    MessageChunk,
+    Notice,
+    PermissionRequested,
+    PlanChanged,
+    Text,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    Unrecognized,
+    UsageReported,
+)
+from bridle.testing.conformance import check_agent
+
+TALKS = sorted(
+    path.parent
+    for folder in (ACP / "copilot", RECORDINGS / "acp")
+    for path in folder.glob("*/wire.jsonl")
+)
+E = TypeVar("E")
+TINY = {"tiny": {"command": "tiny"}}
+
+
+class _Agent(AcpAgent):
+    """As it was recorded: the host left the mode as it was, and named its server at the start."""
+
+    def __init__(self) -> None:
+        super().__init__(replace(ROW, modes={}), CopilotDialect)
+
+    def _wire(self, spec: SessionSpec) -> Wire:
+        return CopilotWire(self.dialect, replace(spec, servers=TINY))
+
+
+def play(talk: Path) -> list[Said]:
+    return Player(_Agent(), lines(talk)).play()
+
+
+@pytest.mark.parametrize("talk", TALKS, ids=lambda talk: talk.name)
+def test_a_talk_gives_the_events_of_its_golden_file(talk: Path) -> None:
+    golden = RECORDINGS / "acp" / f"{talk.name}.events.jsonl"
+    assert encoded(play(talk)) == golden.read_text()
+
+
+@pytest.mark.parametrize("talk", TALKS, ids=lambda talk: talk.name)
+def test_nothing_recorded_is_unrecognized(talk: Path) -> None:
+    assert [one for one in play(talk) if isinstance(one, Unrecognized)] == []
+
+
+@pytest.mark.parametrize(
+    ("talk", "tools"),
+    [
+        ("two_turns", ["Write", "Read", "Edit"]),
+        ("searches", ["Grep", "Glob"]),
+        ("failed_command", ["Bash"]),
+        ("subagent", ["Task"]),
+        ("mcp", ["MCP"]),
+        ("todo", ["sql"]),
+    ],
+)
+def test_its_tools_are_told_apart_by_what_they_take(talk: str, tools: list[str]) -> None:
+    assert [one.tool for one in _heard(talk, ToolStarted)] == tools
+
+
+def test_each_turn_counts_its_own_tokens() -> None:
+    used = [(one.input_tokens, one.output_tokens) for one in _heard("two_turns", UsageReported)]
+    assert used == [(200, 40), (300, 60)]
+
+
+def test_a_file_that_was_written_is_a_diff_and_not_announced_besides() -> None:
+    assert _heard("two_turns", ToolFinished)[0].content == (
+        Diff("/proj/new.txt", new="one\ntwo\n"),
+    )
+    assert _heard("two_turns", Notice) == []
+
+
+def test_a_command_that_fails_is_failed_and_its_output_is_its_own() -> None:
+    [end] = _heard("failed_command", ToolFinished)
+    assert (end.outcome, end.content) == ("failed", (Text("oops\n"),))
+
+
+def test_what_plan_mode_forbids_was_denied() -> None:
+    assert [one.outcome for one in _heard("plan", ToolFinished)] == ["denied"]
+
+
+def test_a_tool_of_a_server_is_asked_for_by_its_servers_name() -> None:
+    [asked] = _heard("mcp", PermissionRequested)
+    assert (asked.tool, asked.title, asked.input) == ("MCP", "MCP `tiny.shout`", {"text": "hi"})
+
+
+def test_what_a_subagent_says_is_inside_of_its_call() -> None:
+    said: dict[str | None, str] = {}
+    for one in _heard("subagent", MessageChunk):
+        said[one.parent] = said.get(one.parent, "") + one.text
+    [task] = _heard("subagent", ToolStarted)
+    assert said == {task.call_id: "Hello there.", None: "Sub done."}
+
+
+@pytest.mark.parametrize(
+    ("talk", "kind", "status"),
+    [
+        ("auth_error", "not_signed_in", 401),
+        ("model_404", "model_not_found", 404),
+        ("context_overflow", "context_overflow", None),
+    ],
+)
+def test_an_error_that_is_told_as_a_message_fails_the_turn(
+    talk: str, kind: str, status: int | None
+) -> None:
+    end = _heard(talk, TurnEnded)[0]
+    assert end.failure is not None
+    assert (end.reason, end.failure.kind, end.failure.status) == ("failed", kind, status)
+    assert not any("Error:" in one.text for one in _heard(talk, MessageChunk))
+
+
+def test_after_an_error_the_next_turn_is_well() -> None:
+    assert [one.reason for one in _heard("auth_error", TurnEnded)] == ["failed", "completed"]
+
+
+def test_a_plan_that_nobody_made_is_not_told() -> None:
+    assert _heard("todo", PlanChanged) == []
+
+
+def test_a_running_command_that_is_cancelled_says_so_and_the_next_turn_is_well() -> None:
+    assert [one.outcome for one in _heard("cancel_tool", ToolFinished)] == ["cancelled"]
+    assert [one.reason for one in _heard("cancel_tool", TurnEnded)] == ["cancelled", "completed"]
+
+
+def test_words_of_the_model_that_begin_like_an_error_are_its_words() -> None:
+    said = lines(ACP / "copilot" / "hello")
+    first = next(one for one in said if "agent_message_chunk" in json.dumps(one))
+    first["msg"]["params"]["update"]["content"]["text"] = "Error: is a word. "
+    heard = Player(_Agent(), said).play()
+    text = "".join(one.text for one in heard if isinstance(one, MessageChunk))
+    assert text.startswith("Error: is a word. ")
+    assert [one.reason for one in heard if isinstance(one, TurnEnded)] == ["completed"]
+
+
+def test_the_title_of_a_session_is_not_its_system_prompt() -> None:
+    said = lines(ACP / "copilot" / "hello")
+    for one in said:
+        update = one["msg"].get("params", {}).get("update", {})
+        if update.get("sessionUpdate") == "session_info_update":
+            update["title"] = "<instructions>\nBe brief.\n</instructions>\nFix it"
+    titles = [getattr(one, "title", None) for one in Player(_Agent(), said).play()]
+    assert [title for title in titles if title] == ["Fix it"]
+
+
+def test_what_it_cannot_be_told_over_the_wire_is_on_its_command_line() -> None:
+    servers = {"echo": {"command": "echoer", "env": {"KEY": "v"}}}
+    spec = replace(
+        SPEC, model="m", effort="high", servers=servers, folders=(Path("/more"),),
+        allowed_tools=("shell(git:*)",), denied_tools=("write",),
+    )  # fmt: skip
+    assert agent.dialect.launch(spec).argv == [
+        "copilot", "--acp", "--model=m", "--reasoning-effort=high",
+        SecretFile("--additional-mcp-config=@", json.dumps({"mcpServers": servers}).encode()),
+        "--add-dir=/more", "--allow-tool=shell(git:*)", "--deny-tool=write",
+    ]  # fmt: skip
+    assert agent.dialect.session(spec) == {"mcpServers": []}
+
+
+def test_its_other_surface_is_taken_by_config() -> None:
+    spec = replace(SPEC, options={"surface": "json"})
+    assert agent.program(spec) is None
+    started = agent.program(SPEC)
+    assert started is not None
+    assert list(started.argv) == ["copilot", "--acp"]
+
+
+def test_it_conforms() -> None:
+    check_agent(agent, streams=0, far_side=far_side)
+
+
+def test_it_conforms_with_its_recordings(tmp_path: Path) -> None:
+    """As its wire hears them: with the ids of its own requests."""
+    for talk in ("failed_command", "mcp", "subagent", "model_404", "searches"):
+        player = Player(_Agent(), lines(RECORDINGS / "acp" / talk))
+        player.play()
+        (tmp_path / talk).mkdir()
+        (tmp_path / talk / "wire.jsonl").write_bytes(b"\n".join(player.heard_lines))
+    check_agent(_Agent(), tmp_path, cuts=2, streams=20, far_side=far_side)
+
+
+def _heard(talk: str, kind: type[E]) -> list[E]:
+    return [one for one in play(RECORDINGS / "acp" / talk) if isinstance(one, kind)]
