@@ -1,0 +1,98 @@
+"""What the real Codex tells besides a conversation."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from desk import Desk, run
+from stages import STAGES, Actor
+
+from bridle.agents import load
+from bridle.agents.codex.management import Codex, CodexExec
+from bridle.agents.errands import Errands
+from bridle.core.agent import Account, McpServer, McpTool
+from bridle.core.events import MessageChunk, Text, ToolFinished, UserMessage
+from bridle.testing.model_double import ModelDouble
+from bridle.testing.model_script import Say, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
+
+SERVER = str(Path(__file__).with_name("mcp_server.py"))
+
+
+@pytest.fixture
+async def errands(actor: Actor, double: ModelDouble, tmp_path: Path) -> AsyncIterator[Errands]:
+    actor.prepare(double.base_url)
+    async with Errands(
+        actor.environment(double.base_url),
+        agent="codex",
+        cwd=actor.home,
+        records=tmp_path / "records",
+        marker="codex-real",
+        binaries={"codex": str(actor.program)},
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def codex() -> Codex:
+    agent = load("codex")
+    assert isinstance(agent, Codex)
+    return agent
+
+
+async def test_version_models_and_account(codex: Codex, errands: Errands, actor: Actor) -> None:
+    assert (await codex.installed(errands)).version == actor.version
+    models = await codex.models(errands)
+    assert [model.default for model in models].count(True) == 1
+    assert "gpt-5.5" in {model.id for model in models}
+    # its provider is not OpenAI, so that nobody has to be signed in there
+    assert await codex.account(errands) == Account(True, "variable")
+    assert (await CodexExec().account(errands)).signed_in is False
+    assert (await codex.about(errands))["model"] == "gpt-5.5"
+
+
+async def test_its_sessions_and_their_history(
+    codex: Codex, errands: Errands, any_desk: Desk
+) -> None:
+    desk = any_desk
+    desk.double.scenarios["list"] = [
+        reply(STAGES["codex"].shell("echo found", id="call_s")),
+        reply(Say("One thing.")),
+    ]
+    session = await desk.start()
+    await run(session, "@@list@@ what is there?")
+    await session.close()
+
+    [native] = await codex.native_sessions(errands, desk.project)
+    history = await codex.native_history(errands, native)
+
+    assert (native.title, native.cwd) == ("@@list@@ what is there?", str(desk.project))
+    assert await codex.native_sessions(errands, desk.folder) == []
+    assert UserMessage(text="@@list@@ what is there?", how="imported") in history
+    shown = ToolFinished(call_id="call_s", outcome="completed", content=(Text("found\n"),))
+    assert shown in history
+    assert [one.text for one in history if isinstance(one, MessageChunk)] == ["One thing."]
+
+
+async def test_servers_are_added_switched_off_and_removed(
+    codex: Codex, errands: Errands, actor: Actor
+) -> None:
+    config = actor.home / ".codex" / "config.toml"
+    before = config.read_text()
+    given = {"command": sys.executable, "args": [SERVER], "env": {"KEY": "secret"}}
+
+    await codex.mcp_add(errands, "tiny", given)
+    command = f"{sys.executable} {SERVER}"
+    assert await codex.mcp_servers(errands) == [McpServer("tiny", "enabled", command)]
+    tools = await codex.mcp_tools(errands, "tiny")
+    assert McpTool("shout", "Says it louder.", ("text",)) in tools
+    await codex.mcp_switch(errands, "tiny", False)
+    assert await codex.mcp_servers(errands) == [McpServer("tiny", "disabled", command)]
+    await codex.mcp_remove(errands, "tiny")
+
+    assert await codex.mcp_servers(errands) == []
+    assert config.read_text().strip() == before.strip()
