@@ -71,6 +71,7 @@ def wishes(options: Namespace) -> dict[str, Any]:
         "output_schema": _schema(options.output_schema),
         "max_turns": options.max_turns,
         "max_cost": options.max_cost,
+        "max_tokens": options.max_tokens,
         "approve": options.approve,
         "timeout": options.timeout,
         "env": tuple(options.env),

@@ -46,7 +46,7 @@ def build(only: str = "") -> Parser:
         return parser
     from bridle.surfaces.cli.parser_agents import agents
 
-    for add in (_run, _sessions, _requests, agents, _config, _others):
+    for add in (_run, _handoff, _sessions, _requests, agents, _config, _others):
         add(commands)
     return parser
 
@@ -69,18 +69,38 @@ def _run(commands: Any) -> None:
     )
     run.add_argument("-f", "--file", type=Path, metavar="FILE", help="read the prompt from FILE")
     _session_options(run)
+    _limits(run)
+    json_option(run, "entries, one a line; --json=summary: a coarser view", lines=True)
+
+
+def _limits(run: argparse.ArgumentParser) -> None:
     limits = run.add_argument_group("limits")
     limits.add_argument("--approve", choices=PRESETS, help="what needs no word of yours")
     limits.add_argument("--max-turns", type=positive_int, metavar="N", help="model calls at most")
     limits.add_argument("--max-cost", type=positive, metavar="USD", help="US dollars at most")
+    limits.add_argument("--max-tokens", type=positive_int, metavar="N", help="tokens at most")
     limits.add_argument("--timeout", type=positive, metavar="SECONDS", help="for the whole turn")
-    json_option(run, "entries, one a line; --json=summary: a coarser view", lines=True)
+
+
+def _handoff(commands: Any) -> None:
+    handoff = one_session(
+        commands, "handoff", "handoff:handoff", "let another agent go on with a session"
+    )
+    handoff.usage = "bridle handoff [options] ID -a NAME [words]"
+    handoff.add_argument("words", nargs="?", help="what to do; default: go on with the task")
+    handoff.add_argument(
+        "-a", "--agent", type=name, required=True, metavar="NAME", help="who goes on"
+    )
+    handoff.add_argument("-m", "--model", type=name, metavar="NAME", help="with this model")
+    handoff.add_argument("--mode", choices=MODES, help="plan and ask change nothing")
+    _limits(handoff)
+    json_option(handoff, "entries, one a line; --json=summary: a coarser view", lines=True)
 
 
 def _session_options(run: argparse.ArgumentParser) -> None:
     agent = run.add_argument_group("agent")
     agent.add_argument(
-        "-a", "--agent", type=name, metavar="NAME", help="`bridle agents` lists them"
+        "-a", "--agent", type=name, metavar="NAME", help="agent, profile, or several: one,two"
     )
     agent.add_argument(
         "-m", "--model", type=name, metavar="NAME", help="`bridle models` lists them"

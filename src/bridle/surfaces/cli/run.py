@@ -41,16 +41,21 @@ def _head_start(options: Namespace, folder: Path, wishes: dict[str, Any]) -> Hea
     from bridle.config import load
 
     config = load(folder)
-    agent = options.agent or config.agent
     head: HeadStart | None = options.head
     if head is None:
         return None
-    if options.resume is not None or options.worktree is not None or ":" in agent:
+    if options.resume is not None or options.worktree is not None:
+        head.drop()
+        return None
+    from bridle.roster import roster
+
+    who = roster(config, options.agent, wishes.get("model"), folder)
+    if len(who.names) > 1 or ":" in who.names[0]:
         head.drop()
         return None
     from bridle.order import order
 
-    head.spawn(*order(config, agent, cwd=folder, **wishes))
+    head.spawn(*order(config, who.names[0], cwd=folder, **who.wishes(wishes)))
     return head
 
 
@@ -67,7 +72,7 @@ async def _run(
 
     async with opened.harness(options, folder) as harness:
         notes: list[str] = []
-        since, agent = 0, options.agent or harness.config.agent
+        since = 0
         if options.resume is None:
             if options.worktree is not None:
                 folder, notes = await _worktree(harness, folder, options.worktree)
@@ -77,13 +82,15 @@ async def _run(
         else:
             row = _row(harness, options, folder)
             session = await harness.resume(row.id, fork=options.fork, **wishes)
-            since, agent, folder = session.since, row.agent, Path(row.cwd)
+            since, folder = session.since, Path(row.cwd)
         await session.prompt(text, files=[File(*file) for file in files])
-        scene = Scene(folder, opened.resumable(harness, agent))
-        return await _watch(options, session, scene, since, notes, harness.config.limits.request)
+        scene = Scene(folder, opened.resumable(harness, session.agent))
+        return await watch_session(
+            options, session, scene, since, notes, harness.config.limits.request
+        )
 
 
-async def _watch(
+async def watch_session(
     options: Namespace,
     session: Session,
     scene: Scene,
@@ -118,8 +125,8 @@ def _row(harness: Harness, options: Namespace, folder: Path) -> SessionRow:
     row = opened.row(harness, options.resume, folder)
     if options.agent not in (None, row.agent):
         raise UsageError(
-            f"session {row.id} is with {row.agent}, and stays with it",
-            hint="leave out -a with --resume",
+            f"session {row.id} is with {row.agent}",
+            hint=f"leave out -a, or let another go on: bridle handoff {row.id} -a {options.agent}",
         )
     return row
 

@@ -65,6 +65,8 @@ def parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
     words, rest = _cut(words)
     _check_options_before_commands(parser, words)
     options, unknown = parser.parse_known_args(list(_spelled_out(words)))
+    if unknown and not unknown[0].startswith("-") and getattr(options, "words", "") is None:
+        options.words = unknown.pop(0)  # argparse gives up on it once an option stands before it
     if unknown:
         _refuse(getattr(options, "parser", parser), unknown[0])
     if rest:

@@ -1,0 +1,34 @@
+"""`bridle handoff`: another agent goes on with a session."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from bridle.surfaces.cli import opened
+from bridle.surfaces.cli.run import watch_session
+
+GO_ON = "Go on with the task."
+
+
+def handoff(options: Namespace) -> int:
+    return asyncio.run(_handoff(options))
+
+
+async def _handoff(options: Namespace) -> int:
+    from bridle.surfaces.cli.view import Scene
+
+    async with opened.harness(options) as harness:
+        row = opened.row(harness, options.session)
+        session = await harness.handoff(row.id, options.agent, **_wishes(options))
+        await session.prompt(options.words or GO_ON)
+        scene = Scene(Path(row.cwd), opened.resumable(harness, session.agent))
+        limit = harness.config.limits.request
+        return await watch_session(options, session, scene, session.since, [], limit)
+
+
+def _wishes(options: Namespace) -> dict[str, Any]:
+    names = ("model", "mode", "approve", "max_turns", "max_cost", "max_tokens", "timeout")
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
