@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
+_SHOWN = 8192  # bytes; a difference in more is told by a hash
+
 
 def home_tree(home: Path, restless: tuple[str, ...] = ()) -> dict[str, str]:
-    """A hash of every file, by its path, but for those that every run writes anew."""
+    """What is in every file, by its path, but for those that every run writes anew."""
     tree = {}
     for path in sorted(home.rglob("*")):
         name = str(path.relative_to(home))
@@ -17,5 +20,12 @@ def home_tree(home: Path, restless: tuple[str, ...] = ()) -> dict[str, str]:
         if path.is_symlink():
             tree[name] = f"-> {path.readlink()}"
         elif path.is_file():
-            tree[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+            tree[name] = _content(path.read_bytes())
     return tree
+
+
+def _content(data: bytes) -> str:
+    if len(data) <= _SHOWN:
+        with suppress(UnicodeDecodeError):
+            return data.decode()
+    return hashlib.sha256(data).hexdigest()

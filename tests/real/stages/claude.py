@@ -16,7 +16,12 @@ class Claude(Stage):
     bare = ("-p", "--")
     free = ("-p", "--permission-mode=acceptEdits", "--allowedTools=Bash,mcp__tiny", "--")
     speaks_acp = False
-    restless = (".claude/projects/*", ".claude/backups/*", ".claude/plugins/store/*")
+    restless = (
+        ".claude/projects/*",
+        ".claude/sessions/*",
+        ".claude/backups/*",
+        ".claude/plugins/store/*",
+    )
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         return {

@@ -1,0 +1,44 @@
+"""A session leaves the user's files of an agent as the agent by itself leaves them."""
+
+from __future__ import annotations
+
+import pytest
+from bare import run_bare
+from desk import Desk, ends, run, said
+from home_tree import home_tree
+from stages import Actor
+
+from bridle.core.events import TurnEnded
+from bridle.testing.model_double import ModelDouble
+from bridle.testing.model_script import Say, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+
+
+async def test_a_session_changes_nothing_that_a_bare_run_has_left(
+    actor: Actor, double: ModelDouble, any_desk: Desk
+) -> None:
+    double.scenarios["hello"] = [reply(Say("Hello."))]
+    await run_bare(actor, double, "@@hello@@ say it")
+    left = home_tree(actor.home, actor.stage.restless)
+
+    session = await any_desk.start()
+    entries = await run(session, "@@hello@@ say it")
+    await session.close()
+
+    assert (said(entries), ends(entries)) == ("Hello.", [TurnEnded(reason="completed")])
+    assert home_tree(actor.home, actor.stage.restless) == left
+
+
+async def test_a_session_in_a_new_home_leaves_the_files_that_a_bare_run_leaves(
+    actor: Actor, double: ModelDouble, any_desk: Desk
+) -> None:
+    double.scenarios["hello"] = [reply(Say("Hello."))]
+
+    session = await any_desk.start()
+    await run(session, "@@hello@@ say it")
+    await session.close()
+    left = home_tree(actor.home, actor.stage.restless)
+    await run_bare(actor, double, "@@hello@@ say it")
+
+    assert home_tree(actor.home, actor.stage.restless) == left
