@@ -7,10 +7,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 
+from bridle.config.profiles import Broken, Profile
 from bridle.core.agent import CAPABILITIES
 from bridle.core.terminal import clean
 from bridle.management import Report
-from bridle.surfaces.cli import opened, phrases
+from bridle.surfaces.cli import opened, phrases, profiles
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, width
 from bridle.surfaces.cli.waiting import ask_all
 
@@ -24,6 +25,9 @@ def agents(options: Namespace) -> int:
 async def _agents(options: Namespace) -> int:
     async with opened.harness(options) as harness:
         management = harness.management
+        own = profiles.found(harness.config, harness.cwd, management.names())
+        if chosen := next((one for one in own if one.name == options.who), None):
+            return _tell_profile(chosen, options)
         if options.who:
             management.agent(options.who)  # which says so when there is none
         names = [options.who] if options.who else management.names()
@@ -33,7 +37,7 @@ async def _agents(options: Namespace) -> int:
         ]  # fmt: skip
     style = Style(colored(options, sys.stdout))
     if options.json:
-        say_json(found)
+        say_json(found if options.who else [*found, *own])
     elif options.who:
         say(*_account_of(found[0], style))
     elif options.can:
@@ -41,6 +45,16 @@ async def _agents(options: Namespace) -> int:
     else:
         say(table(map(cells, found), HEAD, style, width(), wrap=True))
         say(*(style("dim", line) for one in found for line in next_steps(one)))
+        if own:
+            say(table(map(profiles.cells, own), profiles.HEAD, style, width(), wrap=True))
+    return 0
+
+
+def _tell_profile(one: Profile | Broken, options: Namespace) -> int:
+    if options.json:
+        say_json([one])
+    else:
+        say(*profiles.account_of(one, Style(colored(options, sys.stdout))))
     return 0
 
 
