@@ -21,8 +21,8 @@ class Speech:
         self, thought: bool, text: str, message_id: str | None, parent: str | None = None
     ) -> MessageChunk | ThoughtChunk | None:
         key = (thought, message_id, parent)
-        if thought and self._thought_head:
-            text = text.removeprefix(self._thought_head)
+        if thought and self._thought_head and text:
+            text = "\n" * (key == self._last) + text.removeprefix(self._thought_head)
         if key != self._last:
             if thought:
                 text = text.lstrip("\n")
