@@ -23,9 +23,24 @@ echo "$@" >> "$NPM_LOG"
 for word in "$@"; do
   case "$word" in
     --prefix=*) folder=${word#--prefix=} ;;
-    @anthropic-ai/*) version=${word##*@} ;;
+    node-*) package=${word%@*} version=${word##*@} ;;
+    @*) package=${word%@*} version=${word##*@} ;;
   esac
 done
+case "$package" in
+  node-*)
+    mkdir -p "$folder/node_modules/$package/bin"
+    cd "$folder/node_modules/$package/bin"
+    printf '#!/bin/sh\\necho v%s\\n' "$version" > node
+    chmod +x node
+    exit ;;
+  @google/*)
+    mkdir -p "$folder/node_modules/.bin"
+    cd "$folder/node_modules/.bin"
+    printf '#!/bin/sh\\necho "Gemini %s. On $(node --version)."\\n' "$version" > gemini
+    chmod +x gemini
+    exit ;;
+esac
 mkdir -p "$folder/node_modules/@anthropic-ai/claude-code-test"
 cd "$folder/node_modules/@anthropic-ai/claude-code-test"
 printf '#!/bin/sh\\necho "%s (Claude Code)"\\n' "${NPM_LIES:-$version}" > claude
@@ -48,6 +63,11 @@ class Machine:
 
     def pytest(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self._python("-m", "pytest", f"--basetemp={self.root / 'tmp'}", *arguments)
+
+    def has_node(self, version: str) -> None:
+        node = self.root / "bin" / "node"
+        node.write_text(f"#!/bin/sh\necho {version}\n")
+        node.chmod(0o755)
 
     def npm_calls(self) -> list[str]:
         log = self.root / "npm.log"
@@ -111,6 +131,24 @@ def test_latest_asks_for_the_newest(machine: Machine) -> None:
     done = machine.clis("install", "claude", LATEST="1")
 
     assert done.stdout.strip() == str(machine.cache / "claude-9.9.9" / _PROGRAM)
+
+
+def test_a_cli_that_is_a_script_brings_the_node_that_the_system_lacks(machine: Machine) -> None:
+    machine.has_node("v20.1.0")
+
+    done = machine.clis("install", "gemini")
+
+    [node] = machine.cache.glob("node-22.*/node_modules/node-*/bin/node")
+    assert (done.returncode, len(done.stdout.split()), node.is_file()) == (0, 1, True), done.stderr
+
+
+def test_a_new_enough_node_of_the_system_is_taken(machine: Machine) -> None:
+    machine.has_node("v24.0.0")
+
+    done = machine.clis("install", "gemini")
+
+    assert (done.returncode, list(machine.cache.glob("node-*"))) == (0, [])
+    assert [call for call in machine.npm_calls() if " node-" in call] == []
 
 
 def test_without_npm_the_message_says_what_to_install(machine: Machine) -> None:
