@@ -59,8 +59,9 @@ def name(recording: Path) -> str:
 
 
 def row_of(recording: Path) -> Row:
-    agent = recording.parent.name
-    row = _ROWS.get(agent) or rows()[agent]
+    agent, _, version = recording.parent.name.rpartition("-")
+    agent = agent if version[:1].isdigit() else recording.parent.name
+    row = _ROWS.get(recording.parent.name) or rows()[agent]
     return replace(row, modes={mode: id for mode, id in row.modes.items() if mode != "agent"})
 
 

@@ -22,7 +22,8 @@ from bridle.core.events import (
 )
 
 AGENTS = {
-    "auggie", "claude-agent-acp", "cline", "codex-acp", "copilot", "cursor-acp", "gemini",
+    "auggie", "claude-agent-acp", "claude-agent-acp-0.99.1", "cline", "codex-acp",
+    "codex-acp-2.6.0", "copilot", "cursor-acp", "gemini",
     "opencode", "qwen-0.15.10", "qwen-0.24.4",
 }  # fmt: skip
 

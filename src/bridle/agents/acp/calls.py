@@ -18,6 +18,7 @@ from bridle.core import tools as vocabulary
 from bridle.core.agent import Keep
 from bridle.core.events import (
     Content,
+    Cut,
     Diff,
     Event,
     PermissionRequested,
@@ -28,6 +29,7 @@ from bridle.core.events import (
     ToolUpdated,
 )
 
+MOST_HEARD = 8 * 1024 * 1024  # characters of one call's output
 _FINAL = ("completed", "failed")
 _HOLDS_NOTHING = {"cwd"}  # keys of an input that is still to come
 
@@ -46,6 +48,19 @@ class Call:
         self.started = False
         self.denied = False
         self.shown = 0  # how much of its output was told
+        self.output = ""  # that came in pieces
+        self.left_out = 0  # bytes of it
+
+    def hear(self, piece: str) -> None:
+        room = MOST_HEARD - len(self.output)
+        self.output += piece[:room]
+        self.left_out += len(piece[room:].encode("utf-8", "replace"))
+
+    @property
+    def heard(self) -> tuple[Content, ...]:
+        if not self.output:
+            return ()
+        return (Text(self.output, Cut(self.left_out) if self.left_out else None),)
 
 
 class Calls:
@@ -76,6 +91,7 @@ class Calls:
             before = call.title
         if not call.started:
             return
+        call.hear(streamed := content.streamed(update))
         pieces = list(content.contents(update)) if "content" in update else []
         yield from (piece for piece in pieces if isinstance(piece, Keep))
         given = tuple(piece for piece in pieces if not isinstance(piece, Keep))
@@ -85,7 +101,7 @@ class Calls:
             if finished.outcome == "completed" and (steps := tools.plan(call.input)):
                 yield PlanChanged(steps=steps, parent=call.parent)
             return
-        yield from self._progress(call, given, before)
+        yield from self._progress(call, given or (call.heard if streamed else ()), before)
 
     def asked(self, asked: Table, request_id: str, reason: str) -> Iterator[Event]:
         """A permission request's `toolCall`, which may be the first that is heard of the call."""
@@ -154,6 +170,8 @@ class Calls:
         told, kind = text(call.told, "title"), text(call.told, "kind")
         name = tools.full_name(call.name, call.input, self._servers)
         tool = tools.vocabulary(name, kind, call.input, self._dialect.row)
+        if tool == "Edit" and not name and tools.makes_a_file(call.told):
+            tool = "Write"
         input = storable(tools.arguments(tool, call.told, call.input))
         beside = () if tool == "Bash" else tools.locations(call.told)  # where it runs is no file
         paths = tuple(dict.fromkeys(vocabulary.paths_of(input) + beside))
@@ -215,8 +233,8 @@ class Calls:
             given = (Text(told),) if told else ()
         if not given and outcome == "completed":
             given = call.content
-        if not given and raw:
-            given = (Text(raw),)
+        if not given:
+            given = (Text(raw),) if raw else call.heard
         return self._end(call, outcome, tuple(_placed(part, call) for part in given))
 
     def _outcome(self, call: Call, status: str) -> Outcome:

@@ -49,6 +49,14 @@ def output(raw: Any) -> str:
     return ""
 
 
+def streamed(update: Table) -> str:
+    """More of a command's output, from an agent that takes the client for a terminal."""
+    for key in ("terminal_output_delta", "terminal_output"):
+        if isinstance(data := at(update, "_meta", key, "data"), str):
+            return data
+    return ""
+
+
 def exit_code(raw: Any) -> int | None:
     """Of a command, where the agent tells it beside the output."""
     for path in (("exit_code",), ("exitCode",), ("metadata", "exit")):

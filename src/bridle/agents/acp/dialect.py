@@ -55,21 +55,21 @@ class Dialect:
         return {"_meta": value}
 
     def preamble(self, spec: SessionSpec) -> str:
-        """What is said before the words of the first prompt."""
+        """What is said before the words of the first prompt, if the session has no place for it."""
         return "" if self.row.system else spec.system or ""
 
     def tool_name(self, call: Table) -> str:
         """The agent's own name of a tool, from a tool call or an update to one."""
         match self.row.tool_name:
             case "":
-                return ""
+                return text(call, "name")
             case "title":
                 return text(call, "title")
             case "id":
                 return text(call, "toolCallId").rpartition("__")[0]
             case place:
                 name = at(call, *place.split("."))
-                return name if isinstance(name, str) else ""
+                return name if isinstance(name, str) else text(call, "name")
 
     def input(self, call: Table) -> Table:
         """A call's input, as far as a tool call, an update or a request tells it."""

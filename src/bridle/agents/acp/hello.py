@@ -81,6 +81,9 @@ def session(dialect: Dialect, spec: SessionSpec, can: Abilities) -> Call | Failu
         if "additionalDirectories" not in can.sessions:
             return failures.lacking("extra folders", dialect.row)
         params["additionalDirectories"] = [str(folder) for folder in spec.folders]
+    if "systemPrompt" in can.sessions and (words := dialect.preamble(spec)):
+        content = [{"type": "text", "text": words}]
+        params["systemPrompt"] = {"mode": "append", "content": content}
     params |= dialect.session(spec)
     if not spec.resume:
         return Call("session/new", params)

@@ -38,16 +38,20 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     model_stays: bool = False  # set over the wire, it would be the user's from then on
 
     # In the session.
-    modes: Mapping[Mode, str] = field(default_factory=dict)  # its ids; "agent" is set, if given
+    modes: Mapping[Mode, str | tuple[str, ...]] = field(default_factory=dict)
+    """Its ids for ours, or several of which the first that a session offers is taken; that of
+    "agent" is set too, if there is one."""
     system: tuple[str, ...] = ()  # a place in `_meta` of session/new; none: before the first prompt
     replays: Literal["before", "after"] = "before"  # history, seen from the answer to session/load
 
     # In what it tells.
-    tool_name: str = ""  # "title", "id" (up to "__"), or a place such as "_meta.toolName"
+    tool_name: str = (
+        ""  # besides "name": "title", "id" (up to "__"), or a place such as "_meta.toolName"
+    )
     tools: Mapping[str, str] = field(default_factory=dict)  # its names -> core/tools.py
     parent: str = ""  # the place of a subagent's call, such as "_meta.parentToolCallId"
     usage: Literal["turn", "call"] = "turn"  # that `usage` counts: all, or its last call
-    thought_head: str = ""  # before each piece of a thought, and no part of it
+    thought_head: str = ""  # of each piece of a thought, a line by itself; it is left out
     asides: tuple[str, ...] = ()  # beginnings of its own remarks among the model's words
     ignores: tuple[str, ...] = ()  # methods of its own that tell nothing for the log
     turn_over: str = ""  # the method that ends a turn it began by itself

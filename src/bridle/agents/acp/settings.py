@@ -79,6 +79,11 @@ class Settings:
         self._read_options(result)
         if mode := self._choices.get("mode"):
             self._first_mode = mode.current
+        if self._wanted.get("mode") == "agent" and not self._id_of("agent"):
+            self.drop("mode")  # another version of it, which is left as it is
+        for what, choice in self._choices.items():
+            if what in self._wanted and choice.current == self._value(what, self._wanted[what]):
+                self.drop(what)
 
     def options(self, told: Table) -> Iterator[Event]:
         """`config_option_update`, and the answer to session/set_config_option."""
@@ -99,8 +104,7 @@ class Settings:
         """Agents that have one word for two of our modes leave ours as it was."""
         if not id or id == self._id_of(self.mode):
             return
-        planning = id in (self._id_of("plan"), self._row.modes.get("plan"))
-        mode: Mode = "plan" if planning else "agent"
+        mode: Mode = "plan" if id == self._id_of("plan") else "agent"
         if mode != self.mode:
             self.mode = mode
             yield SettingsChanged(mode=mode)
@@ -127,8 +131,7 @@ class Settings:
     def change(self, what: What, session: str) -> Change | None:
         """How it is set; None where the agent has no such choice."""
         wanted = self._wanted[what]
-        choice = self._choices.get(what)
-        value = self._id_of(wanted) if what == "mode" else _named(choice, wanted)
+        choice, value = self._choices.get(what), self._value(what, wanted)
         if choice is None or not value:
             return None
         if choice.option:
@@ -136,6 +139,10 @@ class Settings:
             return Change(what, value, "session/set_config_option", params)
         method, key = _OLDER[what][4], f"{what}Id"
         return Change(what, value, method, {"sessionId": session, key: value})
+
+    def _value(self, what: What, wanted: str) -> str:
+        """As the agent calls it."""
+        return self._id_of(wanted) if what == "mode" else _named(self._choices.get(what), wanted)
 
     def done(self, change: Change, result: Table) -> Iterator[Event]:
         wanted = self._wanted.pop(change.what, None)
@@ -150,7 +157,7 @@ class Settings:
         self._read_options(result)
 
     def drop(self, what: What) -> None:
-        """It cannot be had."""
+        """It cannot be had, or is there already."""
         self._wanted.pop(what, None)
 
     def _id_of(self, mode: Mode | str) -> str:
@@ -158,9 +165,10 @@ class Settings:
         choice = self._choices.get("mode")
         if choice is None or mode not in _MODE_WORDS:
             return ""
-        if id := self._row.modes.get(mode):
-            return str(id)
         offered = {_word(id): id for id, _ in choice.offered}
+        if ids := self._row.modes.get(mode):
+            known = [ids] if isinstance(ids, str) else ids
+            return next((id for id in known if id in offered.values() or not offered), "")
         if mode == "agent" and _word(self._first_mode) not in _MODE_WORDS["plan"]:
             return self._first_mode
         found = (offered[word] for word in _MODE_WORDS[mode] if word in offered)

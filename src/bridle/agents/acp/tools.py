@@ -91,6 +91,11 @@ def vocabulary(name: str, kind: str, input: Table, row: Row) -> str:
     return _KINDS.get(kind) or name or "other"
 
 
+def makes_a_file(call: Table) -> bool:
+    """Whether the change that it tells begins from nothing."""
+    return (diff := _diff(call)) is not None and not text(diff, "oldText")
+
+
 def shown(name: str) -> str:
     """`mcp__server__tool` as people write it."""
     parts = name.split("__", 2)
@@ -120,11 +125,16 @@ def arguments(tool: str, call: Table, given: Table) -> Table:
         input["command"] = _command(given) or text(call, "title")
     elif tool in tools.WRITES | {"Read"} and paths and not tools.paths_of(input):
         input["file_path"] = paths[0]
-    diff = next((one for one in tables(call, "content") if text(one, "type") == "diff"), None)
+    diff = _diff(call)
     if diff and tool in tools.WRITES and not given:
         old, new = text(diff, "oldText"), text(diff, "newText")
         input |= {"content": new} if tool == "Write" else {"old_string": old, "new_string": new}
     return input
+
+
+def _diff(call: Table) -> Table | None:
+    """The first that it tells, before or after it is done."""
+    return next((one for one in tables(call, "content") if text(one, "type") == "diff"), None)
 
 
 def _command(given: Table) -> str:

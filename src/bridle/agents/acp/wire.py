@@ -263,7 +263,8 @@ class AcpWire:
         prompt, self._waiting = self._waiting, None
         assert prompt is not None
         can = self._opening.abilities
-        blocks = prompts.blocks(prompt, preamble=self._preamble, embeds=bool(can and can.embeds))
+        preamble = "" if can and "systemPrompt" in can.sessions else self._preamble
+        blocks = prompts.blocks(prompt, preamble=preamble, embeds=bool(can and can.embeds))
         self._preamble = ""
         params = {"sessionId": self._opening.session, "prompt": blocks}
         return self._peer.request("session/prompt", params, self._prompted)
