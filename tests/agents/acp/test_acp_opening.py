@@ -311,6 +311,42 @@ def test_a_system_prompt_goes_where_the_row_has_a_place_for_it() -> None:
     assert talk.sent[-1]["params"]["prompt"] == [{"type": "text", "text": "go"}]
 
 
+def test_a_system_prompt_goes_with_the_session_if_the_agent_has_a_place_for_it() -> None:
+    talk = Talk(replace(SPEC, system="Be brief."))
+    talk.prompt()
+    talk.answers(_can(sessionCapabilities={"systemPrompt": {}}))
+    content = [{"type": "text", "text": "Be brief."}]
+    assert talk.sent[-1]["params"]["systemPrompt"] == {"mode": "append", "content": content}
+    talk.answers(SESSION)
+    assert talk.sent[-1]["params"]["prompt"] == [{"type": "text", "text": "go"}]
+
+
+@pytest.mark.parametrize(
+    ("modes", "sent"),
+    [
+        ({"agent": "plan"}, ["plan"]),
+        ({"agent": ("yonder", "plan", "code")}, ["plan"]),
+        ({"agent": "code"}, []),  # it is there already
+        ({"agent": "yonder"}, []),  # of another version
+        ({}, []),
+    ],
+)
+def test_the_mode_that_a_row_wants_is_set_where_it_is_offered(
+    modes: dict[Mode, Any], sent: list[str]
+) -> None:
+    talk = opened(row=replace(ROW, modes=modes))
+    set_to = [
+        one["params"]["value"] for one in talk.sent if one["method"].startswith("session/set")
+    ]
+    assert set_to == sent
+    assert talk.said[-1] == "session/prompt"
+
+
+def test_what_is_so_already_is_not_set() -> None:
+    talk = opened(model="small", effort="low")
+    assert talk.said == ["initialize", "session/new", "session/prompt"]
+
+
 PNG = File("p.png", "image/png", b"png")
 NOTES = File("my notes.txt", "text/plain", b"words")
 

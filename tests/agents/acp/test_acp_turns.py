@@ -10,10 +10,12 @@ import pytest
 from acp_far_side import ROW, Talk, opened
 from msgspec.structs import replace
 
+from bridle.agents.acp.calls import MOST_HEARD
 from bridle.agents.acp.dialect import Asking, Dialect
 from bridle.agents.jsonrpc import Asked
 from bridle.core.events import (
     Answer,
+    Cut,
     Diff,
     Image,
     MessageChunk,
@@ -237,6 +239,33 @@ def test_a_diff_told_before_the_end_is_the_result_of_an_edit() -> None:
     ]  # fmt: skip
 
 
+def test_output_in_pieces_is_put_together() -> None:
+    talk = opened()
+    talk.is_told("tool_call", **LS, status="in_progress", content=[{"type": "terminal"}])
+    talk.heard.clear()
+    for piece in ("a.txt\n", "b.txt\n"):
+        meta = {"terminal_output_delta": {"data": piece, "terminal_id": "c1"}}
+        talk.is_told("tool_call_update", toolCallId="c1", _meta=meta)
+    talk.is_told("tool_call_update", toolCallId="c1", status="completed")
+    whole = (Text("a.txt\nb.txt\n"),)
+    assert talk.heard == [
+        ToolUpdated(call_id="c1", content=(Text("a.txt\n"),)),
+        ToolUpdated(call_id="c1", content=whole),
+        ToolFinished(call_id="c1", outcome="completed", content=whole),
+    ]
+
+
+def test_output_without_an_end_is_cut_and_says_so() -> None:
+    talk = opened()
+    talk.is_told("tool_call", **LS, status="in_progress")
+    meta = {"terminal_output_delta": {"data": "x" * MOST_HEARD}}
+    for _ in range(2):
+        talk.is_told("tool_call_update", toolCallId="c1", _meta=meta)
+    [end] = talk.is_told("tool_call_update", toolCallId="c1", status="completed")
+    cut = Text("x" * MOST_HEARD, Cut(MOST_HEARD))
+    assert end == ToolFinished(call_id="c1", outcome="completed", content=(cut,))
+
+
 def test_an_image_of_a_tool_is_kept() -> None:
     talk = opened()
     block = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(b"png").decode()}
@@ -254,6 +283,8 @@ def test_an_image_of_a_tool_is_kept() -> None:
         ({"kind": "search", "rawInput": {"pattern": "x"}}, "Grep", "Look"),
         ({"kind": "other", "rawInput": {"server": "s", "tool": "t"}}, "MCP", "MCP `s.t`"),
         ({"kind": "edit", "locations": [{"path": "/proj/a"}]}, "Edit", "Edit `a`"),
+        ({"name": "exec_command", "rawInput": {"command": "ls"}}, "Bash", "Bash `ls`"),
+        ({"kind": "edit", "content": [{"type": "diff", "path": "/proj/a"}]}, "Write", "Write `a`"),
         ({"kind": "think"}, "other", "Look"),
         ({}, "other", "Look"),
     ],
@@ -263,7 +294,7 @@ def test_a_tool_without_a_name_is_known_by_what_it_is_given(
 ) -> None:
     talk = opened()
     talk.is_told("tool_call", toolCallId="c1", title="Look", status="in_progress", **call)
-    [started] = talk.heard
+    started = talk.heard[0]
     assert isinstance(started, ToolStarted)
     assert (started.tool, started.title) == (tool, title)
 
