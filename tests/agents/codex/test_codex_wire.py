@@ -198,6 +198,21 @@ def test_a_command_is_shown_without_its_shell(talk: Talk, command: str, shown: s
     assert begin.input["command"] == shown
 
 
+def test_a_call_whose_end_is_told_twice_ends_once(talk: Talk) -> None:
+    end = done("commandExecution", "c1", command="ls", status="declined")
+    said = talk.hear(begun("commandExecution", "c1", command="ls"), end, end)
+    assert [type(one) for one in said] == [ToolStarted, ToolFinished]
+
+
+def test_the_quick_way_says_what_the_long_way_says(talk: Talk) -> None:
+    words = delta("m1", "naïve 😀 words")
+    spelled_otherwise = dict(reversed(words.items()))
+    [quick], [slow] = talk.hear(words), talk.hear(spelled_otherwise)
+    assert quick == slow
+    for broken in ({**words, "params": []}, {**words, "params": {"itemId": 7, "delta": "x"}}):
+        assert not [one for one in talk.hear(broken) if isinstance(one, Unrecognized)]
+
+
 def test_a_patch_that_failed_or_was_declined_shows_no_diff(talk: Talk) -> None:
     change = {"path": "/proj/a", "kind": {"type": "add"}, "diff": "x\n"}
     for status, outcome in (("failed", "failed"), ("declined", "denied")):

@@ -46,7 +46,7 @@ class Items:
         self._cwd = cwd
         self._open: dict[str, _Open] = {}
         self._left: dict[str, str] = {}  # commands that run on after their turn, with their titles
-        self._ended: set[str] = set()  # by us: their own end may still be told
+        self._ended: set[str] = set()  # an end may be told twice, or after ours
         self.denied: set[str] = set()
 
     # -- what the wire hears -----------------------------------------------------------------
@@ -86,6 +86,7 @@ class Items:
         one = self._open.pop(item_id, None)
         if one is None:
             return
+        self._ended.add(item_id)
         outcome = self._outcome(item, item_id)
         self.denied.discard(item_id)
         for index, call in enumerate(self._all_calls(one, item, item_id)):

@@ -21,14 +21,25 @@ class Speech:
         self._open: dict[str, _Streamed] = {}  # not told in whole yet
         self.last = ""  # the last message of the conversation's own thread
 
-    def message(self, params: Table, parent: str | None) -> Iterator[Event]:
+    def message(self, params: Table, parent: str | None) -> tuple[Event, ...]:
         """A delta of an `agentMessage` or a `plan`."""
-        yield from self._hear(text(params, "itemId"), MessageChunk, text(params, "delta"), parent)
+        return self.hear(text(params, "itemId"), MessageChunk, text(params, "delta"), parent)
 
-    def thought(self, params: Table, parent: str | None, *, summary: bool) -> Iterator[Event]:
+    def thought(self, params: Table, parent: str | None, *, summary: bool) -> tuple[Event, ...]:
         place = _place(count(params, "summaryIndex" if summary else "contentIndex"), summary)
         block = f"{text(params, 'itemId')}:{place}"
-        yield from self._hear(block, ThoughtChunk, text(params, "delta"), parent)
+        return self.hear(block, ThoughtChunk, text(params, "delta"), parent)
+
+    def hear(
+        self, block: str, kind: type[MessageChunk | ThoughtChunk], words: str, parent: str | None
+    ) -> tuple[Event, ...]:
+        if not words:
+            return ()
+        streamed = self._open.get(block)
+        if streamed is None:
+            streamed = self._open[block] = _Streamed(parent, [])
+        streamed.pieces.append(words)
+        return (kind(message_id=block, text=words, parent=parent),)
 
     def whole(self, item: Table, parent: str | None) -> Iterator[Event]:
         """The item as it is told again when it is complete."""
@@ -54,17 +65,6 @@ class Speech:
         """The turn is over: what was said stands."""
         self._open.clear()
         self.last = ""
-
-    def _hear(
-        self, block: str, kind: type[MessageChunk | ThoughtChunk], words: str, parent: str | None
-    ) -> Iterator[Event]:
-        if not words:
-            return
-        streamed = self._open.get(block)
-        if streamed is None:
-            streamed = self._open[block] = _Streamed(parent, [])
-        streamed.pieces.append(words)
-        yield kind(message_id=block, text=words, parent=parent)
 
     def _complete(
         self, block: str, kind: type[MessageChunk | ThoughtChunk], said: str, parent: str | None

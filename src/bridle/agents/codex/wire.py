@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from bridle.agents.codex import failures, notices
 from bridle.agents.codex.items import KINDS, Items
 from bridle.agents.codex.launch import launch, user_input
+from bridle.agents.codex.lines import piece
 from bridle.agents.codex.plan import steps
 from bridle.agents.codex.requests import REFUSED, Requests
 from bridle.agents.codex.settings import Settings
@@ -25,6 +26,7 @@ from bridle.core.agent import Exit, Keep, Launch, Mode, Prompt, Reply, SessionSp
 from bridle.core.events import (
     Answer,
     Event,
+    MessageChunk,
     Notice,
     PlanChanged,
     SettingsChanged,
@@ -121,6 +123,9 @@ class CodexWire:
     # -- agent to host -----------------------------------------------------------------------
 
     def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
+        more = piece(line)
+        if more and self._thread.working and more.thread_id == self._thread.id:
+            return self._speech.hear(more.item_id, MessageChunk, more.delta, None)
         match self._peer.hear(line):
             case Told(method, params):
                 return self._told(method, params, line)
