@@ -138,7 +138,8 @@ class Harness:
         made, relay = await self._team(config, who, said).first(_rules(config))
         text = f"{row.agent} hands over to {made.agent.info.name}"
         made = _with_notices(made, [Notice(level="info", kind="handoff", text=text)])
-        return await self.sessions.resume(row, *made, relay=relay, settings=_settings(who))
+        settings = {"profile": None, "agents": [], **_settings(who)}
+        return await self.sessions.resume(row, *made, relay=relay, settings=settings)
 
     def _at_home(self, session: str) -> SessionRow:
         """The session, if the folder that it works in is still there."""

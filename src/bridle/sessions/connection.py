@@ -18,7 +18,8 @@ _LONG = "a system prompt or MCP config is longer than a command line may be"
 
 
 class Connection:
-    """`heard` gets all that the agent says, `lost` what a turn that is still open ended with."""
+    """`opened` is called before anything is heard of an agent, `heard` gets all that it says, and
+    `lost` what a turn that is still open ended with."""
 
     def __init__(
         self,
@@ -28,6 +29,7 @@ class Connection:
         *,
         heard: Callable[[Sequence[Heard]], Awaitable[None]],
         lost: Callable[[TurnEnded], Awaitable[None]],
+        opened: Callable[[Agent, SessionSpec], None],
     ) -> None:
         self.agent: Agent = order.agent
         self.spec: SessionSpec = _approved(order)
@@ -38,6 +40,7 @@ class Connection:
         self._host = host(order.terms)
         self._heard = heard
         self._lost = lost
+        self._opened = opened
         self._opening: asyncio.Task[Conversation] | None = None
         self._listening: asyncio.Task[None] | None = None
 
@@ -93,6 +96,7 @@ class Connection:
                 f"{self.agent.info.name} cannot be started: {error.strerror or error}",
                 hint=_LONG if error.errno == errno.E2BIG else "`bridle doctor` checks it",
             ) from error
+        self._opened(self.agent, spec)
         self._listening = asyncio.create_task(self._listen(self.conversation))
         return self.conversation
 

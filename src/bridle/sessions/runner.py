@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec.structs import replace
 
 from bridle.core.account import account
-from bridle.core.agent import Conversation, Heard, Host, Mode, Prompt
+from bridle.core.agent import Agent, Conversation, Heard, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import (
     AgentError,
     AgentNotInstalled,
@@ -89,7 +89,7 @@ class Runner:
         context: Context,
         shelf: Shelf,
         relay: Relay,
-        moved: Callable[[Order], None],
+        opened: Callable[[Agent, SessionSpec], None],
     ) -> None:
         limits = self._limits = order.terms.limits
         self._journal = journal
@@ -98,8 +98,9 @@ class Runner:
         self._context = context
         self._shelf = shelf
         self._relay = relay
-        self._moved = moved
-        self._line = Connection(order, native_id, host, heard=self._heard, lost=self._gone)
+        self._line = Connection(
+            order, native_id, host, heard=self._heard, lost=self._gone, opened=opened
+        )
         self._model = order.spec.model
         self._version: str | None = None  # of the agent, as far as it told
         self._meter = Meter(limits, partial(_models, order.terms))
@@ -393,7 +394,6 @@ class Runner:
         spec = replace(order.spec, mode=self._context.mode)
         await self._line.pass_to(order._replace(spec=spec))
         self._model = order.spec.model
-        self._moved(order)
         self._untold += order.terms.notices
 
     async def _end_turn(self, event: TurnEnded, raw: bytes | None = None) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,6 +32,7 @@ from bridle.sessions.relay import Relay
 from bridle.sessions.runner import Runner
 from bridle.sessions.session import AttachedSession, Session, read_all
 from bridle.sessions.shelf import Shelf
+from bridle.sessions.tenure import Tenure
 from bridle.sessions.terms import Order, Terms
 from bridle.store.attachments import Attachments
 from bridle.store.catalog import Catalog
@@ -112,21 +112,11 @@ class Sessions:
             )
         await self._recover(row)
         warden = launch_warden(self._paths.spawns, row.id, terms.supervision)
-        if agent.info.name != row.agent:
-            await asyncio.wrap_future(self._moved(row.id, agent, spec))
-        if settings is not None:
-            kept = {"approve": terms.approve, **settings}
-            await asyncio.wrap_future(self.catalog.update(row.id, settings=kept))
         row = self.catalog.get(row.id)
         if row.native_id and not self.catalog.native_ids(row.id):
             spec = replace(spec, fork=True)  # the id is still the original's
-        return await self._run(row, Order(agent, spec, terms), lease, warden, relay)
-
-    def _moved(self, session: str, agent: Agent, spec: SessionSpec) -> Future[None]:
-        """From here on another agent has the session, and none of its own ids is known yet."""
-        return self.catalog.update(
-            session, agent=agent.info.name, native_id=None, model=spec.model, mode=spec.mode
-        )
+        made = Order(agent, spec, terms)
+        return await self._run(row, made, lease, warden, relay, settings)
 
     async def _run(
         self,
@@ -135,6 +125,7 @@ class Sessions:
         lease: Lease,
         launched: Launched,
         relay: Relay | None,
+        settings: Mapping[str, Any] | None = None,
     ) -> Session:
         spec, terms = order.spec, order.terms
         known = _known(terms)
@@ -153,9 +144,7 @@ class Sessions:
                 budget=budget,
             )
 
-        def moved(order: Order) -> None:
-            self._moved(row.id, order.agent, order.spec)
-
+        tenure = Tenure(self.catalog, row, settings)
         broadcast = Broadcast(row.id, self.log, row.entries)
         runner = Runner(
             order,
@@ -169,7 +158,7 @@ class Sessions:
                 cwd=str(spec.cwd),
             ),
             history=lambda: read_all(self.log, row.id),
-            native_id=row.native_id,
+            native_id=row.native_id if order.agent.info.name == row.agent else None,
             last_turn=row.turns,
             policy=Policy.preset(terms.approve, terms.tools),
             context=Context(
@@ -181,7 +170,7 @@ class Sessions:
             ),
             shelf=Shelf(row.id, self.search, self.attachments, known),
             relay=relay or Relay(),
-            moved=moved,
+            opened=tenure.begins,
         )
         runner.warm()
         unwatch = self._watch_storage(runner)
