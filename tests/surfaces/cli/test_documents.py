@@ -11,6 +11,7 @@ from bridle.surfaces.cli.schema import document
 from bridle.surfaces.cli.words import option_strings, subcommands
 
 DOCS = Path(__file__).parents[3] / "docs"
+MCP = ["list", "tools", "add", "remove", "enable", "disable"]
 
 
 def test_the_schema_in_the_docs_is_that_of_the_types() -> None:
@@ -45,6 +46,10 @@ def test_every_command_and_option_is_in_the_docs() -> None:
         ("--color ", ["auto", "always", "never"]),
         ("sessions list --h", ["--help", "--here"]),
         ("config set --pr", ["--project"]),
+        ("mcp ", ["-h", "--help", "--color", "--debug", *MCP]),
+        ("mcp add --agent cla", ["claude", "claude-agent-acp"]),
+        ("login moc", ["mock"]),
+        ("doctor --f", ["--full"]),
     ],
 )
 def test_bash_completes_commands_options_and_values(

@@ -59,6 +59,7 @@ INFO = AgentInfo(
 )
 
 _SERVER = re.compile(r"(?P<name>[^:]+): (?P<command>.*) - \W* ?(?P<status>\w[^—]*\w)( — .*)?$")
+_OFFLINE = 40.0  # seconds; it greets half a minute late where it cannot reach its API
 _HELLO = {"subtype": "initialize", "hooks": None}
 _ABOUT = {
     "subscriptionType": "plan",
@@ -138,7 +139,7 @@ class ClaudeCode(StdioAgent):
 
 async def _talk(run: Run, *requests: Table) -> list[Table]:
     argv = [commands.binary(run, INFO), *launch(SessionSpec(cwd=Path())).argv[1:]]
-    return await run.dialog(argv, asked(*requests))
+    return await run.dialog(argv, asked(*requests), limit=_OFFLINE)
 
 
 def _home(run: Run) -> Path:

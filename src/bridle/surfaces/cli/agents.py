@@ -81,8 +81,11 @@ def tested(one: Report) -> str:
 def signed_in(one: Report) -> str:
     if one.account is None or not one.account.signed_in:
         return ""
-    how = f"by {one.account.method}" if one.account.method else "yes"
-    return f"{how} as {one.account.who}" if one.account.who else how
+    method, who = one.account.method, one.account.who
+    if method == "variable" and who:
+        return f"by {who}"
+    how = f"by {method}" if method else "yes"
+    return f"{how} as {who}" if who else how
 
 
 def next_steps(one: Report) -> Iterator[str]:

@@ -25,12 +25,24 @@ class Place(NamedTuple):
 def completion(options: Namespace) -> int:
     from bridle.surfaces.cli.parser import build
 
-    places = list(_places(build(), ""))
+    places = list(_places(build(), "", _agents()))
     say({"bash": bash, "zsh": zsh, "fish": fish}[options.shell](places))
     return 0
 
 
-def _places(parser: argparse.ArgumentParser, path: str) -> Iterator[Place]:
+def _agents() -> list[str]:
+    from bridle.agents import available
+    from bridle.config import load
+    from bridle.core.errors import BridleError
+
+    try:
+        return list(available(load(Path.cwd()).agents))
+    except BridleError:  # a shell that starts must not complain of it
+        return list(available())
+
+
+def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Iterator[Place]:
+    """`names`: of the agents there are."""
     words: list[tuple[str, str]] = []
     values: dict[str, list[str]] = {}
     files: list[str] = []
@@ -42,15 +54,19 @@ def _places(parser: argparse.ArgumentParser, path: str) -> Iterator[Place]:
             words += [(one.dest, one.help or "") for one in action._choices_actions]
         elif action.choices and not action.option_strings:
             words += [(str(choice), help) for choice in action.choices]
+        elif action.metavar == "AGENT":
+            words += [(name, help) for name in names]
         words += [(word, help) for word in action.option_strings]
         for word in action.option_strings:
             if action.choices:
                 values[word] = [str(choice) for choice in action.choices]
+            elif action.dest == "agent":
+                values[word] = names
             elif action.type is Path:
                 files.append(word)
     yield Place(path, words, values, files)
     for name, below in subcommands(parser).items():
-        yield from _places(below, f"{path} {name}".strip())
+        yield from _places(below, f"{path} {name}".strip(), names)
 
 
 def _steps(places: list[Place]) -> Iterator[tuple[str, str]]:

@@ -57,9 +57,19 @@ def _rows(listed: Mapping[str, Sequence[Model]]) -> Iterator[tuple[str, ...]]:
         for model in models:
             context = phrases.count(model.context) if model.context else ""
             mark = "*" if model.shipped else ""
-            yield name, model.id + mark, context, ", ".join(model.efforts), _words(model)
+            yield name, model.id + mark, context, _efforts(model), _words(model)
+
+
+def _efforts(model: Model) -> str:
+    match model.efforts:
+        case (least, *_, most):
+            return f"{least} – {most}"
+    return "".join(model.efforts)
 
 
 def _words(model: Model) -> str:
     marks = [word for word in ("default", "current", "thinking") if getattr(model, word)]
-    return f"{model.title} ({', '.join(marks)})" if marks else model.title
+    said = ", ".join(marks)
+    if model.title == model.id:
+        return said
+    return f"{model.title} ({said})" if said else model.title

@@ -1,0 +1,195 @@
+"""An agent's own commands, run to their end by real processes: bounded in time and in output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bridle.agents import commands
+from bridle.agents.dialog import Refused, call
+from bridle.agents.errands import MOST_OUTPUT, Errands, WouldShow
+from bridle.agents.jsonrpc import Peer
+from bridle.core.agent import AgentInfo, Dialog, Exit, Installed, Ran, SecretFile
+from bridle.core.errors import AgentError, AgentNotInstalled
+
+INFO = AgentInfo("acme", "Acme", binary="acme", install="pip install acme")
+
+
+@pytest.fixture
+async def run(tmp_path: Path) -> AsyncIterator[Errands]:
+    async with errands(tmp_path) as running:
+        yield running
+
+
+def errands(folder: Path, **more: object) -> Errands:
+    environment = {"PATH": f"{folder}:/usr/bin:/bin", "ACME_KEY": "k"}
+    marker = f"errands-{os.urandom(4).hex()}"
+    return Errands(
+        environment, agent="acme", cwd=folder, records=folder / "records", marker=marker, **more  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def program(folder: Path, body: str) -> str:
+    path = folder / "acme"
+    path.write_text(f"#!{sys.executable} -I\nimport json, os, sys, time\n{body}")
+    path.chmod(0o755)
+    return str(path)
+
+
+async def test_a_command_gets_its_words_its_input_and_its_environment(
+    run: Errands, tmp_path: Path
+) -> None:
+    body = "print(sys.argv[1:], sys.stdin.read(), os.environ['ACME_KEY'], os.environ['MORE'])"
+    path = program(tmp_path, body + "; print('e', file=sys.stderr); sys.exit(3)")
+    ran = await run([path, "a b"], env={"MORE": "m"}, input=b"words")
+    assert ran == Ran(Exit(3, None), b"['a b'] words k m\n", b"e\n")
+    assert (run.variable("ACME_KEY"), run.variable("HOME")) == ("k", None)
+
+
+async def test_one_that_does_not_end_is_ended_with_all_it_started(
+    run: Errands, tmp_path: Path
+) -> None:
+    path = program(tmp_path, "print('x', flush=True); os.system('sleep 6017 & sleep 6017')")
+    start = time.monotonic()
+    ran = await run([path], limit=1)
+    assert ran == Ran(Exit(124, None), b"x\n", b"")
+    assert time.monotonic() - start < 10
+    assert not await _running("sleep 6017")
+
+
+async def test_a_flood_is_read_and_its_beginning_kept(run: Errands, tmp_path: Path) -> None:
+    path = program(tmp_path, "sys.stdout.write('x' * 20_000_000)")
+    ran = await run([path])
+    assert (ran.exit, len(ran.stdout)) == (Exit(0, None), MOST_OUTPUT)
+
+
+async def test_many_run_at_the_same_time(run: Errands, tmp_path: Path) -> None:
+    path = program(tmp_path, "time.sleep(0.5); print(sys.argv[1])")
+    start = time.monotonic()
+    ran = await asyncio.gather(*(run([path, str(number)]) for number in range(8)))
+    assert [one.stdout for one in ran] == [f"{number}\n".encode() for number in range(8)]
+    assert time.monotonic() - start < 4
+
+
+async def test_what_cannot_be_run_is_an_error_that_names_it(run: Errands, tmp_path: Path) -> None:
+    broken = tmp_path / "acme"
+    broken.write_bytes(b"\x7fELF no program")
+    broken.chmod(0o755)
+    with pytest.raises(AgentError, match=f"{broken} cannot be run: Exec format error"):
+        await run([str(broken)])
+
+
+async def test_a_private_value_stands_on_no_command_line(tmp_path: Path) -> None:
+    path = program(tmp_path, "print(open(sys.argv[1][7:]).read())")
+    async with errands(tmp_path, private=[("TOKEN", "s3cret")]) as run:
+        with pytest.raises(WouldShow, match="the value of TOKEN"):
+            await run([path, '{"env": {"TOKEN": "s3cret"}}'])
+        ran = await run([path, SecretFile("--file=", b"s3cret")])
+    assert ran.stdout == b"s3cret\n"
+
+
+# -- reading what they say -------------------------------------------------------------------------
+
+
+async def test_a_version_is_found_in_whatever_it_prints(run: Errands, tmp_path: Path) -> None:
+    install = "pip install acme"
+    assert await commands.installed(run, INFO) == Installed("acme", None, None, install)
+    for said, version in {
+        "acme-cli 1.22.3-beta.4+7 (Acme)": "1.22.3-beta.4+7",
+        "\\x1b[1mv0.9\\x1b[0m": "0.9",
+        "soon": None,
+    }.items():
+        path = program(tmp_path, f"print('{said}')")
+        assert await commands.installed(run, INFO) == Installed("acme", path, version, install)
+
+
+async def test_a_command_that_fails_is_an_error_in_its_own_last_words(
+    run: Errands, tmp_path: Path
+) -> None:
+    with pytest.raises(AgentNotInstalled, match="no `acme` on PATH"):
+        await commands.output(run, INFO, ["mcp", "list"])
+    program(tmp_path, "print('ok') if 'fine' in sys.argv else sys.exit('\\x1b[31mno such server')")
+    assert await commands.output(run, INFO, ["mcp", "fine"]) == b"ok\n"
+    with pytest.raises(AgentError, match=r"^`acme mcp remove` failed: no such server$"):
+        await commands.output(run, INFO, ["mcp", "remove", "x"])
+    program(tmp_path, "time.sleep(600)")
+    with pytest.raises(AgentError, match=r"^`acme mcp list` did not end in time$"):
+        await commands.output(run, INFO, ["mcp", "list"], limit=0.5)
+
+
+# -- dialogs ---------------------------------------------------------------------------------------
+
+SERVER = """
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "hello":
+        print(json.dumps({"method": "news", "params": {}}))
+        print("no JSON at all")
+        print(json.dumps({"id": "q1", "method": "fs/read", "params": {}}), flush=True)
+    elif message.get("id") == "q1":
+        declined = message["error"]["code"]
+        print(json.dumps({"id": 0, "result": {"declined": declined}}), flush=True)
+    elif message.get("method") == "list":
+        print(json.dumps({"id": 1, "result": [1, 2]}), flush=True)
+    elif message.get("method") == "refuse":
+        error = {"code": -32000, "message": "sign in first"}
+        print(json.dumps({"id": 0, "error": error}), flush=True)
+time.sleep(600)
+"""
+
+
+def listing() -> Dialog[tuple[object, object]]:
+    peer = Peer(version=False)
+    hello = yield from call(peer, "hello", {})
+    listed = yield from call(peer, "list", {}, after=[peer.notify("ready")])
+    return hello, listed
+
+
+async def test_a_dialog_asks_step_by_step_and_ends_the_program(
+    run: Errands, tmp_path: Path
+) -> None:
+    path = program(tmp_path, SERVER)
+    start = time.monotonic()
+    assert await run.dialog([path], listing()) == ({"declined": -32601}, [1, 2])
+    assert time.monotonic() - start < 10
+    assert not await _running(path)
+
+
+async def test_what_the_agent_refuses_is_an_error_with_its_code(
+    run: Errands, tmp_path: Path
+) -> None:
+    path = program(tmp_path, SERVER)
+    with pytest.raises(Refused, match="the agent refused 'refuse': sign in first") as caught:
+        await run.dialog([path], call(Peer(), "refuse", {}))
+    assert caught.value.error.code == -32000
+
+
+async def test_a_dialog_with_a_program_that_says_too_little_is_an_error(
+    run: Errands, tmp_path: Path
+) -> None:
+    path = program(tmp_path, "print('{}'); print('no licence', file=sys.stderr)")
+    with pytest.raises(AgentError, match=r"^`acme` ended before it answered: no licence$"):
+        await run.dialog([path], listing())
+    path = program(tmp_path, "time.sleep(600)")
+    with pytest.raises(AgentError, match=r"^`acme` did not answer within 0\.5 s$"):
+        await run.dialog([path], listing(), limit=0.5)
+
+
+async def _running(words: str) -> bool:
+    """Whether a process with these words is still there, a moment after it should be gone."""
+    for _ in range(100):
+        lines = [
+            file.read_bytes().replace(b"\0", b" ")
+            for folder in Path("/proc").glob("[0-9]*")
+            if (file := folder / "cmdline").exists()
+        ]
+        if not any(words.encode() in line for line in lines):
+            return False
+        await asyncio.sleep(0.05)
+    return True
