@@ -1,9 +1,8 @@
-"""A conversation with a JSON-lines CLI: one process for all turns, or one for each."""
+"""A conversation with a JSON-lines CLI that has one process for all turns."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
@@ -25,10 +24,9 @@ from bridle.core.agent import (
     SessionSpec,
     Wire,
 )
-from bridle.core.errors import AgentError, SessionBusy, Unsupported
+from bridle.core.errors import SessionBusy, Unsupported
 from bridle.core.events import (
     AgentExited,
-    AgentReady,
     AgentStarted,
     Answer,
     Event,
@@ -43,8 +41,8 @@ from bridle.core.failure import Failure
 CLOSE_GRACE = 2.0  # seconds
 
 
-class _Talk:
-    """What both lifetimes share: a process, a wire, and at most one open turn."""
+class Talk:
+    """What conversations of both lifetimes share: a process, a wire, at most one open turn."""
 
     def __init__(
         self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
@@ -131,7 +129,7 @@ class _Talk:
         return reconcile(said, exit, cancelled=self._cancelling, why=why)
 
 
-class StdioConversation(_Talk):
+class StdioConversation(Talk):
     """One process for the whole conversation."""
 
     _found_awake = False
@@ -201,111 +199,6 @@ class StdioConversation(_Talk):
             self._opened()
             self._found_awake = True
             yield TurnStarted(origin="agent")
-
-
-class PerTurnConversation(_Talk):
-    """A process for each turn; the agent's own session id ties them together."""
-
-    def __init__(
-        self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
-    ) -> None:
-        super().__init__(info, wire, spec, host, grace)
-        self._started: asyncio.Queue[LineProcess | TurnEnded | None] = asyncio.Queue()
-        self._feeding: asyncio.Task[None] | None = None
-
-    def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
-        """Not a coroutine itself, so that it refuses before anybody is told of a new turn."""
-        launch = self._program(prompt)
-        for place in launch.places:
-            if place.instead is None and os.path.lexists(place.path):
-                raise AgentError(
-                    self._info.name,
-                    f"{self._info.name} needs a file of its own where there is one: {place.path}",
-                    hint="move it away, or add to it what the session needs",
-                )
-        return self._begin(launch)
-
-    async def _begin(self, launch: Launch) -> None:
-        try:
-            stdin = self._put(launch)
-            process = await self._start(launch)
-        except OSError as error:
-            self._host.take_back()
-            self._started.put_nowait(_not_started(error))
-            return
-        self._opened()
-        await self._send(self._wire.greet())
-        if stdin is not None:
-            # Not awaited: an agent that reads nothing must not keep a cancel waiting.
-            self._feeding = asyncio.create_task(_feed(process, stdin))
-        self._started.put_nowait(process)
-
-    def _put(self, launch: Launch) -> bytes | None:
-        """Files in place, and what goes in by stdin."""
-        before = b""
-        for place in launch.places:
-            if self._host.put(place.path, place.content):
-                continue
-            if place.instead is None:
-                raise FileExistsError(0, "there is a file already, or none can be put", place.path)
-            before += place.instead
-        return before + (launch.stdin or b"") if before else launch.stdin
-
-    async def steer(self, prompt: Prompt) -> None:
-        raise Unsupported(self._info.name, "steering", hint="queue the prompt instead")
-
-    async def cancel(self) -> None:
-        if self._process and self._turn_open:
-            self._process.signal(signal.SIGINT)
-        await super().cancel()
-
-    async def close(self) -> None:
-        self._cancelling = self._turn_open
-        if self._process:
-            await self._process.kill()
-        self._started.put_nowait(None)
-
-    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
-        while process := await self._started.get():
-            if isinstance(process, TurnEnded):
-                yield [Heard(None, [process])]
-                continue
-            yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
-            ended: Heard | None = None
-            async for batch in self._hear(process):
-                for i, (raw, events, kept) in enumerate(batch):
-                    for event in events:
-                        match event:
-                            case AgentReady(native_id=native_id):
-                                self._spec = replace(self._spec, resume=native_id, fork=False)
-                            case TurnEnded() if ended is None:
-                                ended = Heard(raw, [event])
-                    if any(isinstance(event, TurnEnded) for event in events):
-                        others = [e for e in events if not isinstance(e, TurnEnded)]
-                        batch[i] = Heard(raw, others, kept)
-                yield batch
-            exit = await process.exit()
-            self._host.take_back()
-            said = ended.events[0] if ended else None
-            assert said is None or isinstance(said, TurnEnded)
-            end = self._ending(said, exit, process)
-            self._closed()
-            yield [Heard(None, [self._exited(exit, process), end])]
-
-
-async def _feed(process: LineProcess, stdin: bytes) -> None:
-    await process.write(stdin)
-    process.close_stdin()
-
-
-def _not_started(error: OSError) -> TurnEnded:
-    what = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
-    failure = Failure(
-        kind="agent_failed",
-        message=f"the agent could not be started: {what}",
-        hint="`bridle doctor` checks it",
-    )
-    return TurnEnded(reason="failed", failure=failure)
 
 
 def reconcile(

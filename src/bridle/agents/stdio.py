@@ -32,7 +32,8 @@ class StdioAgent:
 
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
         # Here, because asyncio is heavy and a program may be started before it is loaded.
-        from bridle.agents.conversation import PerTurnConversation, StdioConversation
+        from bridle.agents.conversation import StdioConversation
+        from bridle.agents.per_turn import PerTurnConversation
 
         refuse_unsupported(self.info, spec)
         wire = self.wire(spec)

@@ -35,11 +35,6 @@ def said(name: str, file: str = "commands.jsonl") -> bytes:
 # -- as recorded -----------------------------------------------------------------------------------
 
 
-def test_the_version() -> None:
-    assert outputs.version(said("version")) == "2026.09.28-a1b2c3d"
-    assert outputs.version(b"what?") is None
-
-
 def test_who_is_signed_in() -> None:
     signed_in = Account(signed_in=True, method="browser", who="dev@example.com")
     assert outputs.account(said("status json"), key=False) == signed_in
@@ -169,6 +164,23 @@ async def test_servers_are_listed_and_switched(run: Errands, tmp_path: Path) -> 
         await cursor.mcp_switch(run, "nobody", True)
 
 
+async def test_servers_are_added_and_removed_in_the_users_file(
+    run: Errands, tmp_path: Path
+) -> None:
+    cursor = Cursor()
+    await cursor.mcp_add(run, "issues", {"command": "x", "args": ["y"], "env": {}})
+    await cursor.mcp_add(run, "docs", {"type": "http", "url": "https://example.com/mcp"})
+    assert await cursor.mcp_servers(run) == [
+        McpServer("issues", "ready"),
+        McpServer("docs", "ready"),
+    ]
+    await cursor.mcp_remove(run, "issues")
+    servers = json.loads((tmp_path / ".cursor" / "mcp.json").read_text())
+    assert servers == {"mcpServers": {"docs": {"url": "https://example.com/mcp"}}}
+    with pytest.raises(AgentError, match="has no MCP server 'issues'"):
+        await cursor.mcp_remove(run, "issues")
+
+
 async def test_conversations_are_made_and_found_by_their_folder(
     run: Errands, tmp_path: Path
 ) -> None:
@@ -194,6 +206,5 @@ async def test_it_is_not_installed(tmp_path: Path) -> None:
 def test_it_can_what_it_has_methods_for() -> None:
     assert {
         "install", "auth", "about", "models", "login", "logout", "sessions", "create", "servers",
-        "server-tools", "server-switch",
+        "server-tools", "server-add", "server-switch",
     } <= capabilities(Cursor())  # fmt: skip
-    assert "server-add" not in capabilities(Cursor())

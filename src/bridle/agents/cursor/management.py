@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from bridle.agents import commands, mcp_settings
 from bridle.agents.cursor import config, outputs, store
 from bridle.agents.cursor.failures import SIGN_IN
+from bridle.agents.fields import Table, table
 from bridle.agents.stdio import StdioAgent
 from bridle.agents.support import refuse_unsupported
 from bridle.core.agent import (
@@ -19,12 +22,11 @@ from bridle.core.agent import (
     McpTool,
     Model,
     NativeSession,
-    Ran,
     Run,
     SessionSpec,
     Wire,
 )
-from bridle.core.errors import AgentError, AgentNotInstalled
+from bridle.core.errors import AgentError
 
 BINARY = "cursor-agent"
 _CAN = frozenset(
@@ -60,8 +62,8 @@ class Cursor(StdioAgent):
         super().__init__(INFO, _wire)
 
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        from bridle.agents.conversation import PerTurnConversation
         from bridle.agents.cursor.wire import CursorWire
+        from bridle.agents.per_turn import PerTurnConversation
 
         refuse_unsupported(self.info, spec)
         if spec.resume and store.lacks(config.home(host.variable), spec.resume):
@@ -74,9 +76,7 @@ class Cursor(StdioAgent):
         return PerTurnConversation(self.info, wire, spec, host, self._grace)
 
     async def installed(self, run: Run) -> Installed:
-        path = run.find(BINARY)
-        version = outputs.version((await run([path, "--version"])).stdout) if path else None
-        return Installed(BINARY, path, version, INFO.install)
+        return await commands.installed(run, INFO)
 
     async def account(self, run: Run) -> Account:
         """Its exit code tells nothing: it is 0 when nobody is signed in."""
@@ -110,18 +110,27 @@ class Cursor(StdioAgent):
     async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
         await _say(run, "mcp", "enable" if on else "disable", name)
 
+    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+        """By the file that the user would edit: no command does it."""
+        server = {key: value for key, value in config.items() if key != "type" and value}
+        self._edit(run, lambda own: _with_servers(own, {**table(own, "mcpServers"), name: server}))
+
+    async def mcp_remove(self, run: Run, name: str) -> None:
+        self._edit(run, lambda own: mcp_settings.removed(INFO.name, own, name))
+
+    def _edit(self, run: Run, change: Callable[[Table], Table]) -> None:
+        file = Path(run.variable("HOME") or Path.home()) / ".cursor" / "mcp.json"
+        mcp_settings.edit(INFO.name, file, change)
+
+
+def _with_servers(own: Table, servers: Table) -> Table:
+    return {**own, "mcpServers": servers}
+
 
 async def _say(run: Run, *words: str, limit: float = 20) -> bytes:
-    path = run.find(BINARY)
-    if path is None:
-        raise AgentNotInstalled(INFO.name, binary=BINARY, hint=INFO.install)
-    return _checked(await run([path, *words], limit=limit), words)
-
-
-def _checked(ran: Ran, words: Sequence[str]) -> bytes:
-    if not ran.exit.clean:
-        said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()
-        hint = SIGN_IN if "uthentication required" in said else "`bridle doctor` checks it"
-        command = " ".join([BINARY, *words])
-        raise AgentError("cursor", f"`{command}` failed: {said[-500:]}", hint=hint)
-    return ran.stdout
+    try:
+        return await commands.output(run, INFO, words, limit=limit)
+    except AgentError as error:
+        if "Authentication required" in error.message:
+            error.hint = SIGN_IN
+        raise

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
+from bridle.agents.commands import plain
 from bridle.agents.cursor.failures import SIGN_IN
 from bridle.agents.fields import Table, parse, table, text
 from bridle.core.agent import Account, McpServer, McpTool, Model
 from bridle.core.errors import AgentError
 
-_VERSION = re.compile(r"\d{4}\.\d{2}\.\d{2}\S*")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _MODEL = re.compile(r"(?P<id>\S+) - (?P<title>.+?)(?P<marks>(?:\s+\((?:default|current)\))*)")
 _SERVER = re.compile(
     r"(?:○ )?(?P<name>.+): (?P<status>ready|not loaded \(needs approval\)|disabled|Error: .*)"
@@ -28,11 +27,6 @@ _PROVIDERS = (
     ("grok", "xai"),
     ("kimi", "moonshot"),
 )
-
-
-def version(stdout: bytes) -> str | None:
-    found = _VERSION.search(_plain(stdout))
-    return found[0] if found else None
 
 
 def account(stdout: bytes, *, key: bool) -> Account:
@@ -54,7 +48,7 @@ def about(stdout: bytes) -> dict[str, str]:
 
 def models(stdout: bytes) -> list[Model]:
     """`models`: a catalogue, also of what the plan does not include."""
-    found = map(_MODEL.fullmatch, _plain(stdout).splitlines())
+    found = map(_MODEL.fullmatch, plain(stdout).splitlines())
     return [
         Model(
             id=match["id"],
@@ -71,7 +65,7 @@ def models(stdout: bytes) -> list[Model]:
 
 def chat(stdout: bytes) -> str:
     """`create-chat`."""
-    found = _UUID.search(_plain(stdout))
+    found = _UUID.search(plain(stdout))
     if found is None:
         raise AgentError("cursor", "`cursor-agent create-chat` told no id")
     return found[0]
@@ -79,13 +73,13 @@ def chat(stdout: bytes) -> str:
 
 def mcp_servers(stdout: bytes) -> list[McpServer]:
     """`mcp list`. A name may hold `: `, so the last known status counts."""
-    found = map(_SERVER.fullmatch, _plain(stdout).splitlines())
+    found = map(_SERVER.fullmatch, plain(stdout).splitlines())
     return [McpServer(match["name"], _status(match["status"])) for match in found if match]
 
 
 def mcp_tools(stdout: bytes) -> list[McpTool]:
     """`mcp list-tools NAME`."""
-    found = map(_TOOL.fullmatch, _plain(stdout).splitlines())
+    found = map(_TOOL.fullmatch, plain(stdout).splitlines())
     return [
         McpTool(match["name"], arguments=tuple(filter(None, re.split(r",\s*", match["arguments"]))))
         for match in found
@@ -112,7 +106,3 @@ def _object(stdout: bytes, command: str) -> Table:
             hint="run `cursor-agent update`",
         )
     return said
-
-
-def _plain(stdout: bytes) -> str:
-    return _COLOUR.sub("", stdout.decode("utf-8", "replace"))

@@ -10,10 +10,10 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bridle.agents.fields import Table, parse, table, tables, text
+from bridle.agents.fields import Table, table, tables, text
+from bridle.agents.native import headline, records
 from bridle.core.agent import NativeSession
 
-_HEAD = 64 * 1024  # of a transcript, where its first words are
 _TAG = re.compile(r"</?user_query>")
 
 
@@ -33,12 +33,10 @@ def lacks(home: Path, native_id: str) -> bool:
 
 
 def _session(file: Path, cwd: Path) -> NativeSession:
-    with file.open("rb") as stored:
-        lines = stored.read(_HEAD).splitlines()
-        updated = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    updated = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     stamp = updated.isoformat(timespec="seconds").replace("+00:00", "Z")
-    said = filter(None, (_prompt(line) for line in map(parse, lines) if isinstance(line, dict)))
-    return NativeSession(file.stem, _headline(next(said, file.stem)), stamp, str(cwd))
+    said = filter(None, map(_prompt, records(file)))
+    return NativeSession(file.stem, headline(next(said, file.stem)), stamp, str(cwd))
 
 
 def _prompt(line: Table) -> str:
@@ -47,11 +45,6 @@ def _prompt(line: Table) -> str:
         return ""
     said = "".join(text(part, "text") for part in tables(message, "content"))
     return _TAG.sub("", said).strip()
-
-
-def _headline(prompt: str, limit: int = 80) -> str:
-    line = " ".join(prompt.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def _slug(path: str) -> str:

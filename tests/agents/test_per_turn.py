@@ -1,0 +1,108 @@
+"""A process for each turn: what keeps it from starting ends the turn, and what it was lent goes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from listening import listening
+from plain import PerTurnWire, shell
+
+from bridle.agents.stdio import StdioAgent
+from bridle.core.agent import AgentInfo, Exit, Launch, Place, Prompt, SessionSpec
+from bridle.core.errors import AgentError
+from bridle.core.events import TurnEnded
+from bridle.core.failure import Failure
+from bridle.testing.host import PlainHost
+
+DONE = TurnEnded(reason="completed")
+SAY_ALL = """printf '{"say": "%s"}\\n{"end": "completed"}\\n' "$(cat -; cat lent 2>/dev/null)" """
+
+
+class Lending(PerTurnWire):
+    """Puts a file in place, and knows what one exit means."""
+
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
+        launch = super().launch(spec, prompt)
+        instead = spec.options.get("instead")
+        return Launch(
+            launch.argv,
+            stdin=launch.stdin,
+            places=[Place(spec.cwd / "lent", b" lent", instead)],
+        )
+
+    def explain(self, exit: Exit, stderr: str) -> Failure | None:
+        return Failure(kind="billing", message=stderr.strip()) if exit.code == 7 else None
+
+
+AGENT = StdioAgent(AgentInfo("lending", "Lending", frozenset({"resume"})), Lending, grace=0.5)
+
+
+def spec(command: str, cwd: Path, **options: object) -> SessionSpec:
+    plain = shell(command, cwd)
+    return SessionSpec(cwd=cwd, options={**plain.options, **options})
+
+
+async def test_a_lent_file_is_there_for_each_turn_alone(host: PlainHost, project: Path) -> None:
+    async with listening(AGENT, spec(SAY_ALL, project), host) as agent:
+        for words in ("one", "two"):
+            assert (await agent.turn(words))[-1] == DONE
+            assert not (project / "lent").exists()
+        assert agent.text == "one lenttwo lent"
+
+
+async def test_where_a_file_is_the_words_for_it_go_in_first(host: PlainHost, project: Path) -> None:
+    (project / "lent").write_text(" own")
+    async with listening(AGENT, spec(SAY_ALL, project, instead=b"instead "), host) as agent:
+        await agent.turn("one")
+        assert agent.text == "instead one own"
+    assert (project / "lent").read_text() == " own"
+
+
+async def test_where_there_are_no_words_for_it_the_prompt_is_refused(
+    host: PlainHost, project: Path
+) -> None:
+    (project / "lent").write_text(" own")
+    async with listening(AGENT, spec(SAY_ALL, project), host) as agent:
+        with pytest.raises(AgentError, match="needs a file of its own where there is one"):
+            agent.conversation.prompt(Prompt("one"))
+        assert agent.events == []
+
+
+async def test_a_program_that_tells_why_it_ended_is_believed(
+    host: PlainHost, project: Path
+) -> None:
+    command = """echo "no money" >&2; exit 7"""
+    async with listening(AGENT, spec(command, project), host) as agent:
+        failure = Failure(kind="billing", message="no money")
+        assert (await agent.turn("one"))[-1] == TurnEnded(reason="failed", failure=failure)
+
+
+async def test_a_program_that_cannot_start_fails_its_turn_and_keeps_nothing(
+    host: PlainHost, project: Path
+) -> None:
+    gone = project / "gone"
+    gone.mkdir()
+    async with listening(AGENT, spec(SAY_ALL, gone, instead=b""), host) as agent:
+        shutil.rmtree(gone)
+        failure = Failure(
+            kind="agent_failed",
+            message=f"the agent could not be started: No such file or directory: {gone}",
+            hint="`bridle doctor` checks it",
+        )
+        assert await agent.turn("one") == [TurnEnded(reason="failed", failure=failure)]
+        gone.mkdir()
+        assert (await agent.turn("two"))[-1] == DONE
+    assert list(gone.iterdir()) == []
+
+
+async def test_a_warden_that_is_gone_fails_the_turn(host: PlainHost, project: Path) -> None:
+    async with listening(AGENT, spec(SAY_ALL, project, instead=b""), host) as agent:
+        await host._warden.close()
+        [end] = await agent.turn("one")
+        assert isinstance(end, TurnEnded)
+        assert end.failure is not None
+        assert end.failure.message.startswith(
+            "the agent could not be started: the warden has ended"
+        )
