@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bridle.agents.codex import answers
 from bridle.agents.codex.launch import launch
@@ -26,7 +26,9 @@ from bridle.core.agent import (
     Wire,
 )
 from bridle.core.errors import AgentError, AgentNotInstalled
-from bridle.core.events import Event
+
+if TYPE_CHECKING:
+    from bridle.core.events import Event
 
 _CAN = frozenset(
     {"streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions", "questions",
