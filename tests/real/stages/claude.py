@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from json import loads
 from pathlib import Path
 
-from bridle.testing.model_script import Call
+from bridle.testing.model_script import Call, Say
 from stages.stage import Item, Stage
 
 
@@ -60,6 +61,9 @@ class Claude(Stage):
     def todo(self, *items: Item, id: str | None = None) -> Call:
         todos = [{"content": text, "status": state, "activeForm": text} for text, state in items]
         return Call("TodoWrite", {"todos": todos}, id)
+
+    def result(self, json: str) -> Call | Say:
+        return Call("StructuredOutput", loads(json))
 
     def mcp(
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None

@@ -8,7 +8,7 @@ from typing import ClassVar, TypeAlias
 
 from clis import Cli
 
-from bridle.testing.model_script import Call
+from bridle.testing.model_script import Call, Say
 
 KEY = "sk-fake-0123456789abcdef"
 _NOWHERE = "http://127.0.0.1:9"
@@ -65,6 +65,10 @@ class Stage:
 
     def todo(self, *items: Item, id: str | None = None) -> Call:
         raise NoTool(f"{self.agent} keeps no list of what is to do")
+
+    def result(self, json: str) -> Call | Say:
+        """The answer in a schema that was asked for."""
+        return Say(json)
 
     def mcp(
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None

@@ -1,0 +1,116 @@
+"""Who is in charge: stopping, steering, going on in another process, and death."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+
+from bridle.core.events import MessageChunk, ToolStarted, TurnEnded
+from bridle.sessions.session import Session
+from bridle.testing.cases.case import case
+from bridle.testing.model_script import Hold, Say
+from bridle.testing.scene import PATIENCE, Scene, do, play, said, until
+
+WITHIN = 10.0  # seconds
+BUSY = "while :; do sleep 0.31; done"  # some agents refuse one long sleep
+
+
+async def _ended(session: Session) -> TurnEnded:
+    async with asyncio.timeout(PATIENCE):
+        await session.idle()
+    return await until(session, TurnEnded)
+
+
+async def _runs(scene: Scene) -> None:
+    await _until(lambda: _busy(scene))
+
+
+async def _nothing_left(scene: Scene) -> None:
+    await _until(lambda: not _busy(scene))
+
+
+def _busy(scene: Scene) -> bool:
+    return any("sleep 0.31" in line for line in scene.left())
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WITHIN):
+        while not condition():  # noqa: ASYNC110 - it is other processes that change it
+            await asyncio.sleep(0.03)
+
+
+@case("stops in the middle of a sentence, and stays usable", "cancel")
+async def cancel_in_text(scene: Scene) -> None:
+    session = await scene.start()
+    await session.prompt(scene.script([Say("It goes on", chunks=1), Hold("end"), Say("and on.")]))
+    await until(session, MessageChunk)
+    await session.cancel()
+    assert (await _ended(session)).reason == "cancelled"
+    scene.release("end")
+    log = await play(session, scene.script([Say("Still here.")]))
+    assert said(log) == "Still here.", said(log)
+
+
+@case("stops in the middle of a command, which is gone then", "cancel")
+async def cancel_in_tool(scene: Scene) -> None:
+    session = await scene.start(approve="auto")
+    await session.prompt(scene.script([do("shell", BUSY)], [Say("Slept.")]))
+    await until(session, ToolStarted, lambda event: event.tool == "Bash")
+    await _runs(scene)
+    await session.cancel()
+    assert (await _ended(session)).reason == "cancelled"
+    await _nothing_left(scene)
+
+
+@case("takes words in the middle of a turn", "steer")
+async def steer(scene: Scene) -> None:
+    session = await scene.start(approve="auto")
+    prompt = scene.script([Say("First."), do("shell", "sleep 1")], [Say("Then.")], [Say("More.")])
+    await session.prompt(prompt)
+    await until(session, ToolStarted)
+    await session.prompt("mind the heron", when_busy="steer")
+    async with asyncio.timeout(PATIENCE):
+        await session.idle()
+    assert "mind the heron" in scene.told(), "its model was not told"
+
+
+@case("goes on with a conversation in a new process", "resume")
+async def resume(scene: Scene) -> None:
+    session = await scene.start()
+    await play(session, scene.script([Say("The bird is a heron.")]))
+    await scene.reopen()
+    session = await scene.resume(session.id)
+    log = await play(session, scene.script([Say("I remember.")]))
+    assert said(log) == "I remember.", said(log)
+    assert "The bird is a heron." in scene.told(), "its model was not told what was said before"
+
+
+@case("goes on in a copy, and leaves the original as it is", "fork")
+async def fork(scene: Scene) -> None:
+    session = await scene.start()
+    await play(session, scene.script([Say("The bird is a heron.")]))
+    copy = await scene.resume(session.id, fork=True)
+    log = await play(copy, scene.script([Say("In the copy.")]))
+    assert said(log) == "In the copy.", said(log)
+    assert "The bird is a heron." in scene.told(), "the copy does not know what was said before"
+    await scene.reopen()
+    await play(await scene.resume(session.id), scene.script([Say("In the original.")]))
+    assert "In the copy." not in scene.told(), "the copy's words are in the original"
+
+
+@case("whose program is killed has failed, and nothing of it is left")
+async def killed(scene: Scene) -> None:
+    session = await scene.start(approve="auto")
+    await session.prompt(scene.script([do("shell", BUSY)], [Say("Slept.")]))
+    await until(session, ToolStarted)
+    await _runs(scene)
+    for line in scene.left():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(line.split()[0]), signal.SIGKILL)
+    ended = await _ended(session)
+    assert ended.failure, ended
+    assert (ended.reason, ended.failure.kind) == ("failed", "agent_crashed"), ended
+    await _nothing_left(scene)

@@ -1,0 +1,69 @@
+"""What goes wrong at the model, told as what it is."""
+
+from __future__ import annotations
+
+from bridle.core.failure import Failure
+from bridle.testing.cases.case import case
+from bridle.testing.model_script import Cut, Fail, Say, Stall, overflow, quota
+from bridle.testing.scene import Scene, end, play, said
+
+
+async def _failure(scene: Scene, fail: Fail) -> Failure:
+    log = await play(await scene.start(), scene.script(fail))
+    ended = end(log)
+    assert ended.reason == "failed", ended
+    assert ended.failure, ended
+    assert ended.failure.hint, f"no hint: {ended.failure}"
+    return ended.failure
+
+
+@case("a key that is refused is told as not signed in")
+async def error_401(scene: Scene) -> None:
+    failure = await _failure(scene, Fail(401))
+    assert failure.kind == "not_signed_in", failure
+
+
+@case("too many requests are told as a rate limit")
+async def error_429(scene: Scene) -> None:
+    failure = await _failure(scene, Fail(429, retry_after=1))
+    assert failure.kind == "rate_limited", failure
+
+
+@case("a quota that is used up is told")
+async def error_quota(scene: Scene) -> None:
+    failure = await _failure(scene, quota())
+    assert failure.kind in ("billing", "rate_limited"), failure
+
+
+@case("a failure of the API is told")
+async def error_500(scene: Scene) -> None:
+    failure = await _failure(scene, Fail(500))
+    assert failure.kind == "api_error", failure
+
+
+@case("a model that is not there is told")
+async def error_404(scene: Scene) -> None:
+    failure = await _failure(scene, Fail(404, message="model: no-such-model"))
+    assert failure.kind == "model_not_found", failure
+
+
+@case("a conversation that has grown too long is told")
+async def error_overflow(scene: Scene) -> None:
+    failure = await _failure(scene, overflow())
+    assert failure.kind == "context_overflow", failure
+
+
+@case("an answer that breaks off is never taken for a whole one")
+async def cut_stream(scene: Scene) -> None:
+    prompt = scene.script([Say("Half of it", chunks=2), Stall(0.2), Cut()])
+    log = await play(await scene.start(), prompt)
+    ended = end(log)
+    assert ended.reason == "failed", (ended, said(log))
+
+
+@case("is usable after a failure")
+async def usable_after_failure(scene: Scene) -> None:
+    session = await scene.start()
+    await play(session, scene.script(Fail(400, message="not like that")))
+    log = await play(session, scene.script([Say("Here again.")]))
+    assert said(log) == "Here again.", said(log)

@@ -1,0 +1,83 @@
+"""A scene with a real agent CLI: its model is the scripted one, its sessions are the desk's."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from desk import Desk, processes_with
+from stages import Actor, NoTool
+
+from bridle.agents import load
+from bridle.sessions.session import Session
+from bridle.testing.model_script import Call, Fail, Say, Step, reply
+from bridle.testing.scene import Act, CannotPlay, Do
+
+SERVER = Path(__file__).with_name("mcp_server.py")
+
+
+class RealScene:
+    def __init__(self, desk: Desk, actor: Actor, differs: dict[str, str]) -> None:
+        self.agent = load(actor.agent)
+        self.project = desk.project
+        self.server = {"command": sys.executable, "args": [str(SERVER)]}
+        self.differs = differs
+        self._desk = desk
+        self._actor = actor
+        self._names = count(1)
+
+    def script(self, *replies: Sequence[Act] | Fail) -> str:
+        name = f"scene{next(self._names)}"
+        self._desk.double.scenarios[name] = [self._step(one) for one in replies]
+        return f"@@{name}@@ go"
+
+    def release(self, name: str) -> None:
+        self._desk.double.release(name)
+
+    def told(self) -> str:
+        return json.dumps(self._desk.double.turns[-1].body, ensure_ascii=False)
+
+    async def start(self, **wishes: Any) -> Session:
+        return await self._desk.start(**wishes)
+
+    async def resume(self, session: str, *, fork: bool = False) -> Session:
+        return await self._desk.resume(session, fork=fork)
+
+    async def reopen(self) -> None:
+        await self._desk.reopen()
+
+    def left(self) -> list[str]:
+        return processes_with(f"HOME={self._actor.home}")
+
+    def _step(self, acts: Sequence[Act] | Fail) -> Step:
+        if isinstance(acts, Fail):
+            return acts
+        return reply(*(self._part(act) if isinstance(act, Do) else act for act in acts))
+
+    def _part(self, act: Do) -> Call | Say:
+        stage, words = self._actor.stage, act.words
+        try:
+            match act.tool:
+                case "shell":
+                    return stage.shell(*words)
+                case "read":
+                    return stage.read(Path(words[0]))
+                case "write":
+                    return stage.write(Path(words[0]), words[1])
+                case "edit":
+                    return stage.edit(Path(words[0]), *words[1:])
+                case "ask":
+                    return stage.ask(*words)
+                case "todo":
+                    return stage.todo(*((word, "pending") for word in words))
+                case "result":
+                    return stage.result(words[0])
+                case "mcp":
+                    return stage.mcp(words[0], words[1], {"text": words[2]})
+        except NoTool as missing:
+            raise CannotPlay(str(missing)) from None
+        raise CannotPlay(f"nothing here is called {act.tool!r}")
