@@ -27,8 +27,9 @@ from bridle.core.events import (
 )
 
 TURNS = 12  # that are told of
-CALLS = 60  # of the turn that is gone on with
+STEPS = 60  # of the turn that is gone on with
 FILES = 60
+UNENDED = "did not end"
 CAP = 32_000  # bytes of all of it; its parts together stay below
 _TASK, _WORDS, _SAID, _TRAIL, _LIST = 8_000, 600, 3_000, 5_000, 2_000  # bytes of its parts
 
@@ -42,10 +43,16 @@ class _Turn:
     said: str = ""  # since its last call
     status: str = "running"
     words: list[str] = field(default_factory=list)  # of the user, in its middle
-    calls: dict[str, list[str]] = field(default_factory=dict)  # id -> title, outcome
-    calls_left_out: int = 0
+    trail: dict[str, list[str]] = field(default_factory=dict)  # id -> what was done, its outcome
+    left_out: int = 0  # of the trail
     steps: tuple[PlanStep, ...] = ()
     files: tuple[FileChange, ...] = ()
+
+    def step(self, id: str, what: str, outcome: str) -> None:
+        self.trail[id] = [_fit(what, _WORDS), _fit(outcome, _WORDS)]
+        if len(self.trail) > STEPS:
+            del self.trail[next(iter(self.trail))]
+            self.left_out += 1
 
 
 class Account:
@@ -123,14 +130,13 @@ def _note(turn: _Turn, event: object) -> None:
         case MessageWithdrawn():
             turn.said = ""
         case ToolStarted(call_id=call, title=title):
-            turn.said = ""
-            turn.calls[call] = [_fit(title, _WORDS), "did not end"]
-            if len(turn.calls) > CALLS:
-                del turn.calls[next(iter(turn.calls))]
-                turn.calls_left_out += 1
+            if turn.said.strip():
+                turn.step(f"before {call}", "it said", turn.said.strip())
+                turn.said = ""
+            turn.step(call, title, UNENDED)
         case ToolFinished(call_id=call, outcome=outcome):
-            if call in turn.calls:
-                turn.calls[call][1] = outcome
+            if call in turn.trail:
+                turn.trail[call][1] = outcome
         case PlanChanged(steps=steps):
             turn.steps = steps
         case FilesChanged(files=files):
@@ -143,9 +149,9 @@ def _note(turn: _Turn, event: object) -> None:
 
 def _work(turn: _Turn, files: Sequence[FileChange]) -> list[str]:
     parts = []
-    if turn.calls:
-        trail = [f"({turn.calls_left_out} earlier calls are left out)"] * bool(turn.calls_left_out)
-        trail += [f"- {title}: {outcome}" for title, outcome in turn.calls.values()]
+    if turn.trail:
+        trail = [f"({turn.left_out} earlier steps are left out)"] * bool(turn.left_out)
+        trail += [f"- {what}: {outcome}" for what, outcome in turn.trail.values()]
         parts.append("## What was done, in order\n" + _newest(trail, _TRAIL))
     if files:
         lines = [f"- {file.change} {file.path}" for file in files[:FILES]]
@@ -161,9 +167,9 @@ def _work(turn: _Turn, files: Sequence[FileChange]) -> list[str]:
 
 def _remains(turn: _Turn) -> str:
     open_steps = [step.text for step in turn.steps if step.status != "completed"]
-    cut = [title for title, outcome in turn.calls.values() if outcome == "did not end"]
+    cut = [what for what, outcome in turn.trail.values() if outcome == UNENDED]
     lines = [f"- {_fit(text, 200)}" for text in open_steps[:20]]
-    lines += [f"- it was cut off in: {title}" for title in cut[:5]]
+    lines += [f"- it was cut off in: {what}" for what in cut[:5]]
     advice = (
         "Go on from here and finish the task. Look at the files before you change them, and do not "
         "do again what is done."

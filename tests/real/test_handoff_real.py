@@ -1,0 +1,144 @@
+"""Real agents as a team: what one leaves in the middle another finishes, and limits stop them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from clis import pinned
+from desk import Desk, ends, no_process_left, of, run, said
+from stages import STAGES, Actor
+
+from bridle.agents import load
+from bridle.core.events import AgentStarted, Notice, TurnEnded, TurnStarted, UserMessage
+from bridle.sessions.relay import Relay
+from bridle.sessions.session import Session
+from bridle.sessions.terms import Limits, Order, Rules
+from bridle.testing.model_double import ModelDouble
+from bridle.testing.model_script import Fail, Say, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+
+TASK = "@@task@@ Write one.txt, then two.txt."
+
+
+def team_of(first: Actor, agent: str, folder: Path) -> Actor:
+    """Another CLI, in a home of its own and in the same project."""
+    cli = pinned(agent)[0]
+    return Actor(STAGES[agent], cli, cli.path(), folder / "home", first.project)
+
+
+@pytest.fixture
+async def second_double() -> AsyncIterator[ModelDouble]:
+    async with ModelDouble() as running:
+        yield running
+
+
+def relay(desk: Desk) -> Relay:
+    """`desk` is that of the agent which stands by."""
+
+    async def call(name: str) -> Order:
+        spec, terms = desk._split({})
+        return Order(load(name), spec, terms)
+
+    return Relay(Rules(), [desk.player.agent], call)
+
+
+async def start(first: Desk, second: Desk) -> Session:
+    spec, terms = first._split({})
+    agent = load(first.player.agent)
+    return await first.sessions.start(agent, spec, terms, relay=relay(second))
+
+
+@pytest.mark.parametrize("second", ["codex", "gemini", "claude"])
+@pytest.mark.parametrize("fail", [Fail(429, "quota"), Fail(529)], ids=["quota", "outage"])
+@pytest.mark.agents("claude", "codex")
+async def test_the_next_agent_finishes_in_the_same_workspace(
+    actor: Actor,
+    any_desk: Desk,
+    double: ModelDouble,
+    second_double: ModelDouble,
+    second: str,
+    fail: Fail,
+    tmp_path: Path,
+) -> None:
+    if second == actor.agent:
+        pytest.skip("another agent is meant")
+    other = team_of(actor, second, tmp_path / "second")
+    other_desk = Desk(other, second_double, tmp_path / "second")
+    one, two = actor.project / "one.txt", actor.project / "two.txt"
+    double.scenarios["task"] = [
+        reply(Say("I begin."), actor.stage.shell(f"echo 1 > {one}", id="c1")),
+        *[fail] * 20,
+    ]
+    second_double.scenarios["task"] = [
+        reply(other.stage.shell(f"echo 2 > {two}", id="d1")),
+        reply(Say("Both are there.")),
+    ]
+    session = await start(any_desk, other_desk)
+
+    log = await run(session, TASK)
+
+    assert ends(log) == [TurnEnded(reason="completed")]
+    assert (one.read_text(), two.read_text()) == ("1\n", "2\n")
+    assert said(log).endswith("Both are there.")
+    assert of(log, TurnStarted) == [TurnStarted(origin="prompt", prompt=TASK)]
+    [notice] = [event for event in of(log, Notice) if event.kind == "fallback"]
+    assert notice.text.startswith(f"{actor.agent} cannot go on (")
+    assert notice.text.endswith(f"): {second} takes over")
+    [handed] = of(log, UserMessage)
+    for part in (TASK, "echo 1 >", "- added one.txt", "I begin."):
+        assert part in handed.text
+    heard = second_double.turns[0].body
+    assert "You take over a task in this folder from another coding agent" in str(heard)
+    assert [event.agent for event in of(log, AgentStarted)][-1] == second
+    result = session.result()
+    assert (result.agent, result.fallback, result.status) == (second, True, "completed")
+    assert [file.path for file in result.files] == ["one.txt", "two.txt"]
+    row = any_desk.sessions.catalog.get(session.id)
+    assert row.agent == second
+    assert row.native_id
+
+    second_double.scenarios["more"] = [reply(Say("I remember."))]
+    assert said(await run(session, "@@more@@ Do you remember?")).endswith("I remember.")
+    assert "You take over" in str(second_double.turns[-1].body)
+
+    await session.close()
+    await other_desk.close()
+    await no_process_left(other)
+
+
+@pytest.mark.agents("claude", "codex", "gemini", "qwen", "opencode", "copilot")
+async def test_the_clock_stops_a_command_and_leaves_nothing_running(
+    actor: Actor, any_desk: Desk, double: ModelDouble
+) -> None:
+    double.scenarios["long"] = [reply(actor.stage.shell("sleep 100", id="c1"))]
+    session = await any_desk.start(limits=Limits(turn=8))
+    began = time.monotonic()
+
+    [end] = ends(await run(session, "@@long@@"))
+
+    assert end.failure
+    assert end.failure.kind == "timed_out"
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.agents("claude", "codex", "gemini", "qwen", "opencode", "copilot")
+async def test_rounds_without_end_are_stopped(
+    actor: Actor, any_desk: Desk, double: ModelDouble
+) -> None:
+    double.scenarios["loop"] = [
+        *(reply(actor.stage.shell(f"echo {n} >> rounds", id=f"c{n}")) for n in range(30)),
+        reply(Say("never")),
+    ]
+    session = await any_desk.start(limits=Limits(turns=3))
+
+    log = await run(session, "@@loop@@")
+
+    [end] = ends(log)
+    assert end.failure
+    assert end.failure.kind == "turn_limit"
+    assert said(log) == ""
+    assert len((actor.project / "rounds").read_text().split()) <= 5
