@@ -73,7 +73,8 @@ class Home:
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def remember(self, chat: str, role: str, words: str) -> None:
-        content = [{"type": "text", "text": words}]
+        tagged = f"<user_query>\n{words}\n</user_query>" if role == "user" else words
+        content = [{"type": "text", "text": tagged}]
         line = json.dumps({"role": role, "message": {"content": content}}) + "\n"
         slug = self.projects / "agent-transcripts" / chat / f"{chat}.jsonl"
         for file in (self.store(chat) / "store.db", slug):

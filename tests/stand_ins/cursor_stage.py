@@ -94,7 +94,7 @@ class Stage:
             case "script":
                 return list(json.loads(rest))
             case "recall":
-                said = [one["message"]["content"][0]["text"] for one in before]
+                said = [one["message"]["content"][0]["text"].split("\n")[1] for one in before[:1]]
                 return [{"say": f"You began with: {said[0]}" if said else "You said nothing yet."}]
             case "rules":
                 return [{"say": self._rules()}]

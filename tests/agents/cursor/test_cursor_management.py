@@ -24,6 +24,7 @@ from bridle.core.agent import (
     capabilities,
 )
 from bridle.core.errors import AgentError, AgentNotInstalled
+from bridle.core.events import MessageChunk, ToolFinished, ToolStarted, UserMessage
 
 SIGN_IN = "run `cursor-agent login` or set CURSOR_API_KEY"
 
@@ -195,6 +196,43 @@ async def test_conversations_are_made_and_found_by_their_folder(
     assert await cursor.native_sessions(run, tmp_path / "elsewhere") == []
 
 
+async def test_what_was_said_and_done_in_a_conversation(run: Errands, tmp_path: Path) -> None:
+    cursor = Cursor()
+    program = str(tmp_path / "bin" / "cursor-agent")
+    assert (await run([program, "-p", "--trust", "--model=auto"], input=b"hello")).exit.clean
+    (session,) = await cursor.native_sessions(run, tmp_path)
+    (file,) = tmp_path.glob(".cursor/projects/*/agent-transcripts/*/*.jsonl")
+    shell = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
+    said = {"role": "assistant", "message": {"content": [{"type": "text", "text": "So."}, shell]}}
+    with file.open("a") as transcript:
+        transcript.write(json.dumps(said) + "\n" + json.dumps({"type": "turn_ended"}) + "\n")
+    assert await cursor.native_history(run, session) == [
+        UserMessage(text="hello", how="imported"),
+        MessageChunk(message_id="1", text="Hello, and welcome to the project."),
+        MessageChunk(message_id="2", text="So."),
+        ToolStarted(
+            call_id="2.1",
+            tool="Bash",
+            name="Shell",
+            title="Bash `ls`",
+            input={"command": "ls"},
+        ),
+        ToolFinished(call_id="2.1", outcome="completed"),
+    ]
+
+
+async def test_what_the_editor_keeps_is_not_for_the_cli_to_resume(
+    run: Errands, tmp_path: Path
+) -> None:
+    program = str(tmp_path / "bin" / "cursor-agent")
+    assert (await run([program, "-p", "--trust", "--model=auto"], input=b"hello")).exit.clean
+    (file,) = tmp_path.glob(".cursor/projects/*/agent-transcripts/*/*.jsonl")
+    editors = file.parents[1] / "other" / "other.jsonl"
+    editors.parent.mkdir()
+    editors.write_bytes(file.read_bytes())
+    assert [one.native_id for one in await Cursor().native_sessions(run, tmp_path)] == [file.stem]
+
+
 async def test_it_is_not_installed(tmp_path: Path) -> None:
     environment = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     async with Errands(environment, cwd=tmp_path, records=tmp_path, marker="none") as run:
@@ -205,6 +243,7 @@ async def test_it_is_not_installed(tmp_path: Path) -> None:
 
 def test_it_can_what_it_has_methods_for() -> None:
     assert {
-        "install", "auth", "about", "models", "login", "logout", "sessions", "create", "servers",
+        "install", "auth", "about", "models", "login", "logout", "sessions", "create", "history",
+        "servers",
         "server-tools", "server-add", "server-switch",
     } <= capabilities(Cursor())  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bridle.agents import commands, mcp_settings
 from bridle.agents.cursor import config, outputs, store
@@ -27,6 +27,9 @@ from bridle.core.agent import (
     Wire,
 )
 from bridle.core.errors import AgentError
+
+if TYPE_CHECKING:
+    from bridle.core.events import Event
 
 BINARY = "cursor-agent"
 _CAN = frozenset(
@@ -91,6 +94,9 @@ class Cursor(StdioAgent):
 
     async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
         return store.sessions(config.home(run.variable), cwd)
+
+    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+        return list(store.history(config.home(run.variable), session))
 
     async def create_session(self, run: Run, cwd: Path) -> str:
         return outputs.chat(await _say(run, "create-chat"))
