@@ -14,6 +14,7 @@ from bridle.agents.acp.settings import Change, Settings
 from bridle.agents.fields import Table, text
 from bridle.agents.jsonrpc import METHOD_NOT_FOUND, Peer, RpcError, Said
 from bridle.core.agent import Mode, Reply, SessionSpec
+from bridle.core.errors import Unsupported
 from bridle.core.events import Notice
 from bridle.core.failure import Failure
 
@@ -55,12 +56,10 @@ class Opening:
 
     def configure(self, model: str | None, mode: Mode | None) -> Said:
         """Takes effect now, or with the opening."""
-        if model and self._dialect.row.model_stays:
-            why = (
-                f"{self._dialect.row.title} takes a model at its start: {model!r} will be the next"
-            )
-            yield Notice(level="warning", kind="settings", text=why)
-            model = None
+        row = self._dialect.row
+        if model and row.model_stays:
+            hint = f"it would be {row.title}'s model from then on: resume the session with it"
+            raise Unsupported(row.name, "another model in a session that runs", hint=hint)
         self.settings.want(model, mode)
         if self.ready:
             yield from self._set()
