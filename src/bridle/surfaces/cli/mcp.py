@@ -45,7 +45,8 @@ async def _list(options: Namespace) -> int:
     if options.json:
         say_json(found)
     elif not any(found.values()):
-        say("no agent has an MCP server: `bridle mcp add NAME -- COMMAND` gives it one")
+        who = f"{options.agent} has no" if options.agent else "no agent has an"
+        say(f"{who} MCP server: `bridle mcp add NAME -- COMMAND` gives it one")
     else:
         rows = [
             (agent, server.name, server.status, server.command)
@@ -70,7 +71,9 @@ async def _all(management: Management) -> dict[str, Sequence[McpServer]]:
 def _command(work: Work) -> Callable[[Namespace], int]:
     async def run(options: Namespace) -> int:
         async with opened.harness(options) as harness:
-            return await work(harness.management, options.agent or harness.config.agent, options)
+            return await work(
+                harness.management, options.agent or harness.config.agent.partition(",")[0], options
+            )
 
     return lambda options: asyncio.run(run(options))
 

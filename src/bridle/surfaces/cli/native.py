@@ -27,7 +27,9 @@ Work = Callable[["Harness", str, Namespace], Coroutine[Any, Any, int]]
 def _command(work: Work) -> Callable[[Namespace], int]:
     async def run(options: Namespace) -> int:
         async with opened.harness(options) as harness:
-            return await work(harness, options.agent or harness.config.agent, options)
+            return await work(
+                harness, options.agent or harness.config.agent.partition(",")[0], options
+            )
 
     return lambda options: asyncio.run(run(options))
 
