@@ -35,7 +35,7 @@ def load(name: str, options: Options | None = None, *, experimental: bool = Fals
         return made(name, given)
     if target := _entry_points().get(name):
         return _imported(name, target)
-    from bridle.agents.acp.rows import rows
+    from bridle.agents.acp.rows import driver, rows
 
     row = rows().get(name)
     if row is None:
@@ -45,9 +45,7 @@ def load(name: str, options: Options | None = None, *, experimental: bool = Fals
             f"agent {name!r} is experimental",
             hint="`bridle config set experimental_agents yes` lets such agents be used",
         )
-    from bridle.agents.acp.agent import AcpAgent
-
-    return AcpAgent(row)
+    return driver(row)
 
 
 def _imported(name: str, target: str) -> Agent:

@@ -86,8 +86,17 @@ def main() -> None:
     while True:
         match hear():
             case {"id": id, "method": "initialize"}:
-                can = {"loadSession": True, "promptCapabilities": {"image": True}}
-                say(id=id, result={"protocolVersion": 1, "agentCapabilities": can})
+                can: dict[str, Any] = {"loadSession": True, "promptCapabilities": {"image": True}}
+                if "--no-list" not in sys.argv:
+                    can["sessionCapabilities"] = {"list": {}}
+                info = {"name": "program", "version": "4.5.6"}
+                say(
+                    id=id,
+                    result={"protocolVersion": 1, "agentInfo": info, "agentCapabilities": can},
+                )
+            case {"id": id, "method": "session/list", "params": {"cwd": cwd}}:
+                one = {"sessionId": "s1", "title": "One", "updatedAt": "2026-01-02T03:04:05Z"}
+                say(id=id, result={"sessions": [{**one, "cwd": cwd}, {**one, "cwd": "/elsewhere"}]})
             case {"id": id, "method": "session/new", "params": params}:
                 cwd = params["cwd"]
                 say(id=id, result={"sessionId": f"s{len(list(MEMORY.iterdir())) + 1}"})

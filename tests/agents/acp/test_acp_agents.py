@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 from listening import listening
+from msgspec.structs import replace
 
 from bridle import agents
 from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.acp.rows import rows
+from bridle.agents.acp.row import Row
+from bridle.agents.acp.rows import driver, rows
+from bridle.agents.errands import Errands
 from bridle.config.settings import SETTINGS
-from bridle.core.agent import Prompt, SessionSpec
+from bridle.core.agent import NativeSession, Prompt, SessionSpec, TellsInstall, TellsSessions
 from bridle.core.errors import AgentUnknown, ConfigError, Unsupported
 from bridle.core.events import AgentExited, Answer, TurnEnded
 from bridle.testing import PlainHost
@@ -88,7 +91,7 @@ def test_rows_are_not_read_for_an_agent_with_an_entry_point() -> None:
 def test_a_row_is_started_before_its_wire_is_loaded() -> None:
     code = (
         "import sys; from pathlib import Path; from bridle import agents;"
-        "from bridle.core.agent import Prompt, SessionSpec;"
+        "from bridle.core.agent import SessionSpec;"
         "agents.load('codex-acp').program(SessionSpec(cwd=Path('/'))); print(*sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
@@ -105,6 +108,61 @@ def test_a_row_is_started_before_its_wire_is_loaded() -> None:
 @pytest.mark.parametrize(("word", "value"), [("yes", True), ("no", False), ("true", True)])
 def test_whether_experimental_agents_are_used_is_a_setting(word: str, value: bool) -> None:
     assert SETTINGS["experimental_agents"].kind.read(word) is value
+
+
+def test_a_command_of_ones_own_keeps_what_is_known_of_an_agent() -> None:
+    agent = agents.load("goose", {"goose": {"acp": "goose acp --fast", "variables": ("MY_KEY",)}})
+    assert isinstance(agent, AcpAgent)
+    assert agent.row.command == ("goose", "acp", "--fast")
+    assert agent.info.title == "Goose"
+    assert "GOOSE_*" in agent.info.variables
+    assert "MY_KEY" in agent.info.variables
+
+
+# -- what it tells besides -------------------------------------------------------------------------
+
+
+async def _errands(folder: Path) -> Errands:
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    return Errands(env, cwd=folder, records=folder / "records", marker=folder.name)
+
+
+async def test_a_plain_agent_says_its_version_with_hello(tmp_path: Path) -> None:
+    agent = agents.load("foo", {"foo": {"acp": COMMAND}})
+    assert isinstance(agent, TellsInstall)
+    async with await _errands(tmp_path) as run:
+        told = await agent.installed(run)
+    assert (told.path, told.version) == (sys.executable, "4.5.6")
+
+
+@pytest.mark.parametrize("command", ["no-such-program", "false", "sh -c 'echo nonsense'"])
+async def test_a_program_that_is_not_there_or_does_not_run_has_no_version(
+    tmp_path: Path, command: str
+) -> None:
+    agent = agents.load("foo", {"foo": {"acp": command}})
+    assert isinstance(agent, TellsInstall)
+    async with await _errands(tmp_path) as run:
+        told = await agent.installed(run)
+    assert (told.path is None, told.version) == (command == "no-such-program", None)
+
+
+async def test_an_agent_that_lists_its_sessions_tells_those_of_the_folder(tmp_path: Path) -> None:
+    row = Row(name="foo", command=tuple(shlex.split(COMMAND)), lists=True)
+    agent = driver(row)
+    assert isinstance(agent, TellsSessions)
+    async with await _errands(tmp_path) as run:
+        listed = await agent.native_sessions(run, tmp_path)
+    assert listed == [NativeSession("s1", "One", "2026-01-02T03:04:05Z", str(tmp_path))]
+    assert not isinstance(driver(replace(row, lists=False)), TellsSessions)
+
+
+async def test_an_agent_that_does_not_list_after_all_says_so(tmp_path: Path) -> None:
+    row = Row(name="foo", command=(*shlex.split(COMMAND), "--no-list"), lists=True)
+    agent = driver(row)
+    assert isinstance(agent, TellsSessions)
+    async with await _errands(tmp_path) as run:
+        with pytest.raises(Unsupported, match="foo does not support listing its sessions"):
+            await agent.native_sessions(run, tmp_path)
 
 
 # -- driven ----------------------------------------------------------------------------------------

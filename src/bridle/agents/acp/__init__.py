@@ -11,7 +11,8 @@ where `MyDialect(Dialect)` (`dialect.py`) overrides what data cannot say: `launc
 variables from the spec), `client` and `session` (more members of what is sent), `preamble` (where
 the system prompt goes), `tool_name` and `parent` (in a tool call), `outcome` (of a finished one),
 `failure` (of a JSON-RPC error), `asking` (questions in a request), `told` (its own notifications).
-What it tells besides prompting (accounts, models, …) are methods of a subclass of `AcpAgent`.
+What it tells besides prompting (accounts, models, …) are methods of a subclass of `AcpAgent`; a
+plain row tells what the protocol has a method for (`plain.py`).
 
 Inside: `wire` says and hears, with `opening` and `hello` (up to a session), `settings` (model,
 mode, effort), `prompts`, `speech`, `calls`, `tools` and `content`, `permission`, `usage`,

@@ -14,8 +14,8 @@ from bridle.core.events import Content, Diff, Text
 _FENCE = "```"
 # Where agents put the plain output, best first.
 _OUTPUTS = (
-    "aggregated_output", "formatted_output", "output", "stdout", "text", "content", "error",
-    "message",
+    "aggregated_output", "formatted_output", "output", "stdout", "text", "content", "result",
+    "error", "message",
 )  # fmt: skip
 
 

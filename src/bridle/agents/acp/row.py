@@ -30,6 +30,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     env: Mapping[str, str] = field(default_factory=dict)
     can: frozenset[str] = frozenset()  # besides the usual
     cannot: frozenset[str] = frozenset()  # of the usual
+    lists: bool = False  # its sessions
     experimental: bool = False  # nobody has run bridle with it
 
     # At its start; without a flag: over the wire.

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from bridle.agents.acp.row import Row
 from bridle.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bridle.agents.acp.agent import AcpAgent
+    from bridle.agents.acp.plain import PlainAcpAgent
 
 _PREFIX = "acp:"
 
@@ -27,14 +29,22 @@ def rows() -> Mapping[str, Row]:
     return {name: convert({"name": name, **row}, Row) for name, row in tomllib.loads(text).items()}
 
 
-def made(name: str, options: Mapping[str, Any]) -> AcpAgent:
-    """`acp:COMMAND`, or the agent of `[agents.NAME] acp = "COMMAND"` in the config."""
-    from bridle.agents.acp.agent import AcpAgent
+def driver(row: Row) -> PlainAcpAgent:
+    from bridle.agents.acp.plain import ListingAcpAgent, PlainAcpAgent
 
+    return ListingAcpAgent(row) if row.lists else PlainAcpAgent(row)
+
+
+def made(name: str, options: Mapping[str, Any]) -> PlainAcpAgent:
+    """`acp:COMMAND`, or the agent of `[agents.NAME] acp = "COMMAND"` in the config.
+
+    A row of that name says what else is known of it.
+    """
     line = name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else options["acp"]
     command = _words(name, line)
-    variables = tuple(options.get("variables", ()))
-    return AcpAgent(Row(name=name, command=command, title=command[0], variables=variables))
+    row = rows().get(name) or Row(name=name, command=command, title=command[0])
+    variables = (*row.variables, *options.get("variables", ()))
+    return driver(replace(row, command=command, variables=variables))
 
 
 def _words(name: str, line: object) -> tuple[str, ...]:
