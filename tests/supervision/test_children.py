@@ -302,6 +302,22 @@ async def test_a_warden_that_ended_before_it_was_asked_for_a_program_still_says_
     assert open_files(os.getpid()) == before
 
 
+async def test_a_program_that_was_started_early_is_handed_over_though_it_has_ended(
+    tmp_path: Path, marker: str
+) -> None:
+    words = ["/bin/sh", "-c", "echo gone; exit 3"]
+    launched = spawn_early(launch(records=tmp_path, marker=marker), words, cwd="/", env={})
+    warden = await Warden.attach(launched)
+    async with asyncio.timeout(10):
+        while warden._children:  # noqa: ASYNC110 - another process ends it
+            await asyncio.sleep(0.01)
+    child = await warden.spawn(words, cwd="/", env={})
+    assert await child.wait() == Exit(3, None)
+    assert os.read(child.stdout, 100) == b"gone\n"
+    child._close_pipes()
+    await warden.close()
+
+
 async def test_a_spawn_that_closing_overtakes_ends_too(
     level: Level, tmp_path: Path, marker: str
 ) -> None:

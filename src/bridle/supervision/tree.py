@@ -118,7 +118,7 @@ class Warden:
         self._early = launched.early
         if self._early:
             self._count = 1
-            self._add_child(1, *self._early.pipes)
+            self._early_child = self._add_child(1, *self._early.pipes)
 
     @classmethod
     async def start(cls, *, level: str = "auto", records: Path, marker: str) -> Warden:
@@ -169,7 +169,7 @@ class Warden:
         early, self._early = self._early, None
         if early is None:
             return None
-        child = self._children[1]
+        child = self._early_child  # it may be gone already
         if stdin and (early.argv, early.cwd, early.env) == (argv, cwd, env):
             return child
         self._forget(child)
