@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from codex_says import Talk, ask, begun, completed, delta, done, encode, tell
+from codex_says import Talk, ask, begun, completed, delta, done, encode, refuse, tell
 
-from bridle.core.agent import Keep, Reply
+from bridle.core.agent import Exit, Keep, Reply
 from bridle.core.events import (
     BackgroundChanged,
     BackgroundTask,
@@ -29,6 +29,7 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
+from bridle.core.failure import Failure
 
 KINDS = json.loads((Path(__file__).parents[2] / "recordings" / "codex" / "kinds.json").read_text())
 
@@ -382,10 +383,24 @@ def test_notices_of_servers_hooks_and_the_model(talk: Talk) -> None:
     ]
 
 
-def test_a_version_without_an_app_server_is_named() -> None:
-    from bridle.core.agent import Exit
+def test_a_program_that_ended_before_it_greeted_back_says_why() -> None:
+    talk = Talk()
+    why = talk.wire.explain(Exit(1, None), "\nError: No such device or address (os error 6)\n")
+    assert why == Failure(
+        kind="agent_failed",
+        message="codex ended before its app-server answered: "
+        "Error: No such device or address (os error 6)",
+        hint="a version without threads needs an update, or `-a codex-exec`",
+    )
+    talk.open()
+    assert talk.wire.explain(Exit(1, None), "panic") is None
 
-    why = Talk().wire.explain(Exit(1, None), "Error: stdin is not a terminal\n")
-    assert why is not None
-    assert "codex-exec" in why.hint
-    assert Talk().wire.explain(Exit(1, None), "panic") is None
+
+def test_an_app_server_that_does_not_understand_us_may_be_too_old() -> None:
+    talk = Talk()
+    talk.prompt()
+    unknown = "Invalid request: unknown variant `thread/start`, expected one of `newConversation`"
+    [end] = talk.hear(refuse(talk.last("thread/start"), unknown))
+    assert isinstance(end, TurnEnded)
+    assert end.failure is not None
+    assert "codex-exec" in end.failure.hint

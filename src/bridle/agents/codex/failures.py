@@ -60,6 +60,8 @@ _HINTS: dict[FailureKind, str] = {
     "stream_broken": "try again",
 }
 _STATUS = re.compile(r"\bstatus:? (\d{3})\b")
+TOO_OLD = "a version without threads needs an update, or `-a codex-exec`"
+
 _NO_SUCH_THREAD = ("no rollout found", "invalid session id")
 
 
@@ -87,7 +89,8 @@ def refusal(what: str, message: str) -> Failure:
     found = from_words(message)
     if found.kind != "agent_failed":
         return found
-    return Failure(kind="agent_failed", message=f"{what} failed: {message}")
+    hint = TOO_OLD if message.startswith("Invalid request") else ""
+    return Failure(kind="agent_failed", message=f"{what} failed: {message}", hint=hint)
 
 
 def _failure(word: str, status: int, message: str) -> Failure:

@@ -29,11 +29,11 @@ class Thread:
         self.id = ""
         self.turn = ""  # the id of the open one, once told
         self.working = False  # a turn is open
+        self.greeted = False
         self._spec = spec
         self._peer = peer
         self._settings = settings
         self._end = end
-        self._greeted = False
         self._opening = False
         self._cancelled = False
         self._waiting: list[Input] = []
@@ -57,7 +57,7 @@ class Thread:
         self._waiting.append(input)
         if self.id or self._opening:
             return []
-        return [self._open()] if self._greeted else self.greet()
+        return [self._open()] if self.greeted else self.greet()
 
     def cancel(self) -> list[Table]:
         self._cancelled = self.working
@@ -125,7 +125,7 @@ class Thread:
         return self._peer.request(method, params, self._opened)
 
     def _met(self, result: Any, error: RpcError | None) -> Said:
-        self._greeted = error is None
+        self.greeted = error is None
         yield from ()
 
     def _opened(self, result: Any, error: RpcError | None) -> Said:

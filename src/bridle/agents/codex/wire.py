@@ -83,14 +83,13 @@ class CodexWire:
         return settings_update(self._thread, self._peer, self._settings.params(True))
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None:
-        """A version that has no app-server takes the word for a prompt of its terminal."""
-        if "stdin is not a terminal" not in stderr and "unrecognized subcommand" not in stderr:
+        """Before it greets back, stderr alone says why; a version without one has no good words."""
+        if self._thread.greeted:
             return None
-        return Failure(
-            kind="agent_failed",
-            message="this version of codex has no app-server",
-            hint="update it (`npm install -g @openai/codex`), or use `-a codex-exec`",
-        )
+        said = [line.strip() for line in stderr.splitlines() if line.strip()]
+        why = f": {said[-1]}" if said else ""
+        message = f"codex ended before its app-server answered{why}"
+        return Failure(kind="agent_failed", message=message, hint=failures.TOO_OLD)
 
     # -- the end of a turn -------------------------------------------------------------------
 
