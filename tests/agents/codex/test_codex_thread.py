@@ -63,11 +63,14 @@ def test_a_greeting_that_was_refused_is_made_again() -> None:
     assert talk.methods()[3:] == ["initialize", "initialized", "thread/start"]
 
 
-def test_a_thread_that_does_not_open_is_told_if_nobody_prompted() -> None:
+def test_a_thread_that_does_not_open_is_told_when_somebody_prompts() -> None:
     talk = Talk()
-    assert talk.hear(refuse(talk.last("thread/start"), "bad config")) == [
-        Notice(level="error", kind="session", text="opening the conversation failed: bad config")
-    ]
+    talk.hear(answer(talk.last("initialize"), {}))
+    assert talk.hear(refuse(talk.last("thread/start"), "bad config")) == []
+    talk.prompt()
+    [end] = talk.hear(refuse(talk.last("thread/start"), "bad config"))
+    failure = Failure(kind="agent_failed", message="opening the conversation failed: bad config")
+    assert end == TurnEnded(reason="failed", failure=failure)
 
 
 def test_a_turn_that_is_refused_fails() -> None:

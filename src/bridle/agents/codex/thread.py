@@ -169,11 +169,10 @@ class Thread:
         return self._peer.request("turn/steer", params, then)
 
     def _refused(self, what: str, message: str) -> Said:
-        failure = failures.refusal(what, message)
+        """Before anybody prompts there is nobody to tell: the first prompt will ask again."""
         if self.working:
+            failure = failures.refusal(what, message)
             yield from self._end(TurnEnded(reason="failed", failure=failure))
-        else:
-            yield Notice(level="error", kind="session", text=failure.message)
 
 
 def pass_over(result: Any, error: RpcError | None) -> Said:
