@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+LISTS = "--no-list" not in sys.argv
 MEMORY = Path(os.environ["HOME"]) / ".program"
 
 
@@ -87,14 +88,14 @@ def main() -> None:
         match hear():
             case {"id": id, "method": "initialize"}:
                 can: dict[str, Any] = {"loadSession": True, "promptCapabilities": {"image": True}}
-                if "--no-list" not in sys.argv:
+                if LISTS:
                     can["sessionCapabilities"] = {"list": {}}
                 info = {"name": "program", "version": "4.5.6"}
                 say(
                     id=id,
                     result={"protocolVersion": 1, "agentInfo": info, "agentCapabilities": can},
                 )
-            case {"id": id, "method": "session/list", "params": {"cwd": cwd}}:
+            case {"id": id, "method": "session/list", "params": {"cwd": cwd}} if LISTS:
                 one = {"sessionId": "s1", "title": "One", "updatedAt": "2026-01-02T03:04:05Z"}
                 say(id=id, result={"sessions": [{**one, "cwd": cwd}, {**one, "cwd": "/elsewhere"}]})
             case {"id": id, "method": "session/new", "params": params}:

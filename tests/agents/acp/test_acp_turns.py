@@ -510,7 +510,7 @@ def test_an_update_of_another_session_is_no_event_of_this_one() -> None:
     talk = opened()
     [kept] = talk.says("whisper", session="s2")
     assert isinstance(kept, Unrecognized)
-    assert kept.why == "a agent_message_chunk of another session"
+    assert kept.why == "'agent_message_chunk' of another session"
 
 
 @pytest.mark.parametrize(("result", "reason"), [({"stopReason": "tired"}, "tired"), (None, "none")])

@@ -133,7 +133,7 @@ class AcpWire:
         kind = text(update, "sessionUpdate")
         session = self._opening.session
         if session and text(params, "sessionId") not in (session, ""):
-            yield unrecognized(raw, f"a {kind} of another session")
+            yield unrecognized(raw, f"{kind!r} of another session")
         elif self._opening.replaying and kind in _HISTORY:
             return
         elif kind in _HISTORY and self._turn is None:
