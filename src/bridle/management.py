@@ -150,14 +150,15 @@ class Management:
         """The words to run on the user's terminal."""
         agent = self.agent(name)
         if not isinstance(agent, SignsIn):
-            raise _unable(agent, "signing in by a command", agent.info.sign_in)
+            how = agent.info.sign_in and f"{agent.info.sign_in}; then: bridle status {name}"
+            raise _unable(agent, "signing in by a command", how)
         return self._words(agent, agent.login())
 
     def logout(self, name: str) -> Sequence[str]:
         agent = self.agent(name)
         if not isinstance(agent, SignsOut):
-            hint = agent.info.sign_in and f"to sign in: {agent.info.sign_in}; unset it to sign out"
-            raise _unable(agent, "signing out by a command", hint)
+            how = agent.info.sign_in and "unset the variable, or sign out in the program itself"
+            raise _unable(agent, "signing out by a command", how)
         return self._words(agent, agent.logout())
 
     async def report(self, name: str, *, patience: float = PATIENCE) -> Report:
