@@ -323,3 +323,38 @@ async def test_the_account_in_the_log_is_what_the_log_says(desk: Desk) -> None:
     files = (FileChange("one.txt", "added", added=1, removed=0),)
     told = account(entries[:place]).unfinished("the quota is used up", files)
     assert entries[place].event == UserMessage(text=told, how="handoff")
+
+
+async def test_the_third_agent_learns_what_the_first_one_did(desk: Desk, project: Path) -> None:
+    first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", [{"crash": 3}])
+    third = script(desk, "c", REST)
+    team = relay(desk, (Second(), second), (Second("third"), third))
+    session = await start(desk, first, team)
+    entries = await entries_of(session, "write one and two")
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
+    assert session.agent == "third"
+    told = [event.text for event in of(entries, UserMessage)]
+    assert len(told) == 2
+    assert all("Write `one.txt`: completed" in text for text in told)
+    assert sorted(path.name for path in project.glob("*.txt")) == ["one.txt", "two.txt"]
+
+
+async def test_after_a_second_wait_the_agent_is_still_told_to_go_on(desk: Desk) -> None:
+    path = script(desk, "a", [*HALF, BUSY], [BUSY], [{"say": "{prompt}"}])
+    session = await start(desk, path, Relay(Rules(rate_limit="wait")))
+    entries = await entries_of(session)
+    assert said(entries).endswith("Go on where you stopped: the rate limit is over.")
+
+
+async def test_words_for_a_turn_that_waits_are_queued(desk: Desk) -> None:
+    path = script(desk, "a", [BUSY | {"retry_after": 1}], [{"say": "One."}], [{"say": "Two."}])
+    session = await start(desk, path, Relay(Rules(rate_limit="wait")))
+    await session.prompt("hello")
+    log = desk.sessions.log
+    await until(lambda: bool(of(log.since(session.id), Notice)))
+    await session.prompt("quick", when_busy="steer")
+    async with asyncio.timeout(20):
+        await session.idle()
+    entries = log.since(session.id)
+    assert of(entries, UserMessage) == [UserMessage(text="quick", how="queued")]
+    assert said(entries) == "One.Two."

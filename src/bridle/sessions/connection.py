@@ -33,6 +33,7 @@ class Connection:
     ) -> None:
         self.agent: Agent = order.agent
         self.spec: SessionSpec = _approved(order)
+        self.model = order.spec.model  # or what the agent says that it is
         self.native_id = native_id
         self.conversation: Conversation | None = None
         self.blank = native_id is None  # the agent remembers nothing of the session
@@ -71,6 +72,7 @@ class Connection:
         if self._listening:
             await asyncio.wait([self._listening])
         self.agent, self.spec, self.native_id = order.agent, _approved(order), None
+        self.model = order.spec.model
         self.blank = True
         self._host = self._make_host(order.terms)
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from bridle.core.account import account
+from bridle.core.account import Account, account
 from bridle.core.agent import Agent, Conversation, Heard, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import (
     AgentError,
-    AgentNotInstalled,
     BridleError,
     SessionBusy,
     UsageError,
@@ -37,7 +36,7 @@ from bridle.core.events import (
     UsageReported,
     UserMessage,
 )
-from bridle.core.failure import Failure, FailureKind
+from bridle.core.failure import Failure
 from bridle.core.permission import Context, Policy
 from bridle.core.versions import warning
 from bridle.sessions.clocks import Clocks
@@ -46,9 +45,10 @@ from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
 from bridle.sessions.meter import Meter
 from bridle.sessions.outlook import Outlook
-from bridle.sessions.relay import Found, Relay, Switch, Wait
+from bridle.sessions.relay import Relay, Switch, Wait
 from bridle.sessions.requests import Request, Requests, ends_planning
 from bridle.sessions.shelf import Shelf
+from bridle.sessions.succession import GO_ON, Succession, as_failure
 from bridle.sessions.terms import Order, Terms
 from bridle.sessions.turns import Turns
 from bridle.store.writer import Storage
@@ -68,7 +68,6 @@ _NO_SPACE = Notice(
 )
 _SPACE_AGAIN = Notice(level="info", kind="storage", text="there is space again: it goes on")
 
-GO_ON = "Go on where you stopped: the rate limit is over."
 CANCEL_GRACE = 5.0  # seconds for background work to end, once the turn has
 
 WhenBusy = Literal["queue", "refuse", "steer"]
@@ -101,12 +100,14 @@ class Runner:
         self._line = Connection(
             order, native_id, host, heard=self._heard, lost=self._gone, opened=opened
         )
-        self._model = order.spec.model
         self._version: str | None = None  # of the agent, as far as it told
         self._meter = Meter(limits, partial(_models, order.terms))
         self._watched = _VISIBLE | self._meter.watches
         self._turns = Turns(last_turn)
         self._outlook = Outlook(order.spec.cwd)
+        self._heirs = Succession(
+            self._line, relay, self._outlook, self._meter, self._past, order.terms.notices
+        )
         self._background = False
         self._queue: deque[Prompt] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -117,9 +118,9 @@ class Runner:
         self._overruled: Failure | None = None  # why we end the turn, whatever the agent says
         self._begin_lock = asyncio.Lock()
         self._asked: Prompt | None = None  # what the open turn began with
-        self._visible = False  # something was said or done in it
+        self._visible = False  # the agent said or did something in it
+        self._begun = False  # or one before it
         self._going_on: asyncio.Task[None] | None = None  # after its agent stopped
-        self._untold = list(order.terms.notices)
         journal.on_failure = self._stop_agent
 
     @property
@@ -138,7 +139,7 @@ class Runner:
             await self._begin(prompt, when_busy)
         elif when_busy == "refuse":
             raise _busy()
-        elif when_busy == "steer" and await self._steer(prompt):
+        elif when_busy == "steer" and not self._going_on and await self._steer(prompt):
             self._say(UserMessage(text=prompt.text, how="steer"))
         elif self._turns:
             self._queue.append(prompt)
@@ -221,8 +222,10 @@ class Runner:
         self._idle.clear()
         async with self._begin_lock:
             try:
-                conversation = await self._meet()
-                told, account = await self._told(prompt)
+                conversation = await self._heirs.meet()
+                told, account = prompt, None
+                if self._turns.last:
+                    told, account = await self._heirs.reminded(prompt)
                 sending = self._sending(conversation, told)
                 if sending is None and when_busy == "refuse":
                     raise _busy()
@@ -261,40 +264,9 @@ class Runner:
         try:
             await sending
         except AgentError as error:
-            await self._stopped(TurnEnded(reason="failed", failure=_failure(error)))
+            await self._stopped(TurnEnded(reason="failed", failure=as_failure(error)))
         else:
             self._line.blank = False
-
-    async def _meet(self) -> Conversation:
-        """The agent, or the first of the others that can be started."""
-        while True:
-            try:
-                return await self._call()
-            except AgentError as error:
-                found = await self._relay.next()
-                if found.order is None:
-                    raise
-                self._untold += _fallback(self.agent, error.message, found)
-                await self._pass_to(found.order)
-
-    async def _call(self) -> Conversation:
-        """An agent that died since its last turn is started again; one that dies at once is not."""
-        for _ in range(2):
-            conversation, _ = await asyncio.gather(self._line.open(), self._outlook.look())
-            if conversation is self._line.conversation:
-                break
-        return conversation
-
-    async def _told(self, prompt: Prompt) -> tuple[Prompt, UserMessage | None]:
-        """With an account of the session, for an agent that remembers nothing of it."""
-        if not self._line.blank or not self._turns.last:
-            return prompt, None
-        await self._journal.durable()
-        if not (past := account(self._history())):
-            return prompt, None
-        text = past.earlier()
-        message = UserMessage(text=text, how="handoff")
-        return replace(prompt, text=f"{text}\n{prompt.text}"), message
 
     def _sending(
         self, conversation: Conversation, prompt: Prompt
@@ -316,10 +288,9 @@ class Runner:
         self._intake.new_turn()
         self._relay.begin()
         self._overruled = None
-        self._visible = False
+        self._visible = self._begun = False
         self._say(event, raw)
-        while self._untold:
-            self._say(self._untold.pop(0))
+        self._tell_all(self._heirs.news())
         limit = self._limits.turn
         self._clocks.start("turn", limit, self._out_of_time, "the turn", limit)
         self._await_words()
@@ -332,37 +303,23 @@ class Runner:
             if way is not None:
                 self._clocks.stop("idle")
                 self._write_all(self._intake.rest())
-                self._going_on = asyncio.create_task(self._go_on(way, failure, event, raw))
+                self._going_on = asyncio.create_task(self._go_on(way, event, raw))
                 return
         await self._end_turn(event, raw)
 
-    async def _go_on(
-        self, way: Wait | Switch, failure: Failure, end: TurnEnded, raw: bytes | None
-    ) -> None:
+    async def _go_on(self, way: Wait | Switch, end: TurnEnded, raw: bytes | None) -> None:
         try:
-            if isinstance(way, Wait):
-                text = f"{self.agent} is rate limited: it is asked again in {way.seconds:g} s"
-                self._write(self._intake.clean(_warning("retry", text)), raw)
-                await asyncio.sleep(way.seconds)
-                prompt = self._asked if not self._visible else Prompt(GO_ON)
-            else:
-                found = await self._relay.next()
-                if found.order is None:
-                    for why in found.passed_over:
-                        self._say(_warning("fallback", f"nobody goes on: {why}"))
-                    self._going_on = None
-                    await self._end_turn(end, raw)
-                    return
-                first, *rest = _fallback(self.agent, failure.message, found)
-                self._write(self._intake.clean(first), raw)
-                for notice in rest:
-                    self._say(notice)
-                prompt = await self._handed(found.order, failure)
-            assert prompt is not None
-            conversation = await self._meet()
-            while self._untold:
-                self._say(self._untold.pop(0))
-            self._visible = False
+            match way:
+                case Wait():
+                    prompt = await self._wait(way, raw)
+                case Switch():
+                    prompt = await self._hand_over(end, raw)
+            if prompt is None:
+                self._going_on = None
+                await self._end_turn(end, raw)
+                return
+            conversation = await self._heirs.meet()
+            self._tell_all(self._heirs.news())
             sending = conversation.prompt(prompt)
         except BridleError as error:
             self._going_on = None
@@ -370,31 +327,29 @@ class Runner:
             await self._end_turn(end, raw)
             return
         self._going_on = None
+        self._visible = False
         self._await_words()
         await self._send(conversation, sending)
 
-    async def _handed(self, order: Order, failure: Failure) -> Prompt:
-        """What the next agent is told: the same prompt, or an account of what was begun."""
-        assert self._asked is not None
-        before = self._turns.last > 1
-        visible = self._visible
-        await self._pass_to(order)
-        if not visible and not before:
-            return self._asked
-        files = await self._outlook.so_far()
-        await self._journal.durable()
-        text = account(self._history()).unfinished(failure.message, files)
-        self._say(UserMessage(text=text, how="handoff"))
-        return replace(self._asked, text=text)
+    async def _wait(self, wait: Wait, raw: bytes | None) -> Prompt | None:
+        self._say(self._heirs.waits(wait), raw)
+        await asyncio.sleep(wait.seconds)
+        return GO_ON if self._begun else self._asked
 
-    async def _pass_to(self, order: Order) -> None:
-        if order.spec.max_cost is not None:  # what is left of it
-            left = max(0.01, order.spec.max_cost - self._meter.cost)
-            order = order._replace(spec=replace(order.spec, max_cost=left))
-        spec = replace(order.spec, mode=self._context.mode)
-        await self._line.pass_to(order._replace(spec=spec))
-        self._model = order.spec.model
-        self._untold += order.terms.notices
+    async def _hand_over(self, end: TurnEnded, raw: bytes | None) -> Prompt | None:
+        """What the next agent is told; None: there is nobody."""
+        assert end.failure and self._asked
+        found = await self._relay.next()
+        why = end.failure.message
+        self._tell_all(self._heirs.takes_over(why, found), raw)
+        if found.order is None:
+            return None
+        await self._heirs.pass_to(found.order)
+        if not self._begun and self._turns.last == 1:
+            return self._asked
+        prompt, account = await self._heirs.task(self._asked, why)
+        self._say(account)
+        return prompt
 
     async def _end_turn(self, event: TurnEnded, raw: bytes | None = None) -> None:
         if not self._turns:
@@ -480,7 +435,7 @@ class Runner:
             case TurnEnded():
                 await self._stopped(event, raw)
             case UsageReported():
-                usage = self._meter.priced(event, self._model)
+                usage = self._meter.priced(event, self._line.model)
                 self._write(usage, raw)
                 self._hold(self._meter.use(usage))
             case PermissionRequested() | QuestionAsked():
@@ -497,11 +452,11 @@ class Runner:
             case RequestAnswered(request_id=request_id):
                 self._requests.forget(request_id)
             case SettingsChanged(mode=mode, model=model):
-                self._model = model or self._model
+                self._line.model = model or self._line.model
                 if mode in ("plan", "ask", self._line.spec.mode):  # tighter, or what a person set
                     self._context = replace(self._context, mode=mode)
             case AgentReady(native_id=native_id, model=model, version=version):
-                self._model = model or self._model
+                self._line.model = model or self._line.model
                 self._line.native_id = native_id
                 self._line.spec = replace(self._line.spec, fork=False)
                 self._judge_version(version)
@@ -547,7 +502,7 @@ class Runner:
 
     def _watch(self, event: Event) -> None:
         if type(event) in _VISIBLE:
-            self._visible = True
+            self._visible = self._begun = True
         if type(event) in self._meter.watches:
             self._hold(self._meter.count(event))
 
@@ -576,6 +531,14 @@ class Runner:
         """An event of our own making, or one that we may have changed."""
         self._write(self._intake.clean(event), raw)
 
+    def _tell_all(self, notices: Sequence[Notice], raw: bytes | None = None) -> None:
+        for notice in notices:
+            self._say(notice, raw)
+
+    async def _past(self) -> Account:
+        await self._journal.durable()
+        return account(self._history())
+
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)
@@ -587,24 +550,6 @@ class Runner:
         except BridleError as error:
             self._say(Notice(level="error", kind="session", text=error.message))
             self._settle_idle()
-
-
-def _fallback(agent: str, why: str, found: Found) -> list[Notice]:
-    assert found.order is not None
-    takes = f"{agent} cannot go on ({why}): {found.order.agent.info.name} takes over"
-    return [
-        _warning("fallback", takes),
-        *(_warning("fallback", f"passed over: {reason}") for reason in found.passed_over),
-    ]
-
-
-def _warning(kind: Literal["fallback", "retry"], text: str) -> Notice:
-    return Notice(level="warning", kind=kind, text=text)
-
-
-def _failure(error: AgentError) -> Failure:
-    kind: FailureKind = "not_installed" if isinstance(error, AgentNotInstalled) else "agent_failed"
-    return Failure(kind=kind, message=error.message, hint=error.hint)
 
 
 def _models(terms: Terms) -> Models:
