@@ -265,6 +265,25 @@ async def test_a_tool_is_called_in_the_form_in_which_it_is_offered(double: Model
     )
 
 
+async def test_a_tool_that_is_offered_among_the_input_is_called_in_its_language(
+    double: ModelDouble,
+) -> None:
+    double.scenarios[""] = [reply(Call("functions__exec", {"input": "text(1)"}))]
+    space = {"type": "namespace", "name": "functions"}
+    space |= {"tools": [{"type": "custom", "name": "exec"}]}  # type: ignore[dict-item]
+    offer = {"type": "additional_tools", "role": "developer", "tools": [space]}
+
+    events = await stream(double, RESPONSES, input=[offer, {"role": "user", "content": "go"}])
+
+    [call] = events[-1]["response"]["output"]
+    assert (call["type"], call["namespace"], call["name"], call["input"]) == (
+        "custom_tool_call",
+        "functions",
+        "exec",
+        "text(1)",
+    )
+
+
 @pytest.mark.parametrize(
     ("step", "last", "why"),
     [

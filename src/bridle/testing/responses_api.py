@@ -38,7 +38,7 @@ def kind(request: Request) -> str | None:
             if told.get("request_kind") == "compaction":
                 return "summary"
             reviews = told.get("subagent_kind") == "guardian"  # whether an action may be done
-            return "background" if reviews or not request.body.get("tools") else "turn"
+            return "background" if reviews or not _offers_tools(request.body) else "turn"
     return None
 
 
@@ -199,12 +199,38 @@ def _called(call: Call, body: Body) -> Body:
     """A call in the form in which the request offers its tool."""
     offered = {tool.get("name"): tool.get("type") for tool in body.get("tools", [])}
     if offered.get(call.name) == "custom":
-        text = "".join(map(str, call.input.values()))
-        return {"type": "custom_tool_call", "name": call.name, "input": text}
+        return _custom(call, call.name)
     server, _, name = call.name.rpartition("__")
     if server and call.name not in offered:  # a tool of a namespace, such as an MCP server
-        return _function(call, name) | {"namespace": server}
+        made = _custom if (server, name) in _written(body) else _function
+        return made(call, name) | {"namespace": server}
     return _function(call, call.name)
+
+
+def _offers_tools(body: Body) -> bool:
+    return bool(body.get("tools") or _among_the_input(body))
+
+
+def _among_the_input(body: Body) -> list[Body]:
+    """Tools that are offered as a part of the conversation."""
+    given = body.get("input")
+    items = [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
+    return [tool for item in items for tool in item.get("tools") or ()]
+
+
+def _written(body: Body) -> set[tuple[str, str]]:
+    """Tools that are called in a language of their own, with their namespaces."""
+    return {
+        (space["name"], tool["name"])
+        for space in _among_the_input(body)
+        for tool in space.get("tools", ())
+        if tool.get("type") == "custom"
+    }
+
+
+def _custom(call: Call, name: str) -> Body:
+    text = "".join(map(str, call.input.values()))
+    return {"type": "custom_tool_call", "name": name, "input": text}
 
 
 def _function(call: Call, name: str) -> Body:
