@@ -211,7 +211,13 @@ def turn(options: Options, home: Home) -> int:
     excluded = set(filter(None, options.value("--exclude-tools").split(",")))
     stage = Stage(
         home,
-        Tools(home, hooks, mode=mode, excluded=excluded),
+        Tools(
+            home,
+            hooks,
+            mode=mode,
+            excluded=excluded,
+            approve_mcps=options.has("--approve-mcps"),
+        ),
         chat=chat,
         model=title,
         format=options.value("--output-format", "text"),

@@ -82,6 +82,13 @@ class Home:
             with file.open("a") as kept:
                 kept.write(line)
 
+    def note_told(self, rules: str, before: list[dict[str, Any]], prompt: str) -> None:
+        """What its model would be told, less the scripts that tell us what to play."""
+        said = [one["message"]["content"][0]["text"] for one in before]
+        told = [rules, *(words.partition("@@script@@")[0] for words in [*said, prompt])]
+        self.cursor.mkdir(parents=True, exist_ok=True)
+        (self.cursor / "stand-in-told.json").write_text(json.dumps(told, ensure_ascii=False))
+
     @property
     def projects(self) -> Path:
         slug = re.sub(r"[^A-Za-z0-9]+", "-", str(self.cwd)).strip("-")
@@ -89,11 +96,12 @@ class Home:
 
     # -- its MCP servers ---------------------------------------------------------------------
 
-    def servers(self) -> dict[str, dict[str, Any]]:
+    def servers(self, *, approved: bool = False) -> dict[str, dict[str, Any]]:
         """Each with its status; those of the project need an approval."""
         switched = _json(self.projects / "mcp-approvals.json")
         found = {}
-        for folder, status in ((self.cwd, "not loaded (needs approval)"), (self.user, "ready")):
+        unapproved = "ready" if approved else "not loaded (needs approval)"
+        for folder, status in ((self.cwd, unapproved), (self.user, "ready")):
             for name, server in (
                 _json(folder / ".cursor" / "mcp.json").get("mcpServers", {}).items()
             ):

@@ -3,7 +3,9 @@
 The prompt names what is to be played: `@@NAME@@` a recording or a scene of SCENES, and
 `@@script@@ [STEP, …]` a script. A step is one of
 
-    {"say": TEXT}  {"think": TEXT}  {"wait": SECONDS}  {"line": TEXT or OBJECT}  {"complain": TEXT}
+    {"say": TEXT, "pieces": COUNT, "delay": SECONDS}  {"think": TEXT}  {"wait": SECONDS}
+    {"hold": FILE, "limit": SECONDS}  until it is there
+    {"line": TEXT or OBJECT}  {"complain": TEXT}
     {"shell": COMMAND}  {"edit": PATH, "content": TEXT}  {"read": PATH}  {"delete": PATH}
     {"tool": KIND, "args": {…}, "result": {…}}  {"tools": [STEP, …]}  begun together
     {"exit": CODE, "stderr": TEXT}  {"die": SIGNAL}  {"stop": true}  no result  {"error": TEXT}
@@ -72,6 +74,7 @@ class Stage:
     def play(self, prompt: str) -> int:
         """The exit code."""
         before = self._home.said(self._chat)
+        self._home.note_told(self._rules(), before, prompt)
         self._home.remember(self._chat, "user", prompt)
         self._tell(
             "system",
@@ -151,13 +154,15 @@ class Stage:
             calls_follow = any(_is_call(later) for later in steps[at + 1 :])
             match step:
                 case {"say": text}:
-                    self._say(text, before_call=calls_follow)
+                    self._say(text, before_call=calls_follow, step=step)
                 case {"think": text}:
                     for piece in PIECES.findall(text) if self._partial else [text]:
                         self._tell("thinking", subtype="delta", text=piece, timestamp_ms=_now())
                     self._tell("thinking", subtype="completed", timestamp_ms=_now())
                 case {"wait": seconds}:
                     time.sleep(seconds)
+                case {"hold": file}:
+                    _wait_for(Path(file), step["limit"])
                 case {"line": line}:
                     self._write(line if isinstance(line, str) else json.dumps(line))
                 case {"complain": text}:
@@ -180,10 +185,12 @@ class Stage:
         self._result(self._said)
         return 0
 
-    def _say(self, text: str, *, before_call: bool) -> None:
+    def _say(self, text: str, *, before_call: bool, step: Table | None = None) -> None:
+        step = step or {}
         self._said += text
         if self._partial:
-            for piece in PIECES.findall(text):
+            for piece in _pieces(text, step.get("pieces")):
+                time.sleep(step.get("delay", 0))
                 self._speak(piece, timestamp_ms=_now())
         if before_call:
             self._speak(text, model_call_id=self._model_call, timestamp_ms=_now())
@@ -274,6 +281,19 @@ def _call(step: Table) -> tuple[str, Table]:
     if kind == "shell":
         args |= {"workingDirectory": "", "timeout": step.get("timeout", 600_000)}
     return kind, args
+
+
+def _pieces(text: str, count: int | None) -> list[str]:
+    if not count:
+        return PIECES.findall(text)
+    size = max(1, -(-len(text) // count))
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def _wait_for(file: Path, limit: float) -> None:
+    deadline = time.monotonic() + limit
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def _now() -> int:

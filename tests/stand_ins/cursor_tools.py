@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import cursor_mcp
 from cursor_home import Home
 from cursor_hooks import NOTE, Hooks
 
@@ -28,8 +29,11 @@ CLOCK = time.monotonic
 
 
 class Tools:
-    def __init__(self, home: Home, hooks: Hooks, *, mode: str, excluded: set[str]) -> None:
+    def __init__(
+        self, home: Home, hooks: Hooks, *, mode: str, excluded: set[str], approve_mcps: bool
+    ) -> None:
         self._home = home
+        self._servers = home.servers(approved=approve_mcps)
         self._cwd = home.cwd
         self._hooks = hooks
         self._planning = mode == "plan"
@@ -203,12 +207,20 @@ class Tools:
             case "updateTodos":
                 todos = args["todos"]
                 return {"success": {"todos": todos, "totalCount": len(todos), "wasMerge": False}}
+            case "mcp" if result is None:
+                return self._mcp(args)
             case "askQuestion":
                 why = (
                     "Questions skipped by the user, continue with the information you already have"
                 )
                 return {"rejected": {"reason": why}}
         return result or {"success": {}}
+
+    def _mcp(self, args: Table) -> Table:
+        server = self._servers.get(args["serverIdentifier"], {})
+        if server.get("status") != "ready":
+            return {"error": {"error": f"MCP server not loaded: {args['serverIdentifier']}"}}
+        return cursor_mcp.call(server, args["toolName"], args["args"])
 
     def _shell(self, args: Table) -> Table:
         limit = args.get("timeout", 30000) / 1000
@@ -267,7 +279,10 @@ class Tools:
     def _edit(self, args: Table) -> Table:
         path = self._path(args)
         before = path.read_text() if path.exists() else None
-        after = args["streamContent"]
+        if swap := args.get("strReplace"):
+            after = (before or "").replace(swap["oldText"], swap["newText"], 1)
+        else:
+            after = args["streamContent"]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(after)
         old = f"a/{path}" if before is not None else "/dev/null"

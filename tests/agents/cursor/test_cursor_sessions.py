@@ -215,7 +215,9 @@ FAILURES = [
     (
         script({"say": "Trying."}, {"error": "The model provider returned an error."}),
         Failure(
-            kind="agent_failed", message="The model provider returned an error.", hint="try again"
+            kind="api_error",
+            message="The model provider returned an error.",
+            hint="try again in a moment",
         ),
     ),
     (

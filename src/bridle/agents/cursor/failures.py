@@ -26,6 +26,7 @@ _SIGNS = (
     _Sign("usage limit", "billing", "wait for the next cycle, or use another agent or model"),
     _Sign("spend limit", "billing", "raise the limit, or use another agent or model"),
     _Sign("actionrequirederror", "billing", "`cursor-agent` in a terminal tells what to do"),
+    _Sign("provider returned an error", "api_error", "try again in a moment"),
     _Sign("rate limit", "rate_limited", "wait, or use another agent or model"),
     _Sign("workspace trust required", "denied", "run `cursor-agent` in this folder once"),
     _Sign("workspace directory does not exist", "agent_failed", "name a folder that exists"),

@@ -1,0 +1,154 @@
+"""A scene with the stand-in for Cursor: every case that is asked of real agents, asked of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from cursor_stand_in import install_cursor
+
+from bridle.agents import load
+from bridle.core.agent import SessionSpec
+from bridle.paths import find_paths
+from bridle.sessions.service import Sessions
+from bridle.sessions.session import Session
+from bridle.sessions.terms import Terms
+from bridle.store.database import Database
+from bridle.testing.model_script import Cut, Fail, Hold, Say, Stall, Think
+from bridle.testing.scene import Act, CannotPlay, Do
+
+SERVER = Path(__file__).parents[1] / "real" / "mcp_server.py"
+NOT_SIGNED_IN = "Error: Authentication required. Please run 'agent login' first.\n"
+NO_MODEL = "Cannot use this model: no-such-model. Available models: auto\n"
+NO_QUOTA = "ActionRequiredError: You've hit your usage limit.\n"
+
+
+class CursorScene:
+    def __init__(self, folder: Path) -> None:
+        self.agent = load("cursor")
+        self.project = folder / "project"
+        self.project.mkdir(parents=True)
+        subprocess.run(["git", "init", "-q", self.project], check=True)
+        self.server: dict[str, Any] = {"command": sys.executable, "args": [str(SERVER)]}
+        self.differs: dict[str, str] = {}
+        self._folder = folder
+        self._home = folder / "user"
+        install_cursor(folder / "bin", self._home)
+        self._paths = find_paths({"BRIDLE_HOME": str(folder / "bridle")})
+        self._open()
+
+    def _open(self) -> None:
+        self._database = Database.open(self._paths.store)
+        self._sessions = Sessions(self._paths, self._database)
+
+    # -- what is played ----------------------------------------------------------------------
+
+    def script(self, *replies: Sequence[Act] | Fail) -> str:
+        steps = [step for one in replies for step in self._steps(one)]
+        return f"@@script@@ {json.dumps(steps)}"
+
+    def release(self, name: str) -> None:
+        (self._folder / f"{name}.released").touch()
+
+    def told(self) -> str:
+        return (self._home / ".cursor" / "stand-in-told.json").read_text()
+
+    def _steps(self, reply: Sequence[Act] | Fail) -> Iterator[dict[str, Any]]:
+        if isinstance(reply, Fail):
+            yield _failure(reply)
+            return
+        calls = [self._call(act) for act in reply if isinstance(act, Do)]
+        for act in reply:
+            match act:
+                case Say(text, chunks, delay):
+                    yield {"say": text, "pieces": chunks, "delay": delay}
+                case Think(text):
+                    yield {"think": text}
+                case Stall(seconds):
+                    yield {"wait": seconds}
+                case Hold(name, limit):
+                    yield {"hold": str(self._folder / f"{name}.released"), "limit": limit}
+                case Cut():
+                    yield {"stop": True}
+                case Fail():
+                    yield _failure(act)
+        if calls:
+            yield {"tools": calls}
+
+    def _call(self, act: Do) -> dict[str, Any]:
+        words = act.words
+        match act.tool:
+            case "shell" | "read":
+                return {act.tool: words[0]}
+            case "write":
+                return {"edit": words[0], "content": words[1]}
+            case "edit":
+                swap = {"oldText": words[1], "newText": words[2], "replaceAll": False}
+                return {"tool": "edit", "args": {"path": words[0], "strReplace": swap}}
+            case "todo":
+                todos = [{"content": word, "status": "TODO_STATUS_PENDING"} for word in words]
+                return {"tool": "updateTodos", "args": {"todos": todos, "merge": False}}
+            case "mcp":
+                names = {"serverIdentifier": words[0], "toolName": words[1]}
+                return {"tool": "mcp", "args": {**names, "args": {"text": words[2]}}}
+        raise CannotPlay(f"the stand-in has no {act.tool!r}")
+
+    # -- sessions ----------------------------------------------------------------------------
+
+    async def start(self, **wishes: Any) -> Session:
+        spec, terms = self._split(wishes)
+        return await self._sessions.start(self.agent, spec, terms)
+
+    async def resume(self, session: str, *, fork: bool = False) -> Session:
+        row = self._sessions.catalog.get(session)
+        if fork:
+            row = await self._sessions.fork(row)
+        return await self._sessions.resume(row, self.agent, *self._split({}))
+
+    async def reopen(self) -> None:
+        await self.close()
+        self._open()
+
+    async def close(self) -> None:
+        await self._sessions.close()
+        self._database.close()
+
+    def left(self) -> list[str]:
+        mark = f"HOME={self._home}\0".encode()
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if mark in (process / "environ").read_bytes():
+                    words = (process / "cmdline").read_bytes().replace(b"\0", b" ")
+                    found.append(f"{process.name} {words.decode(errors='replace')}")
+            except OSError:
+                continue
+        return found
+
+    def _split(self, wishes: dict[str, Any]) -> tuple[SessionSpec, Terms]:
+        path = f"{self._folder / 'bin'}:{os.environ['PATH']}"
+        terms: dict[str, Any] = {"environment": {"PATH": path, "HOME": str(self._home)}}
+        names = set(Terms.__struct_fields__)
+        terms |= {name: value for name, value in wishes.items() if name in names}
+        spec = {name: value for name, value in wishes.items() if name not in names}
+        return SessionSpec(cwd=self.project, **spec), Terms(**terms)
+
+
+def _failure(fail: Fail) -> dict[str, Any]:
+    """As Cursor was seen to tell it."""
+    if fail.kind == "quota":
+        return {"exit": 1, "stderr": NO_QUOTA}
+    if fail.kind is None:
+        match fail.status:
+            case 401:
+                return {"exit": 1, "stderr": NOT_SIGNED_IN}
+            case 404:
+                return {"exit": 1, "stderr": NO_MODEL}
+            case 400 | 500:
+                return {"error": "The model provider returned an error."}
+    raise CannotPlay(f"nobody has seen how Cursor tells {fail.kind or fail.status}")
