@@ -10,8 +10,8 @@ from acp_far_side import HELLO, OPTIONS, ROW, SESSION, SPEC, Talk, opened
 from msgspec.structs import replace
 
 from bridle.core.agent import File, Mode, Prompt
-from bridle.core.errors import Unsupported
-from bridle.core.events import AgentReady, Notice, SettingsChanged, TurnEnded
+from bridle.core.errors import AgentError, Unsupported
+from bridle.core.events import AgentReady, MessageChunk, Notice, SettingsChanged, TurnEnded
 from bridle.core.failure import Failure
 
 
@@ -178,6 +178,38 @@ def test_no_way_back_fails_the_turn(fork: bool) -> None:
     what = "copies of a conversation" if fork else "way back to a conversation"
     [end] = talk.answers(_can(loadSession=False, sessionCapabilities={}))
     assert end == _failed(f"Acme offers no {what}")
+
+
+def test_a_prompt_for_what_the_agent_is_known_to_lack_is_refused_by_the_call() -> None:
+    talk = Talk(replace(SPEC, folders=(Path("/more"),)))
+    assert talk.answers(_can(sessionCapabilities={})) == []
+    for _ in range(2):
+        with pytest.raises(AgentError, match="Acme offers no extra folders"):
+            talk.prompt()
+    assert list(talk.wire.cancel()) == []
+    talk = Talk(replace(SPEC, model="big"))
+    talk.answers(HELLO)
+    talk.answers({"sessionId": "s1"})
+    with pytest.raises(AgentError, match="Acme offers no choice of model"):
+        talk.prompt()
+
+
+def test_words_before_the_prompt_was_sent_are_no_part_of_its_turn() -> None:
+    talk = Talk(row=replace(ROW, turn_over="acme/over"))
+    talk.prompt()
+    talk.answers(HELLO)
+    assert talk.says("welcome") == [Notice(level="info", kind="stray", text="welcome")]
+    talk.answers(SESSION)
+    assert talk.says("hello") == [MessageChunk(message_id="m1", text="hello")]
+
+
+def test_a_setting_that_there_is_no_choice_of_is_told_with_the_next_line() -> None:
+    talk = Talk()
+    talk.answers(HELLO)
+    talk.answers({"sessionId": "s1"})
+    assert list(talk.wire.configure("big", None)) == []
+    notice = Notice(level="error", kind="settings", text="Acme offers no choice of model")
+    assert talk.is_told("session_info_update") == [notice]
 
 
 def test_a_resumed_session_keeps_its_id_and_a_copy_has_its_own() -> None:

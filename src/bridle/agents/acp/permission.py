@@ -44,12 +44,14 @@ class _Open(NamedTuple):
 
 
 class Requests:
-    def __init__(self, dialect: Dialect, peer: Peer, calls: Calls) -> None:
+    """`untold`: where it is told of an answer that could not be given as it was."""
+
+    def __init__(self, dialect: Dialect, peer: Peer, calls: Calls, untold: list[Event]) -> None:
         self._dialect = dialect
         self._peer = peer
         self._calls = calls
         self._open: dict[str, _Open] = {}
-        self.notices: list[Notice] = []  # about answers that could not be given as they were
+        self._untold = untold
 
     def permission(self, asked: Asked) -> Iterator[Event | Reply]:
         """`session/request_permission`."""
@@ -112,7 +114,7 @@ class Requests:
 
     def _refuse(self, why: str) -> None:
         title = self._dialect.row.title or self._dialect.row.name
-        self.notices.append(Notice(level="warning", kind="settings", text=f"{title} {why}"))
+        self._untold.append(Notice(level="warning", kind="settings", text=f"{title} {why}"))
 
 
 def _options(told: list[Table]) -> dict[str, tuple[str, Option]]:

@@ -18,6 +18,7 @@ from bridle.agents.fields import Table, at, table, tables, text
 from bridle.agents.hearing import unrecognized
 from bridle.agents.jsonrpc import Answered, Asked, Nonsense, Peer, RpcError, Told
 from bridle.core.agent import Keep, Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.errors import AgentError
 from bridle.core.events import (
     AgentReady,
     Answer,
@@ -56,7 +57,8 @@ class AcpWire:
         self._settings = self._opening.settings
         self._speech = Speech(dialect.row.thought_head)
         self._calls = Calls(dialect, str(spec.cwd), tuple(spec.servers))
-        self._requests = Requests(dialect, self._peer, self._calls)
+        self._untold: list[Event] = []  # what came of the host's words, until a line comes
+        self._requests = Requests(dialect, self._peer, self._calls, self._untold)
         self._meter = Meter()
         self._turn: Literal["prompt", "agent"] | None = None
         self._waiting: Prompt | None = None
@@ -70,17 +72,23 @@ class AcpWire:
         return self._dialect.launch(spec)
 
     def greet(self) -> Iterable[Table]:
-        return _messages(self._opening.step())
+        return self._said(self._opening.step())
 
     def prompt(self, prompt: Prompt) -> Iterable[Table]:
+        """Raises what the agent is known to lack: no answer of its would end a turn of that."""
         prompts.refuse_files(self._dialect.row.name, prompt)
+        messages: list[Table] = []
+        if not (self._opening.ready or self._opening.under_way):
+            messages = self._said(self._opening.step())
+            if why := self._opening.failure:
+                raise AgentError(self._dialect.row.name, why.message, hint=why.hint)
         self._turn, self._waiting = "prompt", prompt
         self._cancelled = self._was_denied = False
         self._calls.begin()
         self._meter.begin()
         if self._opening.ready:
-            return [self._send_prompt()]
-        return [] if self._opening.under_way else _messages(self._opening.step())
+            messages.append(self._send_prompt())
+        return messages
 
     def answer(self, request_id: str, answer: Answer) -> Iterable[Table]:
         said = list(self._requests.answer(request_id, answer))
@@ -97,7 +105,13 @@ class AcpWire:
         return [told, *self._requests.cancel()]
 
     def configure(self, model: str | None, mode: Mode | None) -> Iterable[Table]:
-        return _messages(self._opening.configure(model, mode))
+        return self._said(self._opening.configure(model, mode))
+
+    def _said(self, said: Said) -> list[Table]:
+        """The messages in it; the events wait."""
+        heard = list(said)
+        self._untold += [one for one in heard if not isinstance(one, Reply | Keep)]
+        return [one.message for one in heard if isinstance(one, Reply)]
 
     # -- agent to host -----------------------------------------------------------------------
 
@@ -114,8 +128,8 @@ class AcpWire:
         return list(self._line(line))
 
     def _line(self, raw: bytes) -> Said:
-        yield from self._requests.notices
-        self._requests.notices.clear()
+        yield from self._untold
+        self._untold.clear()
         match self._peer.hear(raw):
             case Told(method="session/update", params=params):
                 yield from self._updated(params, raw)
@@ -136,7 +150,7 @@ class AcpWire:
             yield unrecognized(raw, f"{kind!r} of another session")
         elif self._opening.replaying and kind in _HISTORY:
             return
-        elif kind in _HISTORY and self._turn is None:
+        elif kind in _HISTORY and (self._turn is None or self._waiting):
             yield from self._unasked(kind, update, raw)
         else:
             yield from self._update(kind, update, raw)
@@ -194,7 +208,8 @@ class AcpWire:
     def _unasked(self, kind: str, update: Table, raw: bytes) -> Said:
         """Outside of a turn: the agent woke, or has a last word about what is over."""
         said = text(table(update, "content"), "text").strip()
-        if self._dialect.row.turn_over and (said or kind.startswith("tool_call")):
+        wakes = self._dialect.row.turn_over and not self._waiting
+        if wakes and (said or kind.startswith("tool_call")):
             self._turn = "agent"
             self._calls.begin()
             self._meter.begin()
@@ -311,10 +326,6 @@ class AcpWire:
         if (used := self._meter.report(result, whole=whole)) != UsageReported():
             yield used
         yield end
-
-
-def _messages(said: Said) -> list[Table]:
-    return [one.message for one in said if isinstance(one, Reply)]
 
 
 def _steps(update: Table) -> Iterator[PlanStep]:
