@@ -1,0 +1,273 @@
+"""Sessions with the real Gemini CLI and Qwen Code: gone on with, failing, and leaving no trace."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from bare import run_bare
+from desk import KEY, Desk, ends, of, run, said, until
+from home_tree import home_tree
+from stages import Actor
+
+from bridle.agents import load
+from bridle.agents.errands import Errands
+from bridle.core.agent import Account, McpServer, NativeSession
+from bridle.core.errors import Unsupported
+from bridle.core.events import (
+    AgentReady,
+    Answer,
+    MessageChunk,
+    QuestionAsked,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    UserMessage,
+)
+from bridle.core.failure import Failure
+from bridle.testing.model_double import ModelDouble
+from bridle.testing.model_script import Fail, Say, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.agents("gemini", "qwen"), pytest.mark.timeout(200)]
+
+# Random, or the time of its last chore.
+RESTLESS = (".gemini/installation_id", ".qwen/installation_id", ".qwen/.openai-logs-cleanup-*")
+COMPLETED = TurnEnded(reason="completed")
+
+
+async def test_a_session_goes_on_in_a_new_process(any_desk: Desk, actor: Actor) -> None:
+    any_desk.double.scenarios["two"] = [reply(Say("The word is kettle.")), reply(Say("Kettle."))]
+    first = await any_desk.start()
+    [ready] = of(await run(first, "@@two@@ remember"), AgentReady)
+    if actor.agent == "gemini":
+        _age(actor.home, ready.native_id)
+    await any_desk.reopen()
+
+    second = await any_desk.resume(first.id)
+    log = await run(second, "@@two:1@@ which word?")
+
+    assert said(log, turn=2) == "Kettle."
+    assert "The word is kettle." in str(any_desk.double.turns[-1].body)
+    natives = {ready.native_id for ready in of(any_desk.log(second), AgentReady)}
+    assert natives == {ready.native_id}
+
+
+def _age(home: Path, native_id: str) -> None:
+    """The session was made in another minute, so that nobody has to wait for the next."""
+    [file] = home.glob(f".gemini/tmp/*/chats/session-*-{native_id[:8]}.jsonl")
+    file.rename(file.with_name(f"session-2026-01-01T00-00-{native_id[:8]}.jsonl"))
+
+
+@pytest.mark.agents("gemini")
+async def test_within_its_minute_a_session_is_not_lost(any_desk: Desk, actor: Actor) -> None:
+    """Loading it then would destroy it: the opening waits for the next minute."""
+    any_desk.double.scenarios["two"] = [reply(Say("The word is kettle.")), reply(Say("Kettle."))]
+    first = await any_desk.start()
+    await run(first, "@@two@@ remember")
+    made = int(time.time() // 60)
+    await any_desk.reopen()
+
+    second = await any_desk.resume(first.id)
+    async with asyncio.timeout(100):
+        log = [entry async for entry in second.run("@@two:1@@ which word?")]
+
+    assert said(log, turn=2) == "Kettle."
+    assert "The word is kettle." in str(any_desk.double.turns[-1].body)
+    assert int(time.time() // 60) > made
+
+
+async def test_a_session_that_it_does_not_have_fails_by_name(any_desk: Desk, actor: Actor) -> None:
+    any_desk.double.scenarios["hello"] = [reply(Say("Hello."))]
+    session = await any_desk.start(resume="00000000-0000-4000-8000-000000000000")
+
+    log = await run(session, "@@hello@@ go")
+
+    [end] = ends(log)
+    if actor.version == "0.15.10":  # it opens an empty one instead
+        assert end == COMPLETED
+    else:
+        assert end.failure
+        assert "start a new session" in end.failure.hint
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(401, "not_signed_in"), (404, "model_not_found"), (400, "api_error")]
+)
+async def test_an_error_of_the_api_is_typed_and_the_session_goes_on(
+    any_desk: Desk, actor: Actor, status: int, kind: str
+) -> None:
+    words = {401: "Incorrect key.", 404: "The model `x` does not exist", 400: "Bad thing."}
+    any_desk.double.scenarios |= {
+        "broken": [Fail(status, message=words[status])],
+        "next": [reply(Say("Still here."))],
+    }
+    session = await any_desk.start()
+
+    [end] = ends(await run(session, "@@broken@@ go"))
+    await run(session, "@@next@@ go")
+
+    assert end.failure
+    assert (end.failure.kind, words[status] in end.failure.message) == (kind, True)
+    assert said(any_desk.log(session)) == "Still here."
+
+
+@pytest.mark.agents("gemini")
+@pytest.mark.parametrize(("status", "kind"), [(429, "rate_limited"), (500, "api_error")])
+async def test_gemini_gives_up_after_some_tries(
+    any_desk: Desk, actor: Actor, status: int, kind: str
+) -> None:
+    words = {429: "Resource has been exhausted.", 500: "Something broke."}
+    any_desk.double.scenarios["busy"] = [Fail(status, message=words[status])]
+    session = await any_desk.start()
+
+    [end] = ends(await run(session, "@@busy@@ go"))
+
+    assert end.failure
+    assert end.failure.kind == kind
+    assert len(any_desk.double.turns) == 2  # as its user's settings say
+
+
+@pytest.mark.agents("qwen")
+async def test_qwen_goes_on_after_a_moment_of_too_many_requests(
+    any_desk: Desk, actor: Actor
+) -> None:
+    from bridle.testing.model_script import Attempts
+
+    any_desk.double.scenarios["busy"] = [Attempts([Fail(429), reply(Say("There."))])]
+    session = await any_desk.start()
+
+    log = await run(session, "@@busy@@ go")
+
+    assert (said(log), ends(log)) == ("There.", [COMPLETED])
+
+
+async def test_without_a_key_nobody_is_signed_in(any_desk: Desk, actor: Actor) -> None:
+    session = await any_desk.start(environment={actor.stage.key: ""})
+
+    [end] = ends(await run(session, "hello"))
+
+    assert isinstance(end.failure, Failure)
+    assert end.failure.kind == "not_signed_in"
+    assert actor.stage.key in end.failure.hint
+
+
+@pytest.mark.agents("qwen")
+async def test_a_question_is_asked_and_answered(any_desk: Desk, actor: Actor) -> None:
+    any_desk.double.scenarios["ask"] = [
+        reply(actor.stage.ask("Which colour?", "Red", "Blue", id="c_ask")),
+        reply(Say("Blue it is.")),
+    ]
+    session = await any_desk.start(approve="ask")
+
+    await session.prompt("@@ask@@ go")
+    asked = await until(session, QuestionAsked)
+    session.answer(asked.request_id, Answer("allow", answers={"Which colour?": "Blue"}))
+    await session.idle()
+
+    log = any_desk.log(session)
+    assert [question.text for question in asked.questions] == ["Which colour?"]
+    assert [call.tool for call in of(log, ToolStarted)] == ["Question"]
+    assert [one.outcome for one in of(log, ToolFinished)] == ["completed"]
+    assert "Blue" in str(any_desk.double.turns[-1].body["messages"][-1])
+    assert said(log) == "Blue it is."
+
+
+@pytest.mark.agents("qwen")
+async def test_another_model_in_mid_session_is_refused(any_desk: Desk, actor: Actor) -> None:
+    """Set over the wire it would be the user's own from then on."""
+    any_desk.double.scenarios["hello"] = [reply(Say("Hello."))]
+    settings = actor.home / ".qwen" / "settings.json"
+    session = await any_desk.start()
+    await run(session, "@@hello@@ go")
+    before = settings.read_bytes()
+
+    with pytest.raises(Unsupported, match="another model in a session that runs"):
+        await session.configure(model="other-model")
+
+    assert settings.read_bytes() == before
+
+
+@pytest.mark.agents("gemini")
+async def test_mcp_servers_are_refused_where_gemini_would_not_start_them(
+    any_desk: Desk, actor: Actor
+) -> None:
+    session = await any_desk.start(servers={"tiny": {"command": "true"}})
+    with pytest.raises(Unsupported, match="in a folder that it does not trust") as caught:
+        await session.prompt("hello")
+    assert "agents.gemini.trust" in caught.value.hint
+
+
+async def test_its_files_are_those_that_a_bare_run_leaves(
+    actor: Actor, double: ModelDouble, tmp_path: Path
+) -> None:
+    stage = actor.stage
+    double.scenarios["work"] = [
+        reply(stage.write(actor.project / "made.txt", "x\n")),
+        reply(stage.shell("echo y > shell.txt")),
+        reply(Say("Done.")),
+    ]
+    restless = (*stage.restless, *RESTLESS)
+    await run_bare(actor, double, "@@work@@ go")
+    bare = home_tree(actor.home, restless)
+    for name in ("made.txt", "shell.txt"):
+        (actor.project / name).unlink()
+    actor.home.rename(tmp_path / "bare-home")
+
+    desk = Desk(actor, double, tmp_path)
+    session = await desk.start(system="Be brief.")
+    log = await run(session, "@@work@@ go")
+    await desk.close()
+
+    assert ends(log) == [COMPLETED]
+    assert (actor.project / "shell.txt").read_text() == "y\n"
+    assert home_tree(actor.home, restless) == bare
+
+
+async def test_what_it_tells_besides_prompting(any_desk: Desk, actor: Actor) -> None:
+    any_desk.double.scenarios["work"] = [
+        reply(actor.stage.write(actor.project / "made.txt", "x\n")),
+        reply(Say("Done.")),
+    ]
+    session = await any_desk.start()
+    [ready] = of(await run(session, "@@work@@ please write"), AgentReady)
+    await any_desk.sessions.close()
+    agent = load(actor.agent)
+    environment = actor.environment(any_desk.double.base_url, **{actor.stage.key: KEY})
+    errands = Errands(
+        environment,
+        cwd=actor.home,
+        records=any_desk.folder / "records",
+        marker="errands",
+        binaries={actor.agent: str(actor.program)},
+    )
+    before = home_tree(actor.home, (*actor.stage.restless, *RESTLESS))
+
+    async with errands as errand:
+        there = await agent.installed(errand)
+        account = await agent.account(errand)
+        models = await agent.models(errand)
+        [native] = await agent.native_sessions(errand, actor.project)
+        history = await agent.native_history(errand, native)
+        after = home_tree(actor.home, (*actor.stage.restless, *RESTLESS))
+        await agent.mcp_add(errand, "tiny", {"command": "cat", "env": {"TOKEN": "x"}})
+        await agent.mcp_add(errand, "web", {"type": "http", "url": "http://127.0.0.1:9/x"})
+        both = await agent.mcp_servers(errand)
+        await agent.mcp_remove(errand, "tiny")
+        one = await agent.mcp_servers(errand)
+
+    assert (there.path, there.version) == (str(actor.program), actor.version)
+    assert account == Account(signed_in=True, method="variable", who=actor.stage.key)
+    assert any(model.default for model in models)
+    assert isinstance(native, NativeSession)
+    assert (native.native_id, native.title) == (ready.native_id, "@@work@@ please write")
+    assert [type(event) for event in history] == [
+        UserMessage, ToolStarted, ToolFinished, MessageChunk,
+    ]  # fmt: skip
+    assert after == before
+    assert both == [
+        McpServer("tiny", "disconnected", "cat"),
+        McpServer("web", "disconnected", "http://127.0.0.1:9/x"),
+    ]
+    assert one == both[1:]
