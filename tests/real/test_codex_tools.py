@@ -276,6 +276,30 @@ async def test_an_image_that_it_looks_at_is_a_read(any_desk: Desk) -> None:
     assert (started(log, "call_v").tool, started(log, "call_v").title) == ("Read", "Read `dot.gif`")
 
 
+async def test_a_model_that_writes_scripts_is_asked_call_by_call(any_desk: Desk) -> None:
+    """The newest models call all tools from within a script."""
+    desk = any_desk
+    script = """\
+const made = await tools.exec_command({cmd: "echo one; echo x > made.txt"});
+await tools.apply_patch("*** Begin Patch\\n*** Add File: new.txt\\n+fresh\\n*** End Patch\\n");
+text(made.output);
+"""
+    desk.double.scenarios["script"] = [
+        reply(Call("functions__exec", {"input": script}, id="call_x")),
+        reply(Say("Done.")),
+    ]
+    session = await desk.start(model="gpt-6.1-sol")
+
+    log = await run(session, "@@script@@ go")
+
+    assert [call.tool for call in of(log, ToolStarted)] == ["Bash", "Write"]
+    assert [asked.tool for asked in of(log, PermissionRequested)] == ["Bash", "Write"]
+    assert [end.outcome for end in of(log, ToolFinished)] == ["completed", "completed"]
+    assert (desk.project / "made.txt").read_text() == "x\n"
+    assert (desk.project / "new.txt").read_text() == "fresh\n"
+    assert (said(log), ends(log)) == ("Done.", [COMPLETED])
+
+
 def team(request: Request) -> Step:
     """Both play one scenario: what a subagent is told is not a message of the user."""
     seen = json.dumps(request.body["input"])

@@ -148,6 +148,21 @@ async def test_in_plan_mode_it_asks_a_question_and_gets_the_answer(any_desk: Des
     assert "Blue" in json.dumps(desk.double.turns[1].body["input"][-1])
 
 
+async def test_a_plan_that_it_proposes_is_said(any_desk: Desk) -> None:
+    desk = any_desk
+    plan = "# Do it\n1. Look.\n2. Act.\n"
+    desk.double.scenarios["plan"] = [
+        reply(Say(f"Here it is.\n<proposed_plan>\n{plan}</proposed_plan>\n"))
+    ]
+    session = await desk.start(mode="plan")
+
+    log = await run(session, "@@plan@@ go")
+
+    assert said(log).count(plan) == 1
+    assert "proposed_plan" not in said(log)
+    assert ends(log) == [COMPLETED]
+
+
 async def test_steering_reaches_the_running_turn(any_desk: Desk) -> None:
     desk = any_desk
     desk.double.scenarios["steer"] = [
