@@ -114,7 +114,7 @@ async def test_the_next_agent_finishes_in_the_same_workspace(
 async def test_the_clock_stops_a_command_and_leaves_nothing_running(
     actor: Actor, any_desk: Desk, double: ModelDouble
 ) -> None:
-    double.scenarios["long"] = [reply(actor.stage.shell("sleep 100", id="c1"))]
+    double.scenarios["long"] = [reply(actor.stage.shell("tail -f /dev/null", id="c1"))]
     session = await any_desk.start(limits=Limits(turn=8))
     began = time.monotonic()
 

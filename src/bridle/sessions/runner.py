@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from bridle.core.account import Account, account
 from bridle.core.agent import Agent, Conversation, Heard, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import (
     AgentError,
@@ -47,6 +46,7 @@ from bridle.sessions.meter import Meter
 from bridle.sessions.outlook import Outlook
 from bridle.sessions.relay import Relay, Switch, Wait
 from bridle.sessions.requests import Request, Requests, ends_planning
+from bridle.sessions.scribe import Scribe
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.succession import GO_ON, Succession, as_failure
 from bridle.sessions.terms import Order, Terms
@@ -60,13 +60,6 @@ _ACTED_ON = frozenset({TurnStarted, TurnEnded, PermissionRequested, QuestionAske
 _NOTED = frozenset({BackgroundChanged, RequestAnswered, SettingsChanged, AgentReady})
 
 _VISIBLE: frozenset[type] = frozenset({MessageChunk, ToolStarted})  # it was said, or done
-
-_NO_SPACE = Notice(
-    level="error",
-    kind="storage",
-    text="no space left for the log: the agent is held back until some is free",
-)
-_SPACE_AGAIN = Notice(level="info", kind="storage", text="there is space again: it goes on")
 
 CANCEL_GRACE = 5.0  # seconds for background work to end, once the turn has
 
@@ -91,11 +84,7 @@ class Runner:
         opened: Callable[[Agent, SessionSpec], None],
     ) -> None:
         limits = self._limits = order.terms.limits
-        self._journal = journal
-        self._intake = intake
-        self._history = history
         self._context = context
-        self._shelf = shelf
         self._relay = relay
         self._line = Connection(
             order, native_id, host, heard=self._heard, lost=self._gone, opened=opened
@@ -104,9 +93,10 @@ class Runner:
         self._meter = Meter(limits, partial(_models, order.terms))
         self._watched = _VISIBLE | self._meter.watches
         self._turns = Turns(last_turn)
+        self._log = Scribe(journal, intake, shelf, self._turns, history)
         self._outlook = Outlook(order.spec.cwd)
         self._heirs = Succession(
-            self._line, relay, self._outlook, self._meter, self._past, order.terms.notices
+            self._line, relay, self._outlook, self._meter, self._log.past, order.terms.notices
         )
         self._background = False
         self._queue: deque[Prompt] = deque()
@@ -140,11 +130,11 @@ class Runner:
         elif when_busy == "refuse":
             raise _busy()
         elif when_busy == "steer" and not self._going_on and await self._steer(prompt):
-            self._say(UserMessage(text=prompt.text, how="steer"))
+            self._log.say(UserMessage(text=prompt.text, how="steer"))
         elif self._turns:
             self._queue.append(prompt)
             self._idle.clear()
-            self._say(UserMessage(text=prompt.text, how="queued"))
+            self._log.say(UserMessage(text=prompt.text, how="queued"))
         else:
             await self._begin(prompt, when_busy)
 
@@ -188,23 +178,19 @@ class Runner:
             conversation = await self._line.open()  # it may have begun with what was set before
             await conversation.configure(model=model, mode=mode)
         elif model:
-            self._say(SettingsChanged(model=model))
+            self._log.say(SettingsChanged(model=model))
 
     async def idle(self) -> None:
         """Until no turn is open, none is queued, and nothing works in the background."""
         await self._idle.wait()
-        await self._journal.durable()
+        await self._log.journal.durable()
 
     def rested(self) -> bool:
         """Idle, and all of it in the log."""
-        return self._idle.is_set() and self._journal.settled
+        return self._idle.is_set() and self._log.journal.settled
 
     def storage_changed(self, storage: Storage) -> None:
-        """Told in the log, so that whoever reads it knows why the agent stands still."""
-        if storage == "full" and self._turns:
-            self._journal.write_urgent(self._turns.current, _NO_SPACE)
-        elif storage == "ok" and self._turns:
-            self._write(_SPACE_AGAIN)
+        self._log.storage_changed(storage)
 
     async def close(self) -> None:
         if self._going_on:
@@ -212,7 +198,7 @@ class Runner:
         await self._line.close()
         for task in list(self._tasks):
             task.cancel()
-        await self._journal.durable()
+        await self._log.journal.durable()
 
     # -- turns -----------------------------------------------------------------------------------
 
@@ -235,7 +221,7 @@ class Runner:
             if sending is None:
                 self._queue.appendleft(prompt)
                 if not queued:
-                    self._say(UserMessage(text=prompt.text, how="queued"))
+                    self._log.say(UserMessage(text=prompt.text, how="queued"))
                 return
             self._asked = prompt
             self._meter.begin()
@@ -243,11 +229,11 @@ class Runner:
                 TurnStarted(
                     origin="prompt",
                     prompt=prompt.text,
-                    attachments=self._shelf.keep(prompt.files),
+                    attachments=self._log.keep(prompt.files),
                 )
             )
             if account:
-                self._say(account)
+                self._log.say(account)
             await self._send(conversation, sending)
 
     async def _send(self, conversation: Conversation, sending: Coroutine[Any, Any, None]) -> None:
@@ -283,14 +269,13 @@ class Runner:
             return None
 
     def _start_turn(self, event: TurnStarted, raw: bytes | None = None) -> None:
-        self._turns.begin()
+        self._log.begin_turn()
         self._idle.clear()
-        self._intake.new_turn()
         self._relay.begin()
         self._overruled = None
         self._visible = self._begun = False
-        self._say(event, raw)
-        self._tell_all(self._heirs.news())
+        self._log.say(event, raw)
+        self._log.say_all(self._heirs.news())
         limit = self._limits.turn
         self._clocks.start("turn", limit, self._out_of_time, "the turn", limit)
         self._await_words()
@@ -302,7 +287,7 @@ class Runner:
             way = self._relay.way_on(failure, visible=self._visible)
             if way is not None:
                 self._clocks.stop("idle")
-                self._write_all(self._intake.rest())
+                self._log.let_go()
                 self._going_on = asyncio.create_task(self._go_on(way, event, raw))
                 return
         await self._end_turn(event, raw)
@@ -319,11 +304,11 @@ class Runner:
                 await self._end_turn(end, raw)
                 return
             conversation = await self._heirs.meet()
-            self._tell_all(self._heirs.news())
+            self._log.say_all(self._heirs.news())
             sending = conversation.prompt(prompt)
         except BridleError as error:
             self._going_on = None
-            self._say(Notice(level="error", kind="fallback", text=error.message))
+            self._log.say(Notice(level="error", kind="fallback", text=error.message))
             await self._end_turn(end, raw)
             return
         self._going_on = None
@@ -332,7 +317,7 @@ class Runner:
         await self._send(conversation, sending)
 
     async def _wait(self, wait: Wait, raw: bytes | None) -> Prompt | None:
-        self._say(self._heirs.waits(wait), raw)
+        self._log.say(self._heirs.waits(wait), raw)
         await asyncio.sleep(wait.seconds)
         return GO_ON if self._begun else self._asked
 
@@ -341,29 +326,29 @@ class Runner:
         assert end.failure and self._asked
         found = await self._relay.next()
         why = end.failure.message
-        self._tell_all(self._heirs.takes_over(why, found), raw)
+        self._log.say_all(self._heirs.takes_over(why, found), raw)
         if found.order is None:
             return None
         await self._heirs.pass_to(found.order)
         if not self._begun and self._turns.last == 1:
             return self._asked
         prompt, account = await self._heirs.task(self._asked, why)
-        self._say(account)
+        self._log.say(account)
         return prompt
 
     async def _end_turn(self, event: TurnEnded, raw: bytes | None = None) -> None:
         if not self._turns:
             return
-        self._write_all(self._intake.rest())
+        self._log.let_go()
         if not self._background:
             self._requests.withdraw_all()
         for change in await self._outlook.changes():
-            self._say(change)
+            self._log.say(change)
         if self._overruled and event.reason != "completed":
             event = TurnEnded(reason="failed", failure=self._overruled)
-        self._say(event, raw)
+        self._log.say(event, raw)
         self._asked = None
-        self._shelf.index(self._turns.end())
+        self._log.end_turn()
         self._next()
 
     def _next(self) -> None:
@@ -378,7 +363,7 @@ class Runner:
             self._clocks.stop("turn")  # it ran on for what worked in the background
             self._clocks.stop("idle")
             self._idle.set()
-            self._journal.wake_readers()
+            self._log.journal.wake_readers()
 
     # -- the agent -------------------------------------------------------------------------------
 
@@ -386,12 +371,11 @@ class Runner:
         self._line.warm()
 
     async def _heard(self, batch: Sequence[Heard]) -> None:
-        for raw, events, pictures in self._intake.take(batch):
-            self._shelf.keep_bytes(pictures)
+        for raw, events in self._log.take(batch):
             await self._hear(raw, events)
-            del raw, events, pictures
+            del raw, events
         self._clocks.stop("idle")  # while the store is behind, it is we who are silent
-        await self._journal.room()
+        await self._log.journal.room()
         self._await_words()
 
     def _stop_agent(self) -> None:
@@ -405,9 +389,9 @@ class Runner:
             await self._stopped(end)
         if self._background:
             self._background = False
-            self._say(BackgroundChanged(tasks=()))
+            self._log.say(BackgroundChanged(tasks=()))
         self._requests.withdraw_all()
-        self._write_all(self._intake.rest())
+        self._log.let_go()
         self._settle_idle()
 
     async def _hear(self, raw: bytes | None, events: Sequence[Event]) -> None:
@@ -420,7 +404,7 @@ class Runner:
             else:
                 if kind in _NOTED:
                     self._note(event)
-                self._write(event, raw)
+                self._log.write(event, raw)
                 if kind in self._watched:
                     self._watch(event)
 
@@ -428,7 +412,7 @@ class Runner:
         match event:
             case TurnStarted() if self._turns:
                 text = "the agent says that a turn began within a turn"
-                self._write(Notice(level="warning", kind="stray", text=text), raw)
+                self._log.write(Notice(level="warning", kind="stray", text=text), raw)
             case TurnStarted():
                 self._start_turn(event, raw)  # first: from here on no prompt begins another
                 await self._outlook.look()
@@ -436,11 +420,11 @@ class Runner:
                 await self._stopped(event, raw)
             case UsageReported():
                 usage = self._meter.priced(event, self._line.model)
-                self._write(usage, raw)
+                self._log.write(usage, raw)
                 self._hold(self._meter.use(usage))
             case PermissionRequested() | QuestionAsked():
                 self._requests.open(event)
-                self._write(event, raw)
+                self._log.write(event, raw)
                 self._requests.judge(event, self._context)
 
     def _note(self, event: Event) -> None:
@@ -467,15 +451,15 @@ class Runner:
         self._version = version
         info = self._line.agent.info
         if text := warning(info.title, info.tested, version):
-            self._say(Notice(level="warning", kind="version", text=text))
+            self._log.say(Notice(level="warning", kind="version", text=text))
 
     def _set_mode(self, mode: Mode) -> None:
         self._line.spec = replace(self._line.spec, mode=mode)
         self._context = replace(self._context, mode=mode)
-        self._say(SettingsChanged(mode=mode))
+        self._log.say(SettingsChanged(mode=mode))
 
     def _answered(self, request: Request, event: RequestAnswered) -> None:
-        self._say(event)
+        self._log.say(event)
         if event.by != "withdrawn" and self._line.conversation:
             self._later(self._line.conversation.answer(event.request_id, event.answer))
         if ends_planning(request, event.answer):
@@ -513,31 +497,10 @@ class Runner:
         self._overruled = failure
         if not self._turns:
             text = f"background work was ended: {failure.message}"
-            self._say(Notice(level="error", kind="limit", text=text))
+            self._log.say(Notice(level="error", kind="limit", text=text))
         self._later(self.cancel())
 
-    # -- the log ---------------------------------------------------------------------------------
-
-    def _write(self, event: Event, raw: bytes | None = None) -> None:
-        turn = self._turns.of(event)
-        self._journal.write(turn, event, raw)
-        self._shelf.note(turn, event)
-
-    def _write_all(self, events: Sequence[Event]) -> None:
-        for event in events:
-            self._write(event)
-
-    def _say(self, event: Event, raw: bytes | None = None) -> None:
-        """An event of our own making, or one that we may have changed."""
-        self._write(self._intake.clean(event), raw)
-
-    def _tell_all(self, notices: Sequence[Notice], raw: bytes | None = None) -> None:
-        for notice in notices:
-            self._say(notice, raw)
-
-    async def _past(self) -> Account:
-        await self._journal.durable()
-        return account(self._history())
+    # -- parts ----------------------------------------------------------------------------------
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(self._guarded(work))
@@ -548,7 +511,7 @@ class Runner:
         try:
             await work
         except BridleError as error:
-            self._say(Notice(level="error", kind="session", text=error.message))
+            self._log.say(Notice(level="error", kind="session", text=error.message))
             self._settle_idle()
 
 
