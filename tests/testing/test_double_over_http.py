@@ -198,7 +198,8 @@ async def test_a_summary_keeps_the_place_in_the_script(double: ModelDouble) -> N
     summary = await said(double, "@@a@@ go", "a0", wish)
     after = await said(double, f"The story so far: {summary} Go on.")
 
-    assert (summary, after) == ("<summary>What went before: @@a:1@@</summary>", "a1")
+    kept = "<summary>What went before: @@a:1@@</summary>"
+    assert (summary, after) == (f"<state_snapshot>{kept}</state_snapshot>", "a1")
     assert [request.kind for request in double.requests] == ["summary", "turn"]
 
 

@@ -25,13 +25,13 @@ from bridle.testing.model_script import Call, Reply, Request, Say, Stall, Think
 
 TOLD_IN_STREAM: frozenset[str] = frozenset()
 _FINISH = {"max_tokens": "length", "refusal": "content_filter"}
-failure = openai_errors.failure
+failure = openai_errors.failure_of_a_compatible
 
 
 def kind(request: Request) -> str | None:
     if (request.method, request.path.partition("?")[0]) != ("POST", "/v1/chat/completions"):
         return None
-    if "<state_snapshot>" in system_text(request.body):
+    if _wants_summary(request.body):
         return "summary"
     return "background" if _is_chore(request.body) else "turn"
 
@@ -108,14 +108,30 @@ def whole(reply: Reply, reply_id: str, request: Request) -> bytes:
     return json.dumps(frame | {"choices": [choice], "usage": _usage(reply)}).encode()
 
 
+def _wants_summary(body: Body) -> bool:
+    """Whether the CLI has a conversation summarised, to go on with the summary in its place."""
+    above, last = system_text(body), _last_prompt(body)
+    return (
+        "<state_snapshot>" in above
+        or above.startswith("You are a context summarization agent")
+        or last.rstrip().endswith("respond only with the summary text.")
+        or "</state_snapshot>\n\nDo not call tools" in last
+    )
+
+
 def _is_chore(body: Body) -> bool:
     """Whether the CLI asks on its own account (a title, what to remember), not for an agent."""
-    if system_text(body).startswith("You are now acting as the managed memory"):
-        return True
-    last = body["messages"][-1:]
-    if last and asks_for_a_suggestion(" ".join(_texts(last[0].get("content")))):
-        return True
-    return _form(body) is not None or not body.get("tools")
+    return (
+        system_text(body).startswith("You are now acting as the managed memory")
+        or asks_for_a_suggestion(_last_prompt(body))
+        or _form(body) is not None
+        or not body.get("tools")
+    )
+
+
+def _last_prompt(body: Body) -> str:
+    prompts = [m for m in body.get("messages", []) if m["role"] == "user"]
+    return " ".join(_texts(prompts[-1]["content"])) if prompts else ""
 
 
 def _texts(content: Any) -> list[str]:

@@ -30,6 +30,8 @@ Beat: TypeAlias = bytes | Stall | Hold | Cut
 _NOT_THE_USER = re.compile(
     r"<(system-reminder|task-notification)>.*?</\1>", re.DOTALL
 )  # a CLI's own words in a user message; they may quote a subagent
+_MADE_UP = "Got it. Thanks for the"  # a reply to a summary that a CLI puts in the model's mouth
+_SUMMARY = re.compile(r"<summary>What went before: @@([\w.-]*):(\d+)@@</summary>")
 _EXAMPLES = {"boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
 _TAG = re.compile(r"@@([\w.-]*)(?::(\d+))?@@")
 
@@ -82,8 +84,10 @@ def place(spoken: Iterable[tuple[bool, str]]) -> tuple[str, int]:
     """Where a conversation is, from its messages in order: by the model or not, and their text."""
     scenario, replies = DEFAULT, 0
     for by_model, text in spoken:
-        if by_model:
-            replies += 1
+        if by_model and (kept := _SUMMARY.search(text)):  # some CLIs let the model tell it again
+            scenario, replies = kept[1], int(kept[2])
+        elif by_model:
+            replies += not text.startswith(_MADE_UP)
         elif tags := _TAG.findall(_NOT_THE_USER.sub("", text)):
             scenario, replies = tags[-1][0], int(tags[-1][1] or 0)
     return scenario, replies
@@ -91,7 +95,8 @@ def place(spoken: Iterable[tuple[bool, str]]) -> tuple[str, int]:
 
 def summary_reply(scenario: str, step: int) -> Reply:
     """A summary with a tag in it, so that the conversation keeps its place in the script."""
-    return Reply((Say(f"<summary>What went before: @@{scenario}:{step}@@</summary>"),))
+    summary = f"<summary>What went before: @@{scenario}:{step}@@</summary>"
+    return Reply((Say(f"<state_snapshot>{summary}</state_snapshot>"),))
 
 
 def asks_for_a_suggestion(prompt: str) -> bool:

@@ -27,3 +27,9 @@ def error(fail: Fail) -> Body:
 def failure(fail: Fail) -> tuple[int, Body]:
     status = 503 if fail.status == 529 else fail.status  # a status of another vendor's
     return status, {"error": error(fail)}
+
+
+def failure_of_a_compatible(fail: Fail) -> tuple[int, Body]:
+    """As of the many that speak Chat too: to be out of money is no rate limit there."""
+    status, body = failure(fail)
+    return 402 if fail.kind == "quota" else status, body
