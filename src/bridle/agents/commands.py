@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bridle.core.agent import AgentInfo, Installed, Ran, Run, Word
 from bridle.core.errors import AgentError, AgentNotInstalled
 
-_VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
+_VERSION = re.compile(r"\d+\.\d+(?:[\w.+-]*\w)?")  # a full stop may follow it
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _START = 15  # seconds; a slow one on a busy machine takes five
 _TOLD = 500  # characters of its last words, in an error
