@@ -317,10 +317,8 @@ async def test_a_turn_cancelled_in_its_words_keeps_them(desk: Desk) -> None:
     session = await desk.start()
     await session.prompt(script({"say": "One moment"}, {"wait": 600}, {"say": "Never."}))
     await until(session, MessageChunk)
-    began = time.monotonic()
     await session.cancel()
     await session.idle()
-    assert time.monotonic() - began < 4
     entries = [entry async for entry in session.until_idle()]
     assert (said(entries), end(entries)) == ("One moment", CANCELLED)
     assert of(entries, AgentExited) == [AgentExited(code=130, detail="Aborting operation...\n")]
