@@ -1,0 +1,83 @@
+"""A scene with the embedded agent, which plays a script that its prompt holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bridle.agents import load
+from bridle.testing.model_script import Cut, Fail, Hold, Say, Stall, Think
+from bridle.testing.scene import Act, CannotPlay, Do
+from bridle.testing.theatre import Theatre
+
+KINDS = {401: "not_signed_in", 404: "model_not_found", 429: "rate_limited", 500: "api_error"}
+WORDS = {"overflow": "context_overflow", "quota": "billing"}
+
+
+class MockScene(Theatre):
+    def __init__(self, folder: Path) -> None:
+        options = {"pace": "0", "state": str(folder / "mock")}
+        super().__init__(load("mock"), folder, options=options)
+
+    def script(self, *replies: Sequence[Act] | Fail) -> str:
+        steps = [step for reply in replies for step in _steps(reply)]
+        return json.dumps(steps)
+
+    def release(self, name: str) -> None:
+        """What it holds back ends with its turn."""
+
+    def told(self) -> str:
+        raise CannotPlay("there is no model behind it")
+
+
+def _steps(reply: Sequence[Act] | Fail) -> Iterator[dict[str, Any]]:
+    if isinstance(reply, Fail):
+        kind = WORDS.get(reply.kind or "") or KINDS.get(reply.status, "agent_failed")
+        yield {"fail": kind, "message": reply.message, "hint": "ask for something else"}
+        return
+    calls = [_call(act) for act in reply if isinstance(act, Do)]
+    for act in reply:
+        match act:
+            case Say(text):
+                yield {"say": text}
+            case Think(text):
+                yield {"think": text}
+            case Do():
+                continue
+            case Fail():
+                yield from _steps(act)
+            case Stall(seconds):
+                yield {"sleep": seconds}
+            case Cut():
+                yield {"crash": 1}
+            case Hold():
+                yield {"hang": True}
+    if len(calls) > 1:
+        yield {"parallel": calls}
+    else:
+        yield from calls
+
+
+def _call(act: Do) -> dict[str, Any]:
+    words = act.words
+    match act.tool:
+        case "shell":
+            return {"run": words[0]}
+        case "read":
+            return {"read": words[0]}
+        case "write":
+            return {"write": words[0], "text": words[1]}
+        case "edit":
+            return {"edit": words[0], "old": words[1], "new": words[2]}
+        case "todo":
+            return {"plan": list(words)}
+        case "ask":
+            question = {
+                "text": words[0],
+                "header": "",
+                "choices": [{"label": w} for w in words[1:]],
+            }
+            return {"question": [question]}
+    raise CannotPlay(f"it has no {act.tool!r}")

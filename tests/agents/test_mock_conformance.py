@@ -1,0 +1,21 @@
+"""The embedded agent plays every case that it claims to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mock_scene import MockScene
+
+from bridle.testing.cases import CASES, Case, check
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
+async def test_it_does_what_it_claims(tmp_path: Path, case: Case) -> None:
+    scene = MockScene(tmp_path)
+    verdict = await check(scene, case)
+    await scene.close()
+    assert verdict.outcome != "fails", verdict.why
+    if verdict.outcome != "yes":
+        pytest.skip(f"{verdict.outcome}: {verdict.why}")
