@@ -6,7 +6,7 @@ import json
 
 from session_desk import Desk
 
-from bridle.core.events import SettingsChanged, ToolFinished
+from bridle.core.events import MessageChunk, SettingsChanged, ToolFinished
 from bridle.sessions.session import Session
 
 
@@ -55,3 +55,10 @@ async def test_an_agent_that_enters_a_mode_by_itself_may_leave_it_again(desk: De
     assert not (desk.project / "a.txt").exists()
     assert (desk.project / "b.txt").exists()
     assert told(desk, session) == [SettingsChanged(mode="plan"), SettingsChanged(mode="agent")]
+
+
+async def test_a_model_is_set_by_the_name_that_is_the_same_for_all(desk: Desk) -> None:
+    session = await desk.start(models={"house-1": {"mock": "mock-deep"}})
+    await session.configure(model="house-1")
+    entries = [entry async for entry in session.run('[{"say": "{model}"}]')]
+    assert [e.event.text for e in entries if isinstance(e.event, MessageChunk)] == ["mock-deep"]

@@ -90,7 +90,8 @@ class Runner:
             order, native_id, host, heard=self._heard, lost=self._gone, opened=opened
         )
         self._version: str | None = None  # of the agent, as far as it told
-        self._meter = Meter(limits, partial(_models, order.terms))
+        self._models = partial(_models, order.terms)
+        self._meter = Meter(limits, self._models)
         self._watched = _VISIBLE | self._meter.watches
         self._turns = Turns(last_turn)
         self._log = Scribe(journal, intake, shelf, self._turns, history)
@@ -173,6 +174,10 @@ class Runner:
         if mode:
             self._set_mode(mode)
         if model:
+            own = self._models().own(self.agent, model)
+            if own.warning:
+                self._log.say(Notice(level="warning", kind="settings", text=own.warning))
+            model = own.name
             self._line.spec = replace(self._line.spec, model=model)
         if self._line.begun:
             conversation = await self._line.open()  # it may have begun with what was set before
