@@ -213,8 +213,8 @@ def test_another_conversation_than_the_one_asked_for_is_a_failure() -> None:
 def test_what_is_withheld_is_told_once_and_again_when_it_changes() -> None:
     wire = CursorWire(SPEC)
     notices = []
-    for spec in (SPEC, SPEC, replace(SPEC, approve="edits"), replace(SPEC, approve="auto")):
-        wire.launch(spec, PROMPT)
+    for approve in ("ask", "ask", "edits", "none", "auto"):
+        wire.launch(replace(SPEC, approve=approve), PROMPT)
         events = wire.decode(b'{"type":"system","subtype":"init","session_id":"s1"}')
         notices += [one.text for one in events if isinstance(one, Notice)]
     assert notices == [
@@ -222,6 +222,8 @@ def test_what_is_withheld_is_told_once_and_again_when_it_changes() -> None:
         " (approve = ask); reads outside of the workspace are not",
         "Cursor cannot ask in this channel: commands, MCP and the web are withheld"
         " (approve = edits); reads outside of the workspace are not",
+        "Cursor cannot ask in this channel: commands, writes, MCP, the web and any other tool"
+        " are withheld (approve = none)",
         "Cursor does not ask in this channel: all but writes to protected files is allowed,"
         " also outside of the workspace",
     ]

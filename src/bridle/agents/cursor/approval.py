@@ -73,10 +73,10 @@ class Approval(NamedTuple):
                 " also outside of the workspace"
             )
         *others, last = self.withheld
-        names = f"{', '.join(others)} and {last}" if others else last
-        return (
-            f"Cursor cannot ask in this channel: {names} are withheld (approve = {preset});"
-            " reads outside of the workspace are not"
+        names = f"{', '.join(others)} and {last}"
+        reads = last != _THE_REST.title
+        return f"Cursor cannot ask in this channel: {names} are withheld (approve = {preset})" + (
+            "; reads outside of the workspace are not" if reads else ""
         )
 
 
