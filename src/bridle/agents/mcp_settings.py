@@ -17,7 +17,7 @@ from bridle.agents.fields import Table
 from bridle.core.agent import McpServer
 from bridle.core.errors import AgentError
 
-_SERVER = re.compile(r"\W*(?P<name>[^:]+?): (?P<command>.*?)(?: \(\w+\))? - (?P<status>.+)$")
+_SERVER = re.compile(r"\W*(?P<name>[^:]+): (?P<command>.*) \(\w+\) - (?P<status>.+)$")
 
 
 def listed(said: str) -> list[McpServer]:

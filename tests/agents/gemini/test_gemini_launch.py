@@ -74,6 +74,22 @@ def test_one_turn_has_its_prompt_on_stdin() -> None:
     assert launch.stdin == b"-v: hello"
 
 
+@pytest.mark.parametrize(
+    ("approve", "mode", "word"),
+    [
+        ("ask", "agent", "default"),
+        ("readonly", "agent", "default"),
+        ("edits", "agent", "auto_edit"),
+        ("auto", "agent", "yolo"),
+        ("auto", "ask", "default"),
+        ("auto", "plan", "plan"),
+    ],
+)
+def test_where_nobody_can_be_asked_the_preset_decides(approve: str, mode: Any, word: str) -> None:
+    assert f"--approval-mode={word}" in stream(approve=approve, mode=mode).argv
+    assert acp(approve=approve).argv[2] == "--approval-mode=default"
+
+
 def test_the_stream_takes_no_files() -> None:
     spec = SessionSpec(cwd=Path("/proj"))
     picture = File("a.png", "image/png", b"png")

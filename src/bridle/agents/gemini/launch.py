@@ -48,16 +48,20 @@ def acp(spec: SessionSpec) -> Launch:
 
 
 def one_turn(spec: SessionSpec, prompt: Prompt) -> Launch:
-    """Nobody is asked in this surface: what needs a yes is not offered to the model at all."""
-    argv: list[Word] = ["gemini", "--output-format=stream-json", *_words(spec)]
+    argv: list[Word] = ["gemini", "--output-format=stream-json", *_words(spec, unasked(spec))]
     if spec.resume:
         argv.append(f"--resume={spec.resume}")
     return Launch(argv, env=_env(spec), stdin=prompt.text.encode())
 
 
-def _words(spec: SessionSpec) -> list[Word]:
-    mode = "plan" if spec.mode == "plan" else str(spec.options.get("approval", "default"))
-    words: list[Word] = [f"--approval-mode={mode}"]
+def unasked(spec: SessionSpec) -> str:
+    """The approval mode where nobody can be asked: what would need a yes is withheld."""
+    presets = {"auto": "yolo", "edits": "auto_edit"} if spec.mode == "agent" else {}
+    return presets.get(spec.approve, "default")
+
+
+def _words(spec: SessionSpec, mode: str = "default") -> list[Word]:
+    words: list[Word] = [f"--approval-mode={'plan' if spec.mode == 'plan' else mode}"]
     if spec.options.get("trust") is True:
         words.append("--skip-trust")
     if spec.model:

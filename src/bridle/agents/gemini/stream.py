@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from bridle.agents.acp.tools import vocabulary
 from bridle.agents.fields import Table, count, parse, storable, table, text
 from bridle.agents.gemini import failures
-from bridle.agents.gemini.launch import ROW, one_turn
+from bridle.agents.gemini.launch import ROW, one_turn, unasked
 from bridle.agents.hearing import unrecognized
 from bridle.core import tools
 from bridle.core.agent import Exit, Launch, Mode, Prompt, SessionSpec
@@ -33,6 +33,11 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 
+_WITHHELD = {  # by approval mode
+    "default": "Gemini CLI can ask nobody over stream-json: changes and commands are withheld",
+    "auto_edit": "Gemini CLI can ask nobody over stream-json: commands are withheld",
+    "yolo": "Gemini CLI can ask nobody over stream-json: all its tools run unasked",
+}
 _DENIED = frozenset({"policy_violation", "stop_execution"})
 _PLANNING = "Access denied: plan path"
 _EXITS = {  # without a word on stdout
@@ -47,6 +52,7 @@ class GeminiStreamWire:
 
     def __init__(self, spec: SessionSpec) -> None:
         self._cwd = str(spec.cwd)
+        self._withheld = _WITHHELD[unasked(spec)]
         self._calls: dict[str, ToolStarted] = {}
         self._messages = 0
         self._speaking = False
@@ -87,6 +93,9 @@ class GeminiStreamWire:
             case "init":
                 if native_id := text(said, "session_id"):
                     yield AgentReady(native_id=native_id, model=text(said, "model") or None)
+                if self._withheld:
+                    yield Notice(level="warning", kind="settings", text=self._withheld)
+                    self._withheld = ""
             case "message":
                 yield from self._message(said)
             case "tool_use":

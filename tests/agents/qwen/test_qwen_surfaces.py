@@ -1,0 +1,220 @@
+"""How Qwen Code is started, and what no recording of it holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp_far_side import Talk, opened
+
+from bridle.agents.qwen import agent
+from bridle.agents.qwen.dialect import QwenDialect
+from bridle.agents.qwen.launch import ROW
+from bridle.agents.qwen.stream import QwenStreamWire
+from bridle.core.agent import Exit, File, Launch, Prompt, Reply, SecretFile, SessionSpec
+from bridle.core.errors import Unsupported
+from bridle.core.events import (
+    Answer,
+    Event,
+    MessageChunk,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+    TurnEnded,
+    Unrecognized,
+)
+
+PROJ = Path("/proj")
+
+
+def acp(**spec: Any) -> Launch:
+    return agent.program(SessionSpec(cwd=PROJ, **spec))
+
+
+def test_a_plain_session_asks_before_it_acts_whatever_its_default() -> None:
+    launch = acp()
+    assert launch.argv == ["qwen", "--acp", "--approval-mode=default"]
+    assert launch.env == {"QWEN_CODE_NO_RELAUNCH": "true"}
+
+
+def test_everything_asked_for_is_on_the_command_line() -> None:
+    assert acp(
+        mode="plan",
+        model="m",
+        system="-v: be brief",
+        folders=(Path("/a"),),
+        allowed_tools=("read_file",),
+        denied_tools=("web_fetch",),
+        max_turns=3,
+    ).argv[2:] == [
+        "--approval-mode=plan",
+        "--model=m",
+        "--append-system-prompt=-v: be brief",
+        "--max-session-turns=3",
+        "--include-directories=/a",
+        "--allowed-tools=read_file",
+        "--exclude-tools=web_fetch",
+    ]
+
+
+def test_over_the_stream_servers_are_in_a_file_that_is_the_users_alone() -> None:
+    spec = SessionSpec(cwd=PROJ, resume="s1", servers={"s": {"command": "x"}})
+    assert QwenStreamWire(spec).launch(spec, None).argv == [
+        "qwen",
+        "--input-format=stream-json",
+        "--output-format=stream-json",
+        "--include-partial-messages",
+        "--approval-mode=default",
+        "--resume=s1",
+        SecretFile("--mcp-config=", b'{"mcpServers": {"s": {"command": "x"}}}'),
+    ]
+
+
+def test_the_stream_takes_no_files() -> None:
+    wire = QwenStreamWire(SessionSpec(cwd=PROJ))
+    with pytest.raises(Unsupported, match="attachments"):
+        wire.prompt(Prompt("see", (File("a.png", "image/png", b"png"),)))
+
+
+# -- over ACP ------------------------------------------------------------------------------------
+
+
+def talk() -> Talk:
+    return opened(row=ROW, dialect=QwenDialect)
+
+
+def test_a_question_is_one_and_its_answer_goes_beside_the_outcome() -> None:
+    qwen = talk()
+    question = {"question": "Which colour?", "header": "Colour", "options": [{"label": "Blue"}]}
+    call = {"toolCallId": "c", "kind": "think", "rawInput": {"questions": [question]}}
+    *_, asked = qwen.asks(0, call, "allow_once", "reject_once")
+    assert isinstance(asked, QuestionAsked)
+
+    answer = Answer("allow", answers={"Which colour?": "Blue", "Which size?": "Big"})
+    [sent] = qwen.wire.answer(asked.request_id, answer)
+
+    outcome = {"outcome": "selected", "optionId": "the-allow_once"}
+    assert sent["result"] == {"outcome": outcome, "answers": {"0": "Blue"}}
+
+
+def test_a_question_that_is_not_answered_is_cancelled() -> None:
+    qwen = talk()
+    call = {"toolCallId": "c", "rawInput": {"questions": [{"question": "Which?"}]}}
+    *_, asked = qwen.asks(0, call)
+    assert isinstance(asked, QuestionAsked)
+    [sent] = qwen.wire.answer(asked.request_id, Answer("deny"))
+    assert sent["result"] == {"outcome": {"outcome": "cancelled"}}
+
+
+def test_an_option_that_would_write_a_rule_is_not_the_one_that_allows() -> None:
+    qwen = talk()
+    call = {"toolCallId": "c", "kind": "execute", "rawInput": {"command": "touch x"}}
+    *_, asked = qwen.asks(0, call, "allow_always", "allow_always", "allow_once", "reject_once")
+    assert isinstance(asked, PermissionRequested)
+    [sent] = qwen.wire.answer(asked.request_id, Answer("allow"))
+    assert sent["result"]["outcome"]["optionId"] == "the-allow_once"
+
+
+def test_another_model_in_mid_session_is_refused() -> None:
+    with pytest.raises(Unsupported, match="another model in a session that runs"):
+        list(talk().wire.configure("other", None))
+
+
+@pytest.mark.parametrize(
+    ("id", "name"),
+    [
+        ("$runtime|openai|gpt-5(openai)", "gpt-5"),
+        ("$runtime|openai|a(b)|c(openai)", "a(b)|c"),
+        ("coder-model(qwen-oauth)", "coder-model(qwen-oauth)"),
+    ],
+)
+def test_a_model_that_variables_chose_has_its_own_name(id: str, name: str) -> None:
+    assert QwenDialect(ROW).model(id) == name
+
+
+# -- over the stream -----------------------------------------------------------------------------
+
+
+def stream(*lines: dict[str, Any], version: str = "0.15.10") -> tuple[QwenStreamWire, list[Any]]:
+    wire = QwenStreamWire(SessionSpec(cwd=PROJ))
+    list(wire.prompt(Prompt("go")))
+    init = {"type": "system", "subtype": "init", "session_id": "s", "qwen_code_version": version}
+    heard: list[Event | Reply] = []
+    for line in (init, *lines):
+        heard += wire.decode(json.dumps(line).encode())
+    return wire, heard[1:]
+
+
+def delta(text: str) -> dict[str, Any]:
+    event = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}
+    return {"type": "stream_event", "event": event}
+
+
+def result(**more: Any) -> dict[str, Any]:
+    return {"type": "result", "subtype": "success", "is_error": False, **more}
+
+
+def words(heard: list[Any]) -> str:
+    return "".join(one.text for one in heard if isinstance(one, MessageChunk))
+
+
+def test_words_that_only_look_like_an_error_are_said() -> None:
+    _, heard = stream(delta("[API Error: "), delta("is what it says]"), result())
+    assert words(heard) == "[API Error: is what it says]"
+    assert heard[-1] == TurnEnded(reason="completed")
+
+
+def test_a_version_that_says_whether_it_failed_is_believed() -> None:
+    _, heard = stream(delta("[API Error: 401 is text.]"), result(), version="0.24.4")
+    assert words(heard) == "[API Error: 401 is text.]"
+    assert heard[-1] == TurnEnded(reason="completed")
+
+
+def can_use(request_id: str = "r1") -> dict[str, Any]:
+    request = {
+        "subtype": "can_use_tool",
+        "tool_name": "run_shell_command",
+        "tool_use_id": "c1",
+        "input": {"command": "ls"},
+    }
+    return {"type": "control_request", "request_id": request_id, "request": request}
+
+
+def test_an_allowed_call_whose_input_was_changed_is_denied_with_the_change() -> None:
+    wire, heard = stream(can_use())
+    [asked] = heard
+    assert isinstance(asked, PermissionRequested)
+    [sent] = wire.answer("r1", Answer("allow", input={"command": "ls -l"}))
+    assert sent["response"]["response"] == {
+        "behavior": "deny",
+        "message": "The user wants this call with another input: {'command': 'ls -l'}",
+    }
+
+
+def test_a_request_that_was_not_answered_in_time_is_withdrawn() -> None:
+    block = {"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "timeout"}
+    call = {"type": "tool_use", "id": "c1", "name": "run_shell_command", "input": {}}
+    wire, heard = stream(
+        {"type": "assistant", "message": {"content": [call]}},
+        can_use(),
+        {"type": "user", "message": {"content": [block]}},
+    )
+    withdrawn = RequestAnswered(request_id="r1", answer=Answer("deny"), by="withdrawn")
+    assert withdrawn in heard
+    assert wire.answer("r1", Answer("allow")) == []
+
+
+def test_an_unknown_request_is_refused_and_kept() -> None:
+    request = {"type": "control_request", "request_id": "r", "request": {"subtype": "dance"}}
+    _, (reply, kept) = stream(request)
+    assert reply.message["response"]["subtype"] == "error"
+    assert isinstance(kept, Unrecognized)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(53, "turn_limit"), (1, None)])
+def test_an_exit_at_a_limit_is_explained(code: int, kind: str | None) -> None:
+    wire = QwenStreamWire(SessionSpec(cwd=PROJ))
+    why = wire.explain(Exit(code, None), "Reached max session turns\n")
+    assert (why.kind if why else None) == kind
