@@ -7,6 +7,7 @@ from desk import Desk, ends, finished, of, processes_with, run, said, shown, unt
 from stages import STAGES
 
 from bridle.core.events import (
+    AgentExited,
     MessageChunk,
     Notice,
     PermissionRequested,
@@ -132,3 +133,4 @@ async def test_cancelled_before_it_has_begun_a_turn_ends_all_the_same(any_desk: 
     log = desk.log(session)
     assert ends(log) == [CANCELLED, COMPLETED]
     assert said(log) == "Still here."
+    assert of(log, AgentExited) == []  # by its own interrupt, not by a signal

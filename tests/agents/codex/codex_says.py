@@ -42,10 +42,11 @@ class Talk:
         self.send(self.wire.prompt(Prompt(text)))
 
     def begin(self) -> None:
-        """Opened, prompted, and the turn has its id."""
+        """Opened and prompted, and the turn has begun."""
         self.open()
         self.prompt()
         self.hear(answer(self.last("turn/start"), {"turn": {"id": TURN}}))
+        self.hear(tell("turn/started", turn={"id": TURN}))
 
     def last(self, method: str) -> Message:
         return [message for message in self.sent if message.get("method") == method][-1]

@@ -82,12 +82,13 @@ def test_a_turn_that_is_refused_fails() -> None:
     assert end == TurnEnded(reason="failed", failure=failure)
 
 
-def test_words_within_a_turn_wait_until_it_has_an_id() -> None:
+def test_words_within_a_turn_wait_until_it_has_begun() -> None:
     talk = Talk()
     talk.prompt("one")
     talk.prompt("two")
     talk.open()
     talk.prompt("three")
+    talk.hear(answer(talk.last("turn/start"), {"turn": {"id": TURN}}))
     assert talk.methods()[-1] == "turn/start"
     talk.hear(tell("turn/started", turn={"id": TURN}))
     steers = [m["params"] for m in talk.sent if m.get("method") == "turn/steer"]
@@ -126,13 +127,14 @@ def test_a_cancel_before_the_thread_is_open_ends_the_turn_when_it_is() -> None:
     assert "turn/start" not in talk.methods()
 
 
-def test_a_cancel_before_the_turn_has_an_id_interrupts_it_when_it_has() -> None:
+def test_a_cancel_before_the_turn_has_begun_interrupts_it_when_it_has() -> None:
     talk = Talk()
     talk.open()
     talk.prompt()
     talk.send(talk.wire.cancel())
-    assert talk.methods()[-1] == "turn/start"
     talk.hear(answer(talk.last("turn/start"), {"turn": {"id": TURN}}))
+    assert talk.methods()[-1] == "turn/start"
+    talk.hear(tell("turn/started"))
     assert talk.last("turn/interrupt")["params"] == {"threadId": "thread-1", "turnId": TURN}
     assert talk.hear(completed("interrupted")) == [CANCELLED]
 

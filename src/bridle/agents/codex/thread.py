@@ -22,12 +22,13 @@ class Thread:
     """It is asked for together with the greeting, which the app-server takes in one go.
 
     What is prompted before it is open waits for it; if it did not open, the next prompt asks for
-    it again. Words within a turn wait until that turn has an id. `end` tells the end of a turn.
+    it again. Words within a turn wait until it has begun: before, Codex refuses them, and also to
+    interrupt it. `end` tells the end of a turn.
     """
 
     def __init__(self, spec: SessionSpec, peer: Peer, settings: Settings, end: End) -> None:
         self.id = ""
-        self.turn = ""  # the id of the open one, once told
+        self.turn = ""  # the id of the open one, once it has begun
         self.working = False  # a turn is open
         self.greeted = False
         self._spec = spec
@@ -36,6 +37,7 @@ class Thread:
         self._end = end
         self._opening = False
         self._cancelled = False
+        self._named = ""  # the turn that was promised
         self._waiting: list[Input] = []
 
     # -- host to agent -----------------------------------------------------------------------
@@ -80,7 +82,8 @@ class Thread:
             yield TurnStarted(origin="agent")
 
     def runs(self, turn: str) -> Said:
-        """The turn has an id: what waited for it goes out."""
+        """The turn has begun, which its answer does not say yet: what waited for it goes out."""
+        turn = turn or self._named
         if self.turn or not turn or not self.working:
             return
         self.turn = turn
@@ -114,7 +117,7 @@ class Thread:
     def rest(self) -> None:
         """The turn is over."""
         self.working = self._cancelled = False
-        self.turn = ""
+        self.turn = self._named = ""
         self._waiting.clear()
 
     # -- answers to what was sent ------------------------------------------------------------
@@ -153,7 +156,7 @@ class Thread:
         if error:
             yield from self._refused("the turn", error.message)
         elif isinstance(result, dict):
-            yield from self.runs(text(table(result, "turn"), "id"))
+            self._named = text(table(result, "turn"), "id")
 
     def _steer(self, input: Input) -> Table:
         params = {"threadId": self.id, "expectedTurnId": self.turn, "input": input}
