@@ -372,6 +372,8 @@ def test_an_agent_that_the_user_chose_must_work(bench: Bench) -> None:
     assert (done.returncode, finding["level"]) == (1, "bad")
     assert finding["text"] == "claude: not installed"
     assert finding["mend"] == "npm install -g @anthropic-ai/claude-code"
+    bench.run("config", "set", "agent", "claude,mock")  # which has another to fall back on
+    assert bench.run("doctor").returncode == 0
 
 
 def test_doctor_compares_node_with_what_an_agents_package_asks_for(bench: Bench) -> None:

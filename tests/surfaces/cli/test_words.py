@@ -37,8 +37,8 @@ WRONG = {
         "error: the prompt is empty\nhint: 'go' was taken for a session: -c \"go\" prompts the last"
     ),
     "xyzzy": (
-        "error: unknown command 'xyzzy'\nhint: known: run, sessions, requests, agents, models, "
-        "status, login, logout, mcp, doctor, config, trust, demo, completion, schema"
+        "error: unknown command 'xyzzy'\nhint: known: run, handoff, sessions, requests, agents, "
+        "models, status, login, logout, mcp, doctor, config, trust, demo, completion, schema"
     ),
     "run hi --modl x": (
         "error: bridle run has no option --modl\nhint: did you mean --model or --mode?"

@@ -28,16 +28,17 @@ async def agents(management: Management, config: Config) -> list[Finding]:
     found = await ask_all(management.names(), report)
     reports = [one for one in found.values() if isinstance(one, Report)]
     node = await node_version() if any(map(_engine, reports)) else None
+    chosen = config.agent.split(",") if "agent" in config.sources else []
+    stuck = not any(one.ready for one in reports if one.name in chosen)
     findings = []
     for one in reports:
-        needed = one.name == config.agent and "agent" in config.sources
-        findings.append(_finding(one, needed))
+        findings.append(_finding(one, stuck and one.name in chosen))
         findings += _beside(one, node)
     return findings
 
 
 def _finding(one: Report, needed: bool) -> Finding:
-    """Bad is what was chosen in the config and does not work, and what is there but broken."""
+    """Bad is what the config chose, where none of its choice works."""
     parts = [f"{one.name}: {state(one)}"]
     if one.installed and one.installed.path:
         parts.append(f"{one.installed.version or 'of unknown version'} at {one.installed.path}")

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from bridle.config.profiles import Broken, Profile
 from bridle.core.agent import CAPABILITIES
@@ -23,18 +24,15 @@ def agents(options: Namespace) -> int:
 
 
 async def _agents(options: Namespace) -> int:
-    async with opened.harness(options) as harness:
-        management = harness.management
-        own = profiles.found(harness.config, harness.cwd, management.names())
-        if chosen := next((one for one in own if one.name == options.who), None):
-            return _tell_profile(chosen, options)
-        if options.who:
-            management.agent(options.who)  # which says so when there is none
-        names = [options.who] if options.who else management.names()
-        found = [
-            one for one in (await ask_all(names, management.report)).values()
-            if isinstance(one, Report)
-        ]  # fmt: skip
+    management, config = opened.management(options)
+    own = profiles.found(config, Path.cwd(), management.names())
+    if chosen := next((one for one in own if one.name == options.who), None):
+        return _tell_profile(chosen, options)
+    if options.who:
+        management.agent(options.who)  # which says so when there is none
+    names = [options.who] if options.who else management.names()
+    answers = (await ask_all(names, management.report)).values()
+    found = [one for one in answers if isinstance(one, Report)]
     style = Style(colored(options, sys.stdout))
     if options.json:
         say_json(found if options.who else [*found, *own])

@@ -28,10 +28,9 @@ def logout(options: Namespace) -> int:
 
 async def _login(options: Namespace) -> int:
     name = options.agent
-    async with opened.harness(options) as harness:
-        management = harness.management
-        _run(management, name, management.login(name))
-        report = await management.report(name)
+    management, _ = opened.management(options)
+    _run(management, name, management.login(name))
+    report = await management.report(name)
     if report.account and not report.account.signed_in:
         raise _Still(name, f"{name} is still not signed in", hint=report.account.hint)
     who = signed_in(report)
@@ -41,10 +40,9 @@ async def _login(options: Namespace) -> int:
 
 async def _logout(options: Namespace) -> int:
     name = options.agent
-    async with opened.harness(options) as harness:
-        management = harness.management
-        _run(management, name, management.logout(name))
-        report = await management.report(name)
+    management, _ = opened.management(options)
+    _run(management, name, management.logout(name))
+    report = await management.report(name)
     if report.account and report.account.signed_in:
         hint = "unset the variable" if report.account.method == "variable" else ""
         raise AgentError(name, f"{name} is still signed in {signed_in(report)}", hint=hint)

@@ -36,12 +36,11 @@ def list_servers(options: Namespace) -> int:
 
 
 async def _list(options: Namespace) -> int:
-    async with opened.harness(options) as harness:
-        management = harness.management
-        if options.agent:
-            found = {options.agent: await management.mcp_servers(options.agent)}
-        else:
-            found = await _all(management)
+    management, _ = opened.management(options)
+    if options.agent:
+        found = {options.agent: await management.mcp_servers(options.agent)}
+    else:
+        found = await _all(management)
     if options.json:
         say_json(found)
     elif not any(found.values()):
@@ -69,13 +68,12 @@ async def _all(management: Management) -> dict[str, Sequence[McpServer]]:
 
 
 def _command(work: Work) -> Callable[[Namespace], int]:
-    async def run(options: Namespace) -> int:
-        async with opened.harness(options) as harness:
-            return await work(
-                harness.management, options.agent or harness.config.agent.partition(",")[0], options
-            )
+    def run(options: Namespace) -> int:
+        management, config = opened.management(options)
+        agent = options.agent or config.agent.partition(",")[0]
+        return asyncio.run(work(management, agent, options))
 
-    return lambda options: asyncio.run(run(options))
+    return run
 
 
 @_command

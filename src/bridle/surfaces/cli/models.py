@@ -24,11 +24,8 @@ def models(options: Namespace) -> int:
 
 async def _models(options: Namespace) -> int:
     agent = options.agent or options.who
-    async with opened.harness(options) as harness:
-        if agent:
-            listed = {agent: await harness.management.models(agent)}
-        else:
-            listed = await _all(harness.management)
+    management, _ = opened.management(options)
+    listed = {agent: await management.models(agent)} if agent else await _all(management)
     if options.json:
         say_json(listed)
         return 0

@@ -1,4 +1,4 @@
-"""The harness, opened for one command."""
+"""The harness, or as much of it as is needed, opened for one command."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from bridle.core.errors import SessionNotFound, UsageError
 if TYPE_CHECKING:
     from bridle.app import Harness
     from bridle.config import Config
+    from bridle.management import Management
     from bridle.store.session_row import SessionRow
 
 
@@ -27,6 +28,18 @@ async def harness(options: Namespace, cwd: Path | str = ".") -> AsyncIterator[Ha
             sys.stderr.write(f"{opened.mended}\n")
         _tell_withheld(opened.config)
         yield opened
+
+
+def management(options: Namespace) -> tuple[Management, Config]:
+    """For what is asked of agents alone: it needs no store, and mends none."""
+    from bridle.config import find_paths, load
+    from bridle.management import Management
+
+    paths = find_paths()
+    config = load(Path.cwd(), paths=paths)
+    options.color = options.color or config.color
+    _tell_withheld(config)
+    return Management(config, paths), config
 
 
 def row(harness: Harness, session: str, folder: Path | None = None) -> SessionRow:

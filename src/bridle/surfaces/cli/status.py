@@ -28,16 +28,15 @@ def status(options: Namespace) -> int:
 
 
 async def _status(options: Namespace) -> int:
-    async with opened.harness(options) as harness:
-        management = harness.management
-        if options.who:
-            management.agent(options.who)  # which says so when there is none
-            report, about = await _one(management, options.who)
-            found = [_document(report, about)]
-        else:
-            answers = (await ask_all(management.names(), management.report)).values()
-            reports = [one for one in answers if isinstance(one, Report)]
-            found = [_document(one, {}) for one in reports]
+    management, _ = opened.management(options)
+    if options.who:
+        management.agent(options.who)  # which says so when there is none
+        report, about = await _one(management, options.who)
+        found = [_document(report, about)]
+    else:
+        answers = (await ask_all(management.names(), management.report)).values()
+        reports = [one for one in answers if isinstance(one, Report)]
+        found = [_document(one, {}) for one in reports]
     style = Style(colored(options, sys.stdout))
     if options.json:
         say_json(found)
