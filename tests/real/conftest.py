@@ -57,13 +57,16 @@ async def desk(
 def pytest_configure(config: pytest.Config) -> None:
     mark = "agents(*names): the agents whose CLIs a real test runs for; all without this"
     config.addinivalue_line("markers", mark)
+    config.addinivalue_line("markers", "newest: of each agent only the newest pinned CLI")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test with an `actor` runs for every agent and version, or those of its `agents` mark."""
     if "actor" in metafunc.fixturenames:
         mark = metafunc.definition.get_closest_marker("agents")
-        clis = [cli for agent in (mark.args if mark else STAGES) for cli in pinned(agent)]
+        most = 1 if metafunc.definition.get_closest_marker("newest") else None
+        agents = mark.args if mark else STAGES
+        clis = [cli for agent in agents for cli in pinned(agent)[:most]]
         names = [f"{cli.agent}-{cli.version}" for cli in clis]
         metafunc.parametrize("actor", clis, ids=names, indirect=True)
 
