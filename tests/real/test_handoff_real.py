@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from clis import pinned
-from desk import Desk, ends, no_process_left, of, run, said
+from desk import Desk, ends, no_process_left, of, said
 from stages import STAGES, Actor
 
 from bridle.agents import load
-from bridle.core.events import AgentStarted, Notice, TurnEnded, TurnStarted, UserMessage
+from bridle.core.events import AgentStarted, Entry, Notice, TurnEnded, TurnStarted, UserMessage
 from bridle.sessions.relay import Relay
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Limits, Order, Rules
 from bridle.testing.model_double import ModelDouble
 from bridle.testing.model_script import Fail, Say, reply
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 
+PATIENCE = 100.0  # seconds; two CLIs start one after the other
 TASK = "@@task@@ Write one.txt, then two.txt."
 
 
@@ -50,6 +52,11 @@ async def start(first: Desk, second: Desk) -> Session:
     spec, terms = first._split({})
     agent = load(first.player.agent)
     return await first.sessions.start(agent, spec, terms, relay=relay(second))
+
+
+async def run(session: Session, text: str) -> list[Entry]:
+    async with asyncio.timeout(PATIENCE):
+        return [entry async for entry in session.run(text)]
 
 
 @pytest.mark.parametrize("second", ["codex", "gemini", "claude"])
@@ -122,7 +129,7 @@ async def test_the_clock_stops_a_command_and_leaves_nothing_running(
 
     assert end.failure
     assert end.failure.kind == "timed_out"
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.agents("claude", "codex", "gemini", "qwen", "opencode", "copilot")
