@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,14 +12,9 @@ from typing import Any
 from cursor_stand_in import install_cursor
 
 from bridle.agents import load
-from bridle.core.agent import SessionSpec
-from bridle.paths import find_paths
-from bridle.sessions.service import Sessions
-from bridle.sessions.session import Session
-from bridle.sessions.terms import Terms
-from bridle.store.database import Database
 from bridle.testing.model_script import Cut, Fail, Hold, Say, Stall, Think
 from bridle.testing.scene import Act, CannotPlay, Do
+from bridle.testing.theatre import Theatre
 
 SERVER = Path(__file__).parents[1] / "real" / "mcp_server.py"
 NOT_SIGNED_IN = "Error: Authentication required. Please run 'agent login' first.\n"
@@ -28,25 +22,16 @@ NO_MODEL = "Cannot use this model: no-such-model. Available models: auto\n"
 NO_QUOTA = "ActionRequiredError: You've hit your usage limit.\n"
 
 
-class CursorScene:
+class CursorScene(Theatre):
     def __init__(self, folder: Path) -> None:
-        self.agent = load("cursor")
-        self.project = folder / "project"
-        self.project.mkdir(parents=True)
-        subprocess.run(["git", "init", "-q", self.project], check=True)
-        self.server: dict[str, Any] = {"command": sys.executable, "args": [str(SERVER)]}
-        self.differs: dict[str, str] = {}
+        super().__init__(
+            load("cursor"),
+            folder,
+            server={"command": sys.executable, "args": [str(SERVER)]},
+            environment={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
+        )
         self._folder = folder
-        self._home = folder / "user"
-        install_cursor(folder / "bin", self._home)
-        self._paths = find_paths({"BRIDLE_HOME": str(folder / "bridle")})
-        self._open()
-
-    def _open(self) -> None:
-        self._database = Database.open(self._paths.store)
-        self._sessions = Sessions(self._paths, self._database)
-
-    # -- what is played ----------------------------------------------------------------------
+        install_cursor(folder / "bin", self.home)
 
     def script(self, *replies: Sequence[Act] | Fail) -> str:
         steps = [step for one in replies for step in self._steps(one)]
@@ -56,7 +41,7 @@ class CursorScene:
         (self._folder / f"{name}.released").touch()
 
     def told(self) -> str:
-        return (self._home / ".cursor" / "stand-in-told.json").read_text()
+        return (self.home / ".cursor" / "stand-in-told.json").read_text()
 
     def _steps(self, reply: Sequence[Act] | Fail) -> Iterator[dict[str, Any]]:
         if isinstance(reply, Fail):
@@ -97,46 +82,6 @@ class CursorScene:
                 names = {"serverIdentifier": words[0], "toolName": words[1]}
                 return {"tool": "mcp", "args": {**names, "args": {"text": words[2]}}}
         raise CannotPlay(f"the stand-in has no {act.tool!r}")
-
-    # -- sessions ----------------------------------------------------------------------------
-
-    async def start(self, **wishes: Any) -> Session:
-        spec, terms = self._split(wishes)
-        return await self._sessions.start(self.agent, spec, terms)
-
-    async def resume(self, session: str, *, fork: bool = False) -> Session:
-        row = self._sessions.catalog.get(session)
-        if fork:
-            row = await self._sessions.fork(row)
-        return await self._sessions.resume(row, self.agent, *self._split({}))
-
-    async def reopen(self) -> None:
-        await self.close()
-        self._open()
-
-    async def close(self) -> None:
-        await self._sessions.close()
-        self._database.close()
-
-    def left(self) -> list[str]:
-        mark = f"HOME={self._home}\0".encode()
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                if mark in (process / "environ").read_bytes():
-                    words = (process / "cmdline").read_bytes().replace(b"\0", b" ")
-                    found.append(f"{process.name} {words.decode(errors='replace')}")
-            except OSError:
-                continue
-        return found
-
-    def _split(self, wishes: dict[str, Any]) -> tuple[SessionSpec, Terms]:
-        path = f"{self._folder / 'bin'}:{os.environ['PATH']}"
-        terms: dict[str, Any] = {"environment": {"PATH": path, "HOME": str(self._home)}}
-        names = set(Terms.__struct_fields__)
-        terms |= {name: value for name, value in wishes.items() if name in names}
-        spec = {name: value for name, value in wishes.items() if name not in names}
-        return SessionSpec(cwd=self.project, **spec), Terms(**terms)
 
 
 def _failure(fail: Fail) -> dict[str, Any]:
