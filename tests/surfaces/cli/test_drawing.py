@@ -262,6 +262,18 @@ def test_a_prompt_typed_here_is_not_repeated() -> None:
     assert screen(UserMessage(text="faster", how="steer")) == ["› faster  (steer)", ""]
 
 
+def test_a_cost_that_bridle_worked_out_is_marked() -> None:
+    used = UsageReported(input_tokens=5, output_tokens=1, cost_usd=0.25, priced="2026-09-22")
+    started = TurnStarted(origin="prompt", prompt="go")
+    shown = screen(started, used, TurnEnded(reason="completed"), prompts=False)
+    assert any("· ≈ $0.25" in line for line in shown)
+
+
+def test_an_account_for_the_next_agent_is_not_read_out() -> None:
+    told = UserMessage(text="You take over.\nWrite `a`: completed", how="handoff")
+    assert screen(told) == ["it gets an account of what was before, of 2 lines"]
+
+
 def test_a_withdrawn_message_that_is_not_sealed_is_dropped() -> None:
     assert screen(
         MessageChunk(message_id="m", text="wrong"),

@@ -134,6 +134,9 @@ class Drawing:
                 self._tell_strange()
                 self._busy = "working in the background" if self._background else ""
                 self.finished += [pieces.ending(outcome) for outcome in ended]
+            case UserMessage(how="handoff"):
+                self._rest()
+                self.finished.append(pieces.account(event.text))
             case UserMessage():
                 self._rest()
                 self.finished.append(pieces.prompt(f"{event.text}  ({event.how})"))

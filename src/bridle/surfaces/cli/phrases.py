@@ -96,7 +96,8 @@ def summary(outcome: Outcome) -> str:
     if usage := outcome.usage:
         parts.append(f"{count(usage.input_tokens)} in, {count(usage.output_tokens)} out")
         if usage.cost_usd is not None:
-            parts.append(money(usage.cost_usd))
+            about = "≈ " if usage.priced else ""  # bridle worked it out, the agent did not tell
+            parts.append(about + money(usage.cost_usd))
     if outcome.files or outcome.files_left_out:
         parts.append(files(outcome.files, outcome.files_left_out))
     return " · ".join(parts)

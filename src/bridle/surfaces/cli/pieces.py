@@ -150,6 +150,12 @@ def prompt(text: str) -> RenderableType:
     return Padding(Group(Text("› ", style="cyan", end=""), body), (0, 0, 1, 0))
 
 
+def account(text: str) -> RenderableType:
+    """Its agent reads all of it; a person was there."""
+    lines = len(text.splitlines())
+    return Text(f"it gets an account of what was before, of {lines} lines", style="dim")
+
+
 def ending(outcome: Outcome) -> RenderableType:
     style = _STATE_STYLES[outcome.reason]
     line = Text(phrases.summary(outcome), style="dim")
