@@ -50,6 +50,14 @@ docs: $(READY) ## write what the documents say of the code
 	$(BIN)/bridle schema > docs/events.schema.json
 	$(BIN)/python docs/picture.py
 
+verdicts: $(READY) ## play every case on every agent, and write down what each does
+	rm -f $(VENV)/verdicts
+	$(BIN)/python tests/real/clis.py install
+	-BRIDLE_VERDICTS=$(VENV)/verdicts $(BIN)/pytest -n 4 tests/real/test_conformance_real.py \
+	  tests/agents/test_mock_conformance.py tests/agents/cursor/test_cursor_conformance.py -m ""
+	$(BIN)/python tests/conformance/verdicts.py $(VENV)/verdicts
+	$(BIN)/python docs/generate.py
+
 fix: $(READY) ## format and mend what ruff can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -57,4 +65,4 @@ fix: $(READY) ## format and mend what ruff can
 help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup check test test-real torture bench demo lock docs fix help
+.PHONY: setup check test test-real torture bench demo lock docs verdicts fix help

@@ -1,4 +1,5 @@
-"""Writes what the documents say of the code: the tree and the events in ARCHITECTURE.md.
+"""Writes what the documents say of the code: the tree and the events in ARCHITECTURE.md, and the
+pages about agents.
 
 `python docs/generate.py` writes, `--check` says what has drifted and fails.
 """
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 import msgspec
+from agent_pages import pages
 
 from bridle.core.events import Event
 
@@ -57,15 +59,24 @@ def _says(path: Path) -> str:
     return words.split("\n")[0]
 
 
-def main() -> int:
+def architecture() -> dict[Path, str]:
     document = ROOT / "ARCHITECTURE.md"
-    written = document.read_text()
     made = {"tree": tree(), "events": events()}
-    fresh = PARTS.sub(lambda part: part[1] + made[part[2]] + part[3], written)
-    if "--check" not in sys.argv:
-        document.write_text(fresh)
-    elif fresh != written:
-        print("ARCHITECTURE.md has drifted from the code: run `make docs`", file=sys.stderr)
+    parts = PARTS.sub(lambda part: part[1] + made[part[2]] + part[3], document.read_text("utf-8"))
+    return {document: parts}
+
+
+def main() -> int:
+    drifted = []
+    for path, text in {**architecture(), **pages()}.items():
+        if path.exists() and path.read_text("utf-8") == text:
+            continue
+        drifted.append(path)
+        if "--check" not in sys.argv:
+            path.write_text(text, "utf-8")
+    if drifted and "--check" in sys.argv:
+        names = ", ".join(str(path.relative_to(ROOT)) for path in drifted)
+        print(f"{names} drifted from the code: run `make docs`", file=sys.stderr)
         return 1
     return 0
 
