@@ -31,7 +31,8 @@ Said = Iterator[Event | Keep]
 # Steps within a turn, what was loaded, what is told again elsewhere, and housekeeping.
 QUIET = frozenset(
     {
-        "user.message", "system.message", "assistant.turn_start", "assistant.turn_end",
+        "user.message", "system.message", "agent.interrupted", "assistant.turn_start",
+        "assistant.turn_end",
         "assistant.idle", "assistant.intent", "assistant.message_start", "assistant.usage",
         "assistant.tool_call_delta", "assistant.streaming_delta", "model.call_start",
         "model.call_finished", "model.call_final_result", "tool.shell_output",
