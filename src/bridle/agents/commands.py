@@ -10,7 +10,7 @@ from bridle.core.errors import AgentError, AgentNotInstalled
 
 _VERSION = re.compile(r"\d+\.\d+(?:[\w.+-]*\w)?")  # a full stop may follow it
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-_START = 15  # seconds; a slow one on a busy machine takes five
+_START = 20  # seconds; on a very busy machine a slow one takes fifteen
 _TOLD = 500  # characters of its last words, in an error
 
 

@@ -186,6 +186,15 @@ def test_login_hands_the_terminal_to_the_agent_and_looks_afterwards(bench: Bench
     assert (out.returncode, out.stdout) == (0, "claude is signed out\n")
 
 
+def test_ctrl_c_ends_the_agents_login_and_ours(bench: Bench) -> None:
+    install(bench, "claude", CLAUDE)
+    terminal = bench.terminal("login", "claude")
+    terminal.wait_for("type the code:")
+    terminal.press("\x03")
+    assert terminal.end() == 130
+    assert "bug" not in terminal.text
+
+
 def test_a_login_that_did_not_work_says_so(bench: Bench) -> None:
     install(bench, "claude", CLAUDE)
     wrong = bench.run("login", "claude", input="something else\n")
@@ -357,11 +366,11 @@ def test_doctor_is_not_held_up_by_agents_that_hang_or_never_stop_talking(bench: 
     install(bench, "codex", "while True: print(os.urandom(99))")
     start = time.monotonic()
     done = bench.run("doctor", "--json")
-    assert time.monotonic() - start < 40
+    assert time.monotonic() - start < 50
     assert done.returncode == 0
     for name in ("claude", "codex"):
         text = of_agent(done, name)["text"]
-        assert re.search(r"did not end in time$|did not answer within 20 s$", text), text
+        assert re.search(r"did not end in time$|did not answer within 25 s$", text), text
     assert {one["about"] for one in json.loads(done.stdout)} >= {"supervision", "store", "config"}
 
 

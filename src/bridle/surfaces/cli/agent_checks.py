@@ -17,7 +17,7 @@ from bridle.surfaces.cli.findings import Finding
 from bridle.surfaces.cli.machine_checks import node_version
 from bridle.surfaces.cli.waiting import ask_all
 
-PATIENCE = 20.0  # seconds for each agent
+PATIENCE = 25.0  # seconds for each agent
 _AT_LEAST = re.compile(r"\s*(?:>=|\^|~)?\s*v?(\d+(?:\.\d+)*)")
 
 

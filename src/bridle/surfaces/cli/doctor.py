@@ -17,7 +17,7 @@ from bridle.surfaces.cli.findings import Finding, all_of, aside
 from bridle.surfaces.cli.output import Style, colored, say, say_json
 
 QUICK = 10.0  # seconds
-AGENTS = 60.0  # several rounds of slow programs; each agent has a limit of its own
+AGENTS = 90.0  # several rounds of slow programs; each agent has a limit of its own
 
 
 def doctor(options: Namespace) -> int:

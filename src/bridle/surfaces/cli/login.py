@@ -14,7 +14,7 @@ from bridle.core.errors import AgentError
 from bridle.management import DESKTOP, Management
 from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.agents import signed_in
-from bridle.surfaces.cli.exits import NOT_READY
+from bridle.surfaces.cli.exits import CANCELLED, NOT_READY
 from bridle.surfaces.cli.output import say, write
 
 
@@ -71,6 +71,8 @@ def _run(management: Management, agent: str, words: Sequence[str]) -> None:
         raise AgentError(agent, f"{words[0]} cannot be run: {error.strerror}") from None
     finally:
         signal.signal(signal.SIGINT, before)
+    if code in (-signal.SIGINT, CANCELLED):
+        raise KeyboardInterrupt
     if code < 0:
         raise AgentError(agent, f"`{shown}` was ended by signal {-code}")
     if code:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,7 +13,7 @@ from typing import TypeVar
 from bridle.core.errors import BridleError
 from bridle.surfaces.cli.output import is_terminal, write
 
-AT_ONCE = 6  # each is a program of some 100 MB, and most are slow to start
+AT_ONCE = max(2, min(8, 2 * (os.cpu_count() or 1)))  # most are slow to start, and want a core
 
 T = TypeVar("T")
 
@@ -51,9 +52,9 @@ class _Line:
         self.show()
 
     def show(self) -> None:
-        text = f"waiting for {', '.join(self._left)} …"
         if self._left and self._on:
-            self._put(text[: shutil.get_terminal_size().columns - 1])
+            room = shutil.get_terminal_size().columns - 3
+            self._put(f"waiting for {', '.join(self._left)}"[:room] + " …")
 
     def clear(self) -> None:
         if self._on:
