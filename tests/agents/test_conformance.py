@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mock_scene import MockScene
 from plain import LONG_LIVED, PER_TURN, PerTurnWire, PlainWire
 
 from bridle.agents import load
@@ -15,6 +16,8 @@ from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import AgentInfo, Conversation, Host, Reply, SessionSpec
 from bridle.core.events import Event, MessageChunk, TurnEnded, Unrecognized
 from bridle.testing.conformance import NonConforming, check_agent
+from bridle.testing.model_script import Fail
+from bridle.testing.scene import Act
 from bridle.testing.streams import NONSENSE
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -216,3 +219,15 @@ def test_a_missing_event_is_shown(recordings: Path) -> None:
         NonConforming, match=r"4 events are expected and 5 came;[^{]*\{\"type\":\"turn"
     ):
         check_agent(StdioAgent(INFO, PlainWire), recordings)
+
+
+class Absent(MockScene):
+    """Whatever it is to play, it says something else."""
+
+    def script(self, *replies: Sequence[Act] | Fail) -> str:
+        return '[{"say": "Something else."}]'
+
+
+def test_an_agent_that_does_other_than_it_is_told_does_not_conform(tmp_path: Path) -> None:
+    with pytest.raises(NonConforming, match="text: Something else"):
+        check_agent(load("mock"), scene=Absent(tmp_path))

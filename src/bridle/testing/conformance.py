@@ -38,8 +38,10 @@ from bridle.core.agent import (
 )
 from bridle.core.errors import Unsupported
 from bridle.core.events import Event, TurnEnded, Unrecognized, decode_event, encode
+from bridle.testing.cases import CASES, check
 from bridle.testing.playback import PROMPT, SPEC, PlayingHost, TurnCount, converse, hear, listener
 from bridle.testing.recordings import Recording, changes, load
+from bridle.testing.scene import Scene
 from bridle.testing.streams import NONSENSE, spoiled
 
 CHUNKS = (1, 7, 64, 65536)
@@ -71,6 +73,7 @@ def check_agent(
     agent: Agent,
     recordings: Path | None = None,
     *,
+    scene: Scene | None = None,
     cuts: int = 20,
     streams: int = 200,
     far_side: FarSide | None = None,
@@ -79,9 +82,12 @@ def check_agent(
 
     Each recording is cut off at so many `cuts`, and so many `streams` are spoiled at random.
     `far_side` is what the program answers to a message, for a wire that says hello first.
+    With a `scene` the agent also plays every case of `bridle.testing.cases` that it claims to.
     """
     check_info(agent)
     _run(check_refusals(agent))
+    if scene:
+        _run(check_scene(scene))
     if not isinstance(agent, StdioAgent):
         return
     check_wire(agent, far_side)
@@ -134,6 +140,13 @@ async def check_refusals(agent: Agent) -> None:
         except Exception as error:
             _fail(f"without {word!r} it must raise Unsupported for {asked}, not {error!r}")
         _fail(f"it does not say it can {word!r}, yet takes {asked} instead of Unsupported")
+
+
+async def check_scene(scene: Scene) -> None:
+    for case in CASES.values():
+        verdict = await check(scene, case)
+        if verdict.outcome == "fails":
+            _fail(f"{case.name}: {verdict.why}")
 
 
 class _Started(Exception):
