@@ -38,6 +38,7 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 
+_TURNS = (TurnStarted, TurnEnded)
 CLOSE_GRACE = 2.0  # seconds
 
 
@@ -169,7 +170,7 @@ class StdioConversation(Talk):
         assert process is not None
         yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
         async for batch in self._hear(process):
-            yield [Heard(raw, list(self._turns_in(events)), kept) for raw, events, kept in batch]
+            yield [self._with_turns(heard) for heard in batch]
             del batch
         exit = await process.exit()
         last: list[Event] = [self._exited(exit, process)]
@@ -177,6 +178,12 @@ class StdioConversation(Talk):
             last.append(self._ending(None, exit, process))
             self._closed()
         yield [Heard(None, last)]
+
+    def _with_turns(self, heard: Heard) -> Heard:
+        raw, events, kept = heard
+        if self._turn_open and not any(isinstance(event, _TURNS) for event in events):
+            return heard
+        return Heard(raw, list(self._turns_in(events)), kept)
 
     def _turns_in(self, events: Sequence[Event]) -> Iterator[Event]:
         """An agent that works outside of a turn woke, though it did not say so, or says it late."""

@@ -21,6 +21,7 @@ MOST_DECODED = 36 * 1024 * 1024  # bytes of memory for one line
 VALUE = 64  # bytes of a small one
 SHOWN = 4096  # bytes of a long line that nobody understood
 WIDEST = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")  # one such character makes all take 4 bytes
+_NO_EVENTS = (Reply, Keep)
 WIDE = re.compile(rb"[\xc4-\xef]|\\u(?!00)")
 
 
@@ -35,13 +36,16 @@ class Hearing:
         replies: list[dict[str, Any]] = []
         for line in lines:
             match line:
+                case bytes():
+                    if line and not line.isspace():
+                        heard.append(self._decode(line, replies))
                 case Overlong():
                     heard.append(Heard(line.head, [self._overlong(line)]))
                 case Tail(data) if data.strip() and not _looks_whole(data):
                     cut = unrecognized(data, "cut off: the agent ended within this line")
                     heard.append(Heard(data, [cut]))
-                case bytes(raw) | Tail(raw) if raw.strip():
-                    heard.append(self._decode(raw, replies))
+                case Tail(data) if data.strip():
+                    heard.append(self._decode(data, replies))
         return heard, replies
 
     def _decode(self, raw: bytes, replies: list[dict[str, Any]]) -> Heard:
@@ -54,8 +58,10 @@ class Hearing:
         except Exception as error:  # a wire's mistake must not end the turn
             why = f"{type(error).__name__} in the wire: {error}"
             return Heard(raw, [unrecognized(raw, why)])
+        events = [one for one in said if not isinstance(one, _NO_EVENTS)]
+        if len(events) == len(said):  # as nearly always
+            return Heard(raw, events)
         replies += [one.message for one in said if isinstance(one, Reply)]
-        events = [one for one in said if not isinstance(one, Reply | Keep)]
         return Heard(raw, events, tuple(one.data for one in said if isinstance(one, Keep)))
 
     def _overlong(self, line: Overlong) -> Unrecognized:
