@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 from session_desk import Desk
 
-from bridle.core.events import Entry, MessageChunk, ToolStarted, TurnEnded, UsageReported
+from bridle.core.events import (
+    Entry,
+    MessageChunk,
+    Notice,
+    ToolStarted,
+    TurnEnded,
+    UsageReported,
+)
 from bridle.core.failure import Failure, exit_code
 from bridle.sessions.meter import Meter
 from bridle.sessions.terms import Limits
@@ -133,3 +140,13 @@ def test_parallel_calls_are_one_round_and_subagents_count_for_nothing() -> None:
     ):
         assert meter.count(event) is None
     assert meter.use(UsageReported(input_tokens=5, parent="2")) is None
+
+
+async def test_what_a_turn_left_running_is_under_its_clock_too(desk: Desk) -> None:
+    session = await desk.start(limits=Limits(turn=1))
+    steps = [{"background": "later", "after": 60, "steps": []}, usage(5)]
+    async with asyncio.timeout(30):
+        entries = [entry async for entry in session.run(json.dumps(steps))]
+    assert failure(entries) is None
+    told = [e.event.text for e in entries if isinstance(e.event, Notice)]
+    assert told == ["background work was ended: the turn lasted longer than 1 s"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
@@ -40,6 +40,7 @@ from bridle.core.permission import Context, Policy
 from bridle.core.versions import warning
 from bridle.sessions.clocks import Clocks
 from bridle.sessions.connection import Connection
+from bridle.sessions.guard import Guard
 from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
 from bridle.sessions.meter import Meter
@@ -83,14 +84,14 @@ class Runner:
         relay: Relay,
         opened: Callable[[Agent, SessionSpec], None],
     ) -> None:
-        limits = self._limits = order.terms.limits
+        limits = order.terms.limits
         self._context = context
         self._relay = relay
         self._line = Connection(
             order, native_id, host, heard=self._heard, lost=self._gone, opened=opened
         )
         self._version: str | None = None  # of the agent, as far as it told
-        self._models = partial(_models, order.terms)
+        self._models = cache(partial(_models, order.terms))
         self._meter = Meter(limits, self._models)
         self._watched = _VISIBLE | self._meter.watches
         self._turns = Turns(last_turn)
@@ -105,8 +106,8 @@ class Runner:
         self._idle = asyncio.Event()
         self._idle.set()
         self._clocks = Clocks()
+        self._guard = Guard(limits, self._meter, self._clocks, self._stop)
         self._requests = Requests(policy, self._clocks, limits.request, self._answered)
-        self._overruled: Failure | None = None  # why we end the turn, whatever the agent says
         self._begin_lock = asyncio.Lock()
         self._asked: Prompt | None = None  # what the open turn began with
         self._visible = False  # the agent said or did something in it
@@ -277,21 +278,19 @@ class Runner:
         self._log.begin_turn()
         self._idle.clear()
         self._relay.begin()
-        self._overruled = None
         self._visible = self._begun = False
         self._log.say(event, raw)
         self._log.say_all(self._heirs.news())
-        limit = self._limits.turn
-        self._clocks.start("turn", limit, self._out_of_time, "the turn", limit)
+        self._guard.begin_turn()
         self._await_words()
 
     async def _stopped(self, event: TurnEnded, raw: bytes | None = None) -> None:
         """The agent ended the turn. It ends for us too, unless somebody can go on with it."""
-        failure = None if self._overruled else event.failure
+        failure = None if self._guard.verdict else event.failure
         if failure and self._turns and self._asked and event.reason == "failed":
             way = self._relay.way_on(failure, visible=self._visible)
             if way is not None:
-                self._clocks.stop("idle")
+                self._guard.pause()
                 self._log.let_go()
                 self._going_on = asyncio.create_task(self._go_on(way, event, raw))
                 return
@@ -349,9 +348,10 @@ class Runner:
             self._requests.withdraw_all()
         for change in await self._outlook.changes():
             self._log.say(change)
-        if self._overruled and event.reason != "completed":
-            event = TurnEnded(reason="failed", failure=self._overruled)
+        if self._guard.verdict and event.reason != "completed":
+            event = TurnEnded(reason="failed", failure=self._guard.verdict)
         self._log.say(event, raw)
+        self._guard.end_turn()
         self._asked = None
         self._log.end_turn()
         self._next()
@@ -365,8 +365,7 @@ class Runner:
 
     def _settle_idle(self) -> None:
         if not self._turns and not self._queue and not self._background:
-            self._clocks.stop("turn")  # it ran on for what worked in the background
-            self._clocks.stop("idle")
+            self._guard.rest()
             self._idle.set()
             self._log.journal.wake_readers()
 
@@ -379,7 +378,7 @@ class Runner:
         for raw, events in self._log.take(batch):
             await self._hear(raw, events)
             del raw, events
-        self._clocks.stop("idle")  # while the store is behind, it is we who are silent
+        self._guard.pause()  # while the store is behind, it is we who are silent
         await self._log.journal.room()
         self._await_words()
 
@@ -426,7 +425,7 @@ class Runner:
             case UsageReported():
                 usage = self._meter.priced(event, self._line.model)
                 self._log.write(usage, raw)
-                self._hold(self._meter.use(usage))
+                self._guard.use(usage)
             case PermissionRequested() | QuestionAsked():
                 self._requests.open(event)
                 self._log.write(event, raw)
@@ -474,34 +473,21 @@ class Runner:
     # -- limits ----------------------------------------------------------------------------------
 
     def _await_words(self) -> None:
-        """An agent that says nothing is stuck, unless it is we who keep it waiting."""
-        self._clocks.stop("idle")
+        """Unless a person, or another agent, is waited for."""
+        self._guard.pause()
         if (self._turns or self._background) and not self._requests and not self._going_on:
-            limit = self._limits.idle
-            self._clocks.start("idle", limit, self._out_of_time, "silence", limit)
-
-    def _out_of_time(self, what: str, limit: float) -> None:
-        self._hold(
-            Failure(
-                kind="timed_out",
-                message=f"{what} lasted longer than {limit:g} s",
-                hint="raise the limit with --timeout, or [limits] in the config",
-            )
-        )
+            self._guard.await_words()
 
     def _watch(self, event: Event) -> None:
         if type(event) in _VISIBLE:
             self._visible = self._begun = True
-        if type(event) in self._meter.watches:
-            self._hold(self._meter.count(event))
+        if type(event) in self._guard.watches:
+            self._guard.count(event)
 
-    def _hold(self, failure: Failure | None) -> None:
-        """Stops the agent: a limit was passed."""
-        if failure is None or self._overruled:
-            return
-        self._overruled = failure
+    def _stop(self, why: Failure) -> None:
+        """A limit was passed."""
         if not self._turns:
-            text = f"background work was ended: {failure.message}"
+            text = f"background work was ended: {why.message}"
             self._log.say(Notice(level="error", kind="limit", text=text))
         self._later(self.cancel())
 
