@@ -113,6 +113,26 @@ async def test_a_person_denies_and_the_agent_goes_on(any_desk: Desk, actor: Acto
     assert (said(log), ends(log)) == ("So be it.", [COMPLETED])
 
 
+async def test_nothing_is_written_in_plan_mode(any_desk: Desk, actor: Actor) -> None:
+    path = actor.project / "new.txt"
+    any_desk.double.scenarios["write"] = [
+        reply(actor.stage.write(path, "one\n")),
+        reply(Say("Only a plan.")),
+    ]
+    session = await any_desk.start(mode="plan")
+    log = await run(session, "@@write@@ do it")
+    assert not path.exists()
+    assert [end.outcome for end in of(log, ToolFinished)] in (["denied"], ["failed"])
+
+
+async def test_a_model_is_chosen(any_desk: Desk, actor: Actor) -> None:
+    wanted = {"claude-agent-acp": "haiku", "codex-acp": "gpt-5.5"}[actor.agent]
+    any_desk.double.scenarios["hello"] = [reply(Say("Yes."))]
+    session = await any_desk.start(model=wanted)
+    await run(session, "@@hello@@ hi")
+    assert wanted in str(any_desk.double.turns[-1].body["model"])
+
+
 async def test_a_cancel_ends_the_turn_and_the_next_one_works(any_desk: Desk) -> None:
     any_desk.double.scenarios["slow"] = [
         reply(Say("Wait for it"), Hold("never", limit=20)),
