@@ -32,6 +32,7 @@ elif words == ["auth", "status"]:
                      if signed_in else {"loggedIn": False, "authMethod": "none"}))
     sys.exit(0 if signed_in else 1)
 elif words == ["auth", "login"]:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # at once, even just before it reads
     print("type the code:", end=" ", flush=True)
     code = input()
     if code == "letmein":
@@ -52,7 +53,7 @@ def install(bench: Bench, name: str, body: str) -> Path:
     folder = bench.home / "bin"
     folder.mkdir(exist_ok=True)
     program = folder / name
-    program.write_text(f"#!{sys.executable} -I\nimport json, os, pathlib, sys, time\n{body}")
+    program.write_text(f"#!{sys.executable} -I\nimport json, os, pathlib, signal, sys, time\n{body}")
     program.chmod(0o755)
     bench.environment["PATH"] = f"{folder}:{BARE}"
     return program
