@@ -243,3 +243,40 @@ async def test_a_session_is_handed_over_by_hand(paths: Paths, project: Path) -> 
         await other.close()
         back = await harness.resume(session.id)
         assert back.agent == "acme"
+
+
+async def test_a_resumed_session_keeps_its_model_without_a_word(
+    paths: Paths, project: Path
+) -> None:
+    mock_plays(paths, [{"say": "{model}"}])
+    async with open_harness(paths, project) as harness:
+        session = await harness.start("mock,other", model="gpt-next")
+        await session.ask("hello")
+        await session.close()
+        harness.sessions.catalog.update(session.id, model="gpt-next").result()
+        again = await harness.resume(session.id)
+        await again.ask("hello")
+        assert said(harness, again) == "mock-quickgpt-next"
+        assert [n.text for n in of(harness, again, Notice)] == [
+            "gpt-next is a model of cursor: mock chooses its own"
+        ]
+
+
+async def test_the_agent_of_the_config_can_be_a_profile(paths: Paths, project: Path) -> None:
+    configure(paths, 'agent = "brief"\n')
+    (paths.config / "agents").mkdir()
+    (paths.config / "agents" / "brief.md").write_text("---\nagent: mock\n---\nBe brief.")
+    async with open_harness(paths, project) as harness:
+        session = await harness.start()
+        await session.ask('[{"say": "{system}"}]')
+        assert said(harness, session) == "Be brief."
+
+
+async def test_two_profiles_at_once_are_refused(paths: Paths, project: Path) -> None:
+    configure(paths, "")
+    (paths.config / "agents").mkdir()
+    for name in ("one", "two"):
+        (paths.config / "agents" / f"{name}.md").write_text("Be brief.")
+    async with open_harness(paths, project) as harness:
+        with pytest.raises(UsageError, match="two profiles at once"):
+            await harness.start("one,two")

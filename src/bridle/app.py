@@ -115,7 +115,10 @@ class Harness:
         said = {**kept, **given, "cwd": row.cwd}
         others = who.names[who.names.index(row.agent) + 1 :]
         team = self._team(config, who, said)
-        made = _with_notices(self._order(config, row.agent, who, said), notices)
+        made = self._order(config, row.agent, who, said, alone=True)
+        if not given.get("model"):  # the agent told it: there is nothing to warn of
+            made = made._replace(terms=replace(made.terms, notices=()))
+        made = _with_notices(made, notices)
         relay = team.standing_by(others, _rules(config))
         return await self.sessions.resume(row, *made, relay=relay)
 
@@ -204,9 +207,17 @@ class Harness:
     async def models(self, name: str) -> Sequence[Model]:
         return await self.management.models(name)
 
-    def _order(self, config: Config, agent: str, who: Roster, said: dict[str, Any]) -> Order:
+    def _order(
+        self,
+        config: Config,
+        agent: str,
+        who: Roster,
+        said: dict[str, Any],
+        *,
+        alone: bool = False,
+    ) -> Order:
         """`replay:SESSION` and `replay:FILE` name what is played, `acp:COMMAND` what is run."""
-        wishes = {**who.wishes(said), "alone": len(who.names) == 1}
+        wishes = {**who.wishes(said), "alone": alone or len(who.names) == 1}
         if agent.startswith(agents.AD_HOC):
             return order(config, agent, **wishes)
         name, _, argument = agent.partition(":")
