@@ -53,7 +53,9 @@ def install(bench: Bench, name: str, body: str) -> Path:
     folder = bench.home / "bin"
     folder.mkdir(exist_ok=True)
     program = folder / name
-    program.write_text(f"#!{sys.executable} -I\nimport json, os, pathlib, signal, sys, time\n{body}")
+    program.write_text(
+        f"#!{sys.executable} -I\nimport json, os, pathlib, signal, sys, time\n{body}"
+    )
     program.chmod(0o755)
     bench.environment["PATH"] = f"{folder}:{BARE}"
     return program
@@ -77,6 +79,7 @@ def test_agents_are_listed_with_what_would_make_them_ready(bench: Bench) -> None
     told = {one["name"]: one for one in json.loads(bench.run("agents", "--json").stdout)}
     assert told["claude"]["installed"]["path"] is None
     assert told["claude"]["tested"] == ["2.1.197", "2.1.325"]
+    assert (told["claude"]["state"], told["mock"]["state"]) == ("not installed", "ready")
     assert "streaming" in told["mock"]["can"]
     text = bench.run("agents").stdout
     assert re.search(r"^claude +not installed +2\.1\.197 – 2\.1\.325$", text, re.MULTILINE)
@@ -99,6 +102,38 @@ def test_who_can_do_what_fits_a_terminal(bench: Bench) -> None:
     assert re.search(r"^steer +.*\bclaude\b.*\bmock\b", "\n".join(shown), re.MULTILINE)
     assert max(map(len, shown)) <= 80
     assert "…" not in "\n".join(shown)
+
+
+RUDE = """
+from bridle.agents.mock import INFO, MockAgent
+from bridle.agents.mock.wire import MockWire
+from msgspec.structs import replace
+
+class Rude(MockAgent):
+    async def account(self, run):
+        raise ValueError("not today")
+
+agent = Rude(replace(INFO, name="rude", title="Rude"), MockWire)
+"""
+
+
+def test_a_third_partys_agent_that_fails_in_any_way_stands_beside_the_others(
+    bench: Bench, tmp_path: Path
+) -> None:
+    offered = tmp_path / "site" / "rude-1.0.dist-info"
+    offered.mkdir(parents=True)
+    points = "[bridle.agents]\nrude = rude_agent:agent\ngone = no_such_module:agent\n"
+    (offered / "entry_points.txt").write_text(points)
+    (tmp_path / "site" / "rude_agent.py").write_text(RUDE)
+    bench.environment["PYTHONPATH"] = str(tmp_path / "site")
+    done = bench.run("agents")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^rude +broken$", done.stdout, re.MULTILINE)
+    assert "\nrude: ValueError: not today\n" in done.stdout
+    assert "\ngone: cannot be loaded: ConfigError: agent 'gone' cannot be" in done.stdout
+    assert re.search(r"^mock +ready$", done.stdout, re.MULTILINE)
+    assert bench.run("status", "rude").returncode == 1
+    assert bench.run("doctor").returncode == 0
 
 
 def test_the_table_of_agents() -> None:

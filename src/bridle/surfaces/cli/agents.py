@@ -8,6 +8,8 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from msgspec import to_builtins
+
 from bridle.config.profiles import Broken, Profile
 from bridle.core.agent import CAPABILITIES
 from bridle.core.terminal import clean
@@ -35,7 +37,8 @@ async def _agents(options: Namespace) -> int:
     found = [one for one in answers if isinstance(one, Report)]
     style = Style(colored(options, sys.stdout))
     if options.json:
-        say_json(found if options.who else [*found, *own])
+        told = [to_builtins(one) | {"state": state(one)} for one in found]
+        say_json(told if options.who else [*told, *own])
     elif options.who:
         say(*_account_of(found[0], style))
     elif options.can:
