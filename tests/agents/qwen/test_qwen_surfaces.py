@@ -47,12 +47,10 @@ def test_everything_asked_for_is_on_the_command_line() -> None:
         folders=(Path("/a"),),
         allowed_tools=("read_file",),
         denied_tools=("web_fetch",),
-        max_turns=3,
     ).argv[2:] == [
         "--approval-mode=plan",
         "--model=m",
         "--append-system-prompt=-v: be brief",
-        "--max-session-turns=3",
         "--include-directories=/a",
         "--allowed-tools=read_file",
         "--exclude-tools=web_fetch",

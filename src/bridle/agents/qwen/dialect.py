@@ -7,7 +7,7 @@ from typing import Any
 
 from bridle.agents.acp import content
 from bridle.agents.acp.dialect import Asking, Dialect, Outcome
-from bridle.agents.fields import Table, at, table, tables, text
+from bridle.agents.fields import Table, table, tables, text
 from bridle.agents.jsonrpc import Asked
 from bridle.agents.qwen.launch import acp
 from bridle.core.agent import Launch, SessionSpec
@@ -15,6 +15,7 @@ from bridle.core.events import Answer, Choice, Question
 
 _FAILED_COMMAND = re.compile(r"^Exit Code: [1-9]\d*$", re.MULTILINE)
 _RUNTIME = re.compile(r"\$runtime\|[^|]*\|(?P<name>.+)\([^()]*\)")
+_NO_OUTPUT = "\nOutput: (empty)\n"
 _BY_INPUT = {
     "questions": "ask_user_question",
     "command": "run_shell_command",
@@ -60,9 +61,12 @@ class QwenDialect(Dialect):
 
     def output(self, call: Table) -> str | None:
         """Of a command: the text of the call is a form for the model, with all but the output."""
-        if at(call, "_meta", "toolName") != "run_shell_command" or "rawOutput" not in call:
+        if self.tool_name(call) != "run_shell_command":
             return None
-        return content.output(call["rawOutput"]) or None
+        if "rawOutput" in call:
+            return content.output(call["rawOutput"])
+        said = (text(table(part, "content"), "text") for part in tables(call, "content"))
+        return "" if any(_NO_OUTPUT in words for words in said) else None
 
     def asking(self, asked: Asked) -> Asking | None:
         """A question comes as a request for permission with the questions in its input."""

@@ -17,7 +17,7 @@ ROW = Row(
     login="set OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_MODEL, or run `qwen` and use /auth",
     variables=("OPENAI_*", "QWEN_*", "DASHSCOPE_*", "BAILIAN_*", "OPENROUTER_*", "GEMINI_API_KEY"),
     tested=("0.15.10", "0.24.4"),
-    can=frozenset({"folders", "tools", "limits", "questions", "subagents", "background"}),
+    can=frozenset({"folders", "tools", "questions", "subagents", "background"}),
     cannot=frozenset({"effort"}),
     model_flag="--model",
     folder_flag="--include-directories",
@@ -74,8 +74,6 @@ def _words(spec: SessionSpec) -> list[Word]:
         words.append(f"--model={spec.model}")
     if spec.system:
         words.append(f"--append-system-prompt={spec.system}")
-    if spec.max_turns is not None:
-        words.append(f"--max-session-turns={spec.max_turns}")
     words += [f"--include-directories={folder}" for folder in spec.folders]
     words += [f"--allowed-tools={tool}" for tool in spec.allowed_tools]
     return words + [f"--exclude-tools={tool}" for tool in spec.denied_tools]
