@@ -47,9 +47,8 @@ PATIENCE = 100.0  # seconds: on a busy machine OpenCode takes half a minute to s
 COMPLETED = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("mcp_server.py"))]}
-PIXEL = (
-    b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\b\6\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\xf8"
-    b"\xff\xff?\0\5\xfe\2\xfe\xdc\xccY\xe7\0\0\0\0IEND\xaeB`\x82"
+PIXEL = base64.b64decode(  # a whole one: OpenCode looks into it
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 )
 
 

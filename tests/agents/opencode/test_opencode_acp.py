@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from acp_far_side import far_side
@@ -16,8 +17,9 @@ from bridle.agents.acp.agent import AcpAgent
 from bridle.agents.opencode import agent
 from bridle.agents.opencode.dialect import ROW, OpencodeDialect
 from bridle.agents.opencode.wire import OpencodeWire
-from bridle.core.agent import SecretFile, SessionSpec, Wire
+from bridle.core.agent import Reply, SecretFile, SessionSpec, Wire
 from bridle.core.events import (
+    AgentReady,
     Diff,
     MessageChunk,
     ToolFinished,
@@ -84,6 +86,24 @@ def test_the_tokens_of_a_turn_with_tools_are_left_out_and_its_cost_is_told() -> 
 def test_what_earlier_processes_cost_is_not_the_cost_of_the_first_turn_after_them() -> None:
     used = [one.cost_usd for one in play("load_2") if isinstance(one, UsageReported)]
     assert used == [None]
+
+
+def test_the_history_that_a_fork_tells_again_is_no_event() -> None:
+    wire = _Agent().wire(replace(SPEC, resume="ses_1", fork=True))
+    [hello] = wire.greet()
+    can = {"sessionCapabilities": {"fork": {}}}
+    [fork] = _answer(wire, hello, {"protocolVersion": 1, "agentCapabilities": can})
+    assert isinstance(fork, Reply)
+    assert fork.message["method"] == "session/fork"
+    told = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "1 todos", "rawInput": {}}
+    update = {"method": "session/update", "params": {"sessionId": "ses_2", "update": told}}
+    assert list(wire.decode(json.dumps(update).encode())) == []
+    assert _answer(wire, fork.message, {"sessionId": "ses_2"}) == [AgentReady(native_id="ses_2")]
+
+
+def _answer(wire: Wire, request: dict[str, Any], result: dict[str, Any]) -> list[Said]:
+    message = {"jsonrpc": "2.0", "id": request["id"], "result": result}
+    return list(wire.decode(json.dumps(message).encode()))
 
 
 def test_what_is_said_is_what_was_streamed() -> None:

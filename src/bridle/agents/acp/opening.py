@@ -35,7 +35,7 @@ class Opening:
         self.abilities: Abilities | None = None
         self.session = ""
         self.settings = Settings(dialect.row, spec)
-        self.replaying = False  # the history of a loaded session
+        self.replaying = False  # the history of a session that was loaded or forked
         self.under_way = False
         self.ready = False
         self.failure: Failure | None = None
@@ -81,7 +81,7 @@ class Opening:
         if isinstance(call, Failure):
             yield from self._fail(call)
             return
-        self.replaying = call.method == "session/load"
+        self.replaying = call.method in ("session/load", "session/fork")
 
         def then(result: Any, error: RpcError | None) -> Said:
             told = result if isinstance(result, dict) else {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from bridle.agents.fields import Table, count, table, text
 from bridle.core.failure import Failure, FailureKind
 
@@ -23,19 +25,12 @@ _BY_STATUS: dict[int, FailureKind] = {
     429: "rate_limited",
 }
 # Over ACP the status is not told, and a model that is not configured never had one.
-_BY_WORDS: tuple[tuple[str, FailureKind], ...] = (
-    ("insufficient_quota", "billing"),
-    ("exceeded your current quota", "billing"),
-    ("model not found", "model_not_found"),
-    ("does not exist or you do not have access", "model_not_found"),
-    ("api key", "not_signed_in"),
-    ("api_key", "not_signed_in"),
-    ("unauthorized", "not_signed_in"),
-    ("authentication", "not_signed_in"),
-    ("rate limit", "rate_limited"),
-    ("too many requests", "rate_limited"),
-    ("context window", "context_overflow"),
-    ("prompt is too long", "context_overflow"),
+_SAYS: tuple[tuple[re.Pattern[str], FailureKind], ...] = (
+    (re.compile(r"insufficient_quota|exceeded your current quota", re.I), "billing"),
+    (re.compile(r"\bmodel\b.*(not found|not exist)", re.I), "model_not_found"),
+    (re.compile(r"api.?key|unauthori[sz]ed|authentication", re.I), "not_signed_in"),
+    (re.compile(r"rate.?limit|too many requests", re.I), "rate_limited"),
+    (re.compile(r"context (window|length)|prompt is too long", re.I), "context_overflow"),
 )
 _HINTS: dict[FailureKind, str] = {
     "not_signed_in": "run `opencode auth login`, or set the key of the model's provider",
@@ -70,19 +65,12 @@ def failure(error: Table) -> Failure:
 def kind_of(name: str, status: int | None, words: str) -> FailureKind:
     if name in _BY_NAME:
         return _BY_NAME[name]
-    said = words.lower()
-    if status == 429 and any(w in said for w, kind in _BY_WORDS if kind == "billing"):
-        return "billing"
+    said = next((kind for pattern, kind in _SAYS if pattern.search(words)), None)
+    if status == 429 and said == "billing":
+        return said
     if status:
         return _BY_STATUS.get(status, "api_error")
-    for phrase, kind in _BY_WORDS:
-        if phrase in said:
-            return kind
-    return "api_error" if name == "APIError" else "agent_failed"
-
-
-def hint_of(kind: FailureKind) -> str:
-    return _HINTS.get(kind, "")
+    return said or ("api_error" if name == "APIError" else "agent_failed")
 
 
 def _wait(headers: Table) -> float | None:
