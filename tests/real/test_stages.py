@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 from bare import run_bare
 from home_tree import home_tree
-from stages import Actor, NoTool
+from stages import Actor
 
 from bridle.testing.model_double import ModelDouble, api_of
-from bridle.testing.model_script import Fail, Request, Say, Think, reply
+from bridle.testing.model_script import Fail, Request, Say, Think, Usage, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
@@ -40,10 +41,10 @@ async def test_its_tools_do_what_the_model_asks(actor: Actor, double: ModelDoubl
         "c_write": stage.write(file, "one\ntwo\n", id="c_write"),
         "c_edit": stage.edit(file, "two", "three", id="c_edit"),
     }
-    try:
-        calls["c_read"] = stage.read(file, id="c_read")
-    except NoTool:
+    if actor.lacks("read"):
         calls["c_read"] = stage.shell(f"cat {file}", id="c_read")
+    else:
+        calls["c_read"] = stage.read(file, id="c_read")
     double.scenarios["tools"] = [*[reply(call) for call in calls.values()], reply(Say("Done."))]
 
     await run_bare(actor, double, "@@tools@@ go", free=True)
@@ -90,6 +91,39 @@ async def test_two_bare_runs_leave_the_same_files(actor: Actor, double: ModelDou
         trees.append(home_tree(actor.home, actor.stage.restless))
 
     assert trees[0] == trees[1]
+
+
+async def test_a_list_of_what_is_to_do_is_kept(actor: Actor, double: ModelDouble) -> None:
+    if actor.lacks("todo"):
+        pytest.skip(f"{actor.agent} {actor.version} keeps none")
+    call = actor.stage.todo(("Dig", "in_progress"), ("Fill", "pending"), id="c_todo")
+    double.scenarios["todo"] = [reply(call), reply(Say("Done."))]
+
+    await run_bare(actor, double, "@@todo@@ go", free=True)
+
+    last = double.turns[-1]
+    result = api_of(last).tool_results(last.body)["c_todo"]
+    assert re.search("(?i)updated|modified|Dig", result), result
+
+
+@pytest.mark.agents("codex", "gemini", "qwen", "opencode")
+async def test_a_conversation_that_is_compacted_goes_on_where_it_was(
+    actor: Actor, double: ModelDouble
+) -> None:
+    full = Usage(input=950_000)
+    last = full if actor.agent == "gemini" else Usage()  # it looks when it is prompted
+    command = actor.stage.shell("echo hello")
+    double.scenarios["long"] = [
+        reply(command, usage=full),
+        reply(Say("two"), usage=last),
+        reply(Say("three")),
+    ]
+    prompts = ["@@long@@ go", "go on"] if actor.stage.speaks_acp else ["@@long@@ go"]
+
+    await run_bare(actor, double, *prompts, free=True)
+
+    assert "summary" in [request.kind for request in double.requests]
+    assert [turn.step for turn in double.turns] == [0, *range(1, len(prompts) + 1)]
 
 
 async def test_a_tool_of_an_mcp_server_answers(actor: Actor, double: ModelDouble) -> None:

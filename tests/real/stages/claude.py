@@ -29,8 +29,12 @@ class Claude(Stage):
             "ANTHROPIC_BASE_URL": base_url,
             "CLAUDE_CODE_MAX_RETRIES": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_ENABLE_TASKS": "0",  # a list that is written whole
             "DISABLE_TELEMETRY": "1",
         }
+
+    def lacks(self, version: str) -> set[str]:
+        return set() if version == "2.1.197" else {"todo"}
 
     def servers(self, commands: dict[str, list[str]]) -> tuple[str, ...]:
         if self.speaks_acp:
@@ -76,3 +80,6 @@ class ClaudeAgentAcp(Claude):
     bare = ()
     free = None
     speaks_acp = True
+
+    def lacks(self, version: str) -> set[str]:
+        return {"ask"} if version == "0.49.0" else {"ask", "todo"}

@@ -35,6 +35,9 @@ class Codex(Stage):
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         return {}
 
+    def lacks(self, version: str) -> set[str]:
+        return {"read", "todo"}
+
     def files(self, base_url: str) -> dict[str, str]:
         return {".codex/config.toml": _CONFIG.format(base_url=base_url)}
 
@@ -81,8 +84,10 @@ class CodexAcp(Codex):
     free = None
     speaks_acp = True
 
+    def lacks(self, version: str) -> set[str]:
+        return {"read"} if version == "0.16.0" else {"read", "todo"}
+
     def todo(self, *items: Item, id: str | None = None) -> Call:
-        # 0.16.0 only
         return Call("update_plan", {"plan": [{"step": t, "status": s} for t, s in items]}, id)
 
 

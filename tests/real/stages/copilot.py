@@ -23,6 +23,9 @@ class Copilot(Stage):
             "COPILOT_OFFLINE": "true",
         }
 
+    def lacks(self, version: str) -> set[str]:
+        return {"ask", "todo"}
+
     def servers(self, commands: dict[str, list[str]]) -> tuple[str, ...]:
         # a client may name servers of HTTP and SSE only
         servers = {

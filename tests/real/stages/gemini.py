@@ -25,6 +25,9 @@ class Gemini(Stage):
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         return {"GOOGLE_GEMINI_BASE_URL": base_url, "GEMINI_CLI_NO_RELAUNCH": "true"}
 
+    def lacks(self, version: str) -> set[str]:
+        return {"ask"}
+
     def files(self, base_url: str) -> dict[str, str]:
         return {".gemini/settings.json": json.dumps(_SETTINGS)}
 

@@ -42,6 +42,9 @@ class OpenCode(Stage):
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         }
 
+    def lacks(self, version: str) -> set[str]:
+        return {"ask"}
+
     def files(self, base_url: str) -> dict[str, str]:
         return {".config/opencode/opencode.json": json.dumps(_config(base_url))}
 

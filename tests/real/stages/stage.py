@@ -41,6 +41,10 @@ class Stage:
         """What must be in its home, by path."""
         return {}
 
+    def lacks(self, version: str) -> set[str]:
+        """The tools below that it does not have, or not on the surface that bridle uses."""
+        return set()
+
     def servers(self, commands: dict[str, list[str]]) -> tuple[str, ...]:
         """Arguments that bring MCP servers, in front of all others; where there are none, a
         client says them by ACP."""
@@ -105,6 +109,10 @@ class Actor:
     @property
     def scratch(self) -> Path:
         return self.home.parent / "scratch"
+
+    def lacks(self, tool: str) -> bool:
+        """Whether it has no `shell`, `write`, `edit`, `read`, `ask`, `todo` or `mcp`."""
+        return tool in self.stage.lacks(self.version)
 
     def prepare(self, base_url: str) -> None:
         """Puts what the CLI must find into its home."""
