@@ -434,6 +434,14 @@ def test_the_way_back_from_a_mode_is_the_one_it_began_in(mode: Mode, back: str) 
     assert sent["params"] == {"sessionId": "s1", "configId": "m", "value": back}
 
 
+def test_a_conversation_that_was_left_planning_acts_again() -> None:
+    talk = Talk(replace(SPEC, resume="s1"))
+    talk.answers(HELLO)
+    mode, *others = OPTIONS
+    talk.answers({"configOptions": [{**mode, "currentValue": "plan"}, *others]})
+    assert talk.sent[-1]["params"] == {"sessionId": "s1", "configId": "m", "value": "code"}
+
+
 def test_a_setting_that_is_refused_in_a_session_is_a_notice() -> None:
     talk = opened()
     talk.sent += talk.wire.configure("big", None)

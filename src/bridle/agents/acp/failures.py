@@ -42,18 +42,16 @@ _BY_STOP: dict[str, tuple[FailureKind, str]] = {
     "max_turn_requests": ("turn_limit", "the agent asked its model as often as it may in one turn"),
     "refusal": ("refused", "the model refuses to go on"),
 }
-_SAYS: tuple[tuple[re.Pattern[str], FailureKind], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), kind)  # type: ignore[misc]
-    for pattern, kind in (
-        (r"context (length|window|limit)|prompt is too long|too many tokens", "context_overflow"),
-        (r"\bmodels?\b.*(not exist|not found|not supported|no access)", "model_not_found"),
-        (r"insufficient.*(credit|balance|quota)|billing|payment", "billing"),
-        (r"rate.?limit|too many requests|quota|exhausted", "rate_limited"),
-        (r"api.?key|unauthori[sz]ed|authenticat|sign in|log ?in\b", "not_signed_in"),
-        (r"stream (ended|closed|disconnected)|connection (reset|closed|error)", "stream_broken"),
-        (r"overloaded|internal server error|service unavailable|bad gateway", "api_error"),
-    )
+_PATTERNS: tuple[tuple[str, FailureKind], ...] = (
+    (r"context (length|window|limit)|prompt is too long|too many tokens", "context_overflow"),
+    (r"\bmodels?\b.*(not exist|not found|not supported|no access)", "model_not_found"),
+    (r"insufficient.*(credit|balance|quota)|billing|payment", "billing"),
+    (r"rate.?limit|too many requests|quota|exhausted", "rate_limited"),
+    (r"api.?key|unauthori[sz]ed|authenticat|sign in|log ?in\b", "not_signed_in"),
+    (r"stream (ended|closed|disconnected)|connection (reset|closed|error)", "stream_broken"),
+    (r"overloaded|internal server error|service unavailable|bad gateway", "api_error"),
 )
+_SAYS = [(re.compile(pattern, re.IGNORECASE), kind) for pattern, kind in _PATTERNS]
 _HINTS: dict[FailureKind, str] = {
     "billing": "add credit to the account, or sign in with another",
     "model_not_found": "name another model with -m",

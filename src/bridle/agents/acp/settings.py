@@ -21,11 +21,21 @@ _CATEGORIES: dict[What, tuple[str, ...]] = {
     "mode": ("mode",),
     "effort": ("thought_level", "effort", "reasoning_effort"),
 }
-_OLDER: dict[
-    What, tuple[str, str, str, str, str]
-] = {  # block, its list, an item's id, what is current, the method, its param
-    "model": ("models", "availableModels", "modelId", "currentModelId", "session/set_model"),
-    "mode": ("modes", "availableModes", "id", "currentModeId", "session/set_mode"),
+
+
+class _Older(NamedTuple):
+    """A block in the answer to session/new, from before there were options."""
+
+    block: str
+    items: str
+    id: str
+    current: str
+    method: str
+
+
+_OLDER: dict[What, _Older] = {
+    "model": _Older("models", "availableModels", "modelId", "currentModelId", "session/set_model"),
+    "mode": _Older("modes", "availableModes", "id", "currentModeId", "session/set_mode"),
 }
 _MODE_WORDS: dict[Mode, tuple[str, ...]] = {  # for an agent whose row says nothing
     "plan": ("plan", "architect", "read-only", "readonly"),
@@ -72,13 +82,16 @@ class Settings:
 
     def opened(self, result: Table) -> None:
         """The answer to session/new and its like."""
-        for what, (block, items, key, current, _) in _OLDER.items():
-            if found := table(result, block):
-                offered = tuple((text(one, key), text(one, "name")) for one in tables(found, items))
-                self._choices[what] = Choice("", text(found, current), offered)
+        for what, older in _OLDER.items():
+            if block := table(result, older.block):
+                items = tables(block, older.items)
+                offered = tuple((text(one, older.id), text(one, "name")) for one in items)
+                self._choices[what] = Choice("", text(block, older.current), offered)
         self._read_options(result)
         if mode := self._choices.get("mode"):
             self._first_mode = mode.current
+        if self.mode == "agent" and self._first_mode == self._id_of("plan") != "":
+            self._wanted["mode"] = "agent"  # an earlier turn of the conversation left it so
         if self._wanted.get("mode") == "agent" and not self._id_of("agent"):
             self.drop("mode")  # another version of it, which is left as it is
         for what, choice in self._choices.items():
@@ -137,8 +150,8 @@ class Settings:
         if choice.option:
             params = {"sessionId": session, "configId": choice.option, "value": value}
             return Change(what, value, "session/set_config_option", params)
-        method, key = _OLDER[what][4], f"{what}Id"
-        return Change(what, value, method, {"sessionId": session, key: value})
+        params = {"sessionId": session, f"{what}Id": value}
+        return Change(what, value, _OLDER[what].method, params)
 
     def _value(self, what: What, wanted: str) -> str:
         """As the agent calls it."""
@@ -190,8 +203,9 @@ def _offered(option: Table) -> Iterator[tuple[str, str]]:
 
 
 def _named(choice: Choice | None, wanted: str) -> str:
-    """The id of what is wanted, by id or name; unknown to the list, the agent decides."""
-    for id, name in choice.offered if choice else ():
-        if name.lower() == wanted.lower() and not any(id == wanted for id, _ in choice.offered):  # type: ignore[union-attr]
-            return id
-    return wanted
+    """The id of what is wanted, by id or name; what is not on the list is for the agent to know."""
+    offered = choice.offered if choice else ()
+    if any(id == wanted for id, _ in offered):
+        return wanted
+    named = (id for id, name in offered if name.lower() == wanted.lower())
+    return next(named, wanted)
