@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from bridle.agents.fields import Table, parse, table, tables, text
-from bridle.core.agent import Account, Keep, NativeSession, Prompt, SessionSpec
+from bridle.core.agent import Account, NativeSession, Prompt, SessionSpec
 from bridle.core.errors import AgentError
 from bridle.core.events import (
-    AgentReady,
     Event,
-    Notice,
-    SettingsChanged,
-    TurnEnded,
-    Unrecognized,
+    MessageChunk,
+    ThoughtChunk,
+    ToolFinished,
+    ToolStarted,
     UserMessage,
 )
 
@@ -79,12 +78,8 @@ def _told(lines: list[bytes], cwd: str) -> Iterator[Event]:
         if text(line, "type") == "user.message" and "agentId" not in line:
             yield UserMessage(text=text(table(line, "data"), "content"), how="imported")
         for event in wire.decode(raw):
-            match event:
-                case AgentReady() | TurnEnded() | Notice() | SettingsChanged() | Unrecognized():
-                    continue
-                case Keep():
-                    continue
-            yield event  # type: ignore[misc]
+            if isinstance(event, MessageChunk | ThoughtChunk | ToolStarted | ToolFinished):
+                yield event
 
 
 def _last_user(config: Path) -> str:
