@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -25,7 +25,9 @@ from bridle.core.agent import (
     SessionSpec,
     Wire,
 )
-from bridle.core.events import Event
+
+if TYPE_CHECKING:  # the program is started before it is loaded
+    from bridle.core.events import Event
 
 # A process for each turn asks nobody, takes no bytes, and tells no tokens.
 _LINES_LACK = frozenset({"permissions", "images", "usage"})
