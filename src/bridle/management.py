@@ -140,11 +140,27 @@ class Management:
             return await agent.about(run)
 
     async def models(self, name: str) -> Sequence[Model]:
+        """Of an agent that does not list its own, those in bridle's table and the config."""
         agent = self.agent(name)
-        if not isinstance(agent, TellsModels):
-            raise _unable(agent, "listing its models")
-        async with self.errands(agent) as run:
-            return await agent.models(run)
+        if isinstance(agent, TellsModels):
+            async with self.errands(agent) as run:
+                return await agent.models(run)
+        if known := self._known_models(name):
+            return known
+        raise _unable(agent, "listing its models")
+
+    def lists_models(self) -> list[str]:
+        """Names of the agents whose models are known one way or the other."""
+        able = self.able(TellsModels)
+        return [name for name in self.names() if name in able or self._known_models(name)]
+
+    def _known_models(self, name: str) -> list[Model]:
+        from bridle.config.models import load_models
+
+        rows = load_models(self._config.models).rows
+        return [
+            Model(str(row[name]), title, shipped=True) for title, row in rows.items() if name in row
+        ]
 
     def login(self, name: str) -> Sequence[str]:
         """The words to run on the user's terminal."""
@@ -170,21 +186,20 @@ class Management:
         info = agent.info
         can = tuple(sorted(capabilities(agent)))
         report = Report(name, info.title, can, info.install, info.tested)
-        async with self.errands(agent) as run:
-            report = replace(report, installed=_found(agent, run))
-            try:
-                async with asyncio.timeout(patience):
-                    if installed := await _installed(agent, run):
-                        notice = warning(info.title, info.tested, installed.version)
-                        report = replace(report, installed=installed, notice=notice)
-                    if report.present and isinstance(agent, TellsAuth):
-                        report = replace(report, account=await agent.account(run))
-            except TimeoutError:
-                report = replace(report, problem=f"it did not answer within {patience:g} s")
-            except BridleError as error:
-                report = replace(report, problem=error.message)
-            except Exception as error:
-                report = replace(report, problem=f"{type(error).__name__}: {error}")
+        try:
+            async with asyncio.timeout(patience), self.errands(agent) as run:
+                report = replace(report, installed=_found(agent, run))
+                if installed := await _installed(agent, run):
+                    notice = warning(info.title, info.tested, installed.version)
+                    report = replace(report, installed=installed, notice=notice)
+                if report.present and isinstance(agent, TellsAuth):
+                    report = replace(report, account=await agent.account(run))
+        except TimeoutError:
+            report = replace(report, problem=f"it did not answer within {patience:g} s")
+        except BridleError as error:
+            report = replace(report, problem=error.message)
+        except Exception as error:
+            report = replace(report, problem=f"{type(error).__name__}: {error}")
         return report
 
     # -- its sessions ----------------------------------------------------------------------------

@@ -61,8 +61,11 @@ class Errands:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
-        if self._warden:
-            await (await self._warden).close()
+        if self._warden is None:
+            return
+        await asyncio.wait([self._warden])
+        if not self._warden.cancelled() and self._warden.exception() is None:
+            await self._warden.result().close()
 
     def find(self, binary: str) -> str | None:
         binary = self._binaries.get(binary, binary)

@@ -185,6 +185,22 @@ def test_models_of_one_agent_and_of_all(bench: Bench) -> None:
     assert "hint: npm install -g @anthropic-ai/claude-code\n" in missing.stderr
 
 
+def test_models_of_an_agent_that_lists_none_are_those_of_the_table_and_marked(
+    bench: Bench,
+) -> None:
+    home = Path(bench.environment["BRIDLE_HOME"])
+    home.mkdir()
+    config = '[agents.acme]\nacp = "acme --acp"\n[models."opus-5"]\nacme = "acme-opus"\n'
+    (home / "config.toml").write_text(config)
+    assert bench.run("models", "acme").stdout == (
+        "AGENT  MODEL       CONTEXT  EFFORT  WHAT\n"
+        "acme   acme-opus*                   opus-5\n"
+        "* from bridle's own table: the agent does not list its models\n"
+    )
+    (model,) = json.loads(bench.run("models", "--json").stdout)["acme"]
+    assert (model["id"], model["shipped"]) == ("acme-opus", True)
+
+
 def test_status_says_how_to_sign_in_and_its_exit_code_tells_too(bench: Bench) -> None:
     assert bench.run("status", "claude").returncode == 3
     program = install(bench, "claude", CLAUDE)

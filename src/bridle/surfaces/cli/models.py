@@ -7,7 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 
-from bridle.core.agent import Model, TellsModels
+from bridle.core.agent import Model
 from bridle.core.errors import AgentNotInstalled, BridleError
 from bridle.management import Management
 from bridle.surfaces.cli import opened, phrases
@@ -40,7 +40,7 @@ async def _models(options: Namespace) -> int:
 async def _all(management: Management) -> dict[str, Sequence[Model]]:
     """An agent that is not installed is none that was asked for."""
     listed: dict[str, Sequence[Model]] = {}
-    answers = await ask_all(management.able(TellsModels), management.models)
+    answers = await ask_all(management.lists_models(), management.models)
     for name, answer in answers.items():
         if not isinstance(answer, BridleError):
             listed[name] = answer
