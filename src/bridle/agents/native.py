@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from bridle.agents.fields import Table, parse
+from bridle.agents.fields import Table, parse, text
 
 _LONGEST = 4 * 1024 * 1024  # bytes of a line; a longer one holds nothing to show
 
@@ -17,6 +17,14 @@ def settings(file: Path) -> Table:
     except OSError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def packaged_version(program: str) -> str | None:
+    """Of a CLI that npm installed, without running it; None where no package is above it."""
+    for folder in Path(program).resolve().parents[:4]:
+        if version := text(settings(folder / "package.json"), "version"):
+            return version
+    return None
 
 
 def records(file: Path) -> Iterator[Table]:

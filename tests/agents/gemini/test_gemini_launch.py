@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -125,3 +126,28 @@ def test_an_exit_before_any_word_is_explained(code: int, kind: str, hint: str) -
 def test_any_other_exit_is_not_explained() -> None:
     wire = GeminiStreamWire(SessionSpec(cwd=Path("/proj")))
     assert wire.explain(Exit(1, None), "x") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "word"), [("0.20.0", "--output-format=stream-json"), ("0.61.0", "--acp")]
+)
+async def test_a_version_without_acp_is_driven_by_its_stream(
+    tmp_path: Path, version: str, word: str
+) -> None:
+    (tmp_path / "package.json").write_text(json.dumps({"version": version}))
+    program = tmp_path / "bin" / "gemini"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$HOME/draft" && mv "$HOME/draft" '
+                       '"$HOME/words"; cat > /dev/null\n')  # fmt: skip
+    program.chmod(0o755)
+    spec = SessionSpec(cwd=tmp_path, options={"binary": str(program)})
+
+    async with PlainHost.open(tmp_path) as host:
+        conversation = await agent.open(spec, host)
+        await conversation.prompt(Prompt("go"))
+        async with asyncio.timeout(10):
+            while not (tmp_path / "words").exists():  # noqa: ASYNC110 - a program writes it
+                await asyncio.sleep(0.01)
+        await conversation.close()
+
+    assert word in (tmp_path / "words").read_text().splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from bridle.core.events import (
     TurnEnded,
     Unrecognized,
 )
+from bridle.testing.host import PlainHost
 
 PROJ = Path("/proj")
 
@@ -216,3 +218,28 @@ def test_an_exit_at_a_limit_is_explained(code: int, kind: str | None) -> None:
     wire = QwenStreamWire(SessionSpec(cwd=PROJ))
     why = wire.explain(Exit(code, None), "Reached max session turns\n")
     assert (why.kind if why else None) == kind
+
+
+@pytest.mark.parametrize(
+    ("version", "word"), [("0.5.0", "--output-format=stream-json"), ("0.24.4", "--acp")]
+)
+async def test_a_version_without_acp_is_driven_by_its_stream(
+    tmp_path: Path, version: str, word: str
+) -> None:
+    (tmp_path / "package.json").write_text(json.dumps({"version": version}))
+    program = tmp_path / "bin" / "qwen"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$HOME/draft" && mv "$HOME/draft" '
+                       '"$HOME/words"; cat > /dev/null\n')  # fmt: skip
+    program.chmod(0o755)
+    spec = SessionSpec(cwd=tmp_path, options={"binary": str(program)})
+
+    async with PlainHost.open(tmp_path) as host:
+        conversation = await agent.open(spec, host)
+        await conversation.prompt(Prompt("go"))
+        async with asyncio.timeout(10):
+            while not (tmp_path / "words").exists():  # noqa: ASYNC110 - a program writes it
+                await asyncio.sleep(0.01)
+        await conversation.close()
+
+    assert word in (tmp_path / "words").read_text().splitlines()

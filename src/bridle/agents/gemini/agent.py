@@ -12,7 +12,9 @@ from bridle.agents.acp.agent import AcpAgent
 from bridle.agents.commands import binary, installed, plain
 from bridle.agents.gemini.dialect import GeminiDialect
 from bridle.agents.gemini.launch import ROW, acp, home
+from bridle.agents.native import packaged_version
 from bridle.agents.stdio import StdioAgent
+from bridle.agents.support import refuse_unsupported
 from bridle.core.agent import (
     Account,
     Conversation,
@@ -28,9 +30,13 @@ from bridle.core.agent import (
 )
 from bridle.core.errors import Unsupported
 from bridle.core.events import Event
+from bridle.core.versions import standing
 
 # Over its one-way stream nobody is asked, and nothing is told of thoughts.
 _LACKS = frozenset({"thinking", "permissions", "images", "mcp"})
+
+
+_ACP = ("0.33.0", "9999")  # the versions that have `--acp`
 
 
 def _stream(spec: SessionSpec) -> Wire:
@@ -40,7 +46,7 @@ def _stream(spec: SessionSpec) -> Wire:
 
 
 class GeminiCli(AcpAgent):
-    """`[agents.gemini] surface = "stream-json"` takes the other surface."""
+    """`[agents.gemini] surface = "stream-json"` takes the other, as does a version without ACP."""
 
     def __init__(self) -> None:
         super().__init__(ROW, GeminiDialect)
@@ -51,6 +57,10 @@ class GeminiCli(AcpAgent):
 
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
         if spec.options.get("surface") == "stream-json":
+            return await self.stream.open(spec, host)
+        refuse_unsupported(self.info, spec)
+        program = host.find(str(spec.options.get("binary") or ROW.command[0]))
+        if program and standing(_ACP, packaged_version(program)) == "older":
             return await self.stream.open(spec, host)
         if spec.servers and spec.options.get("trust") is not True:
             _refuse_servers(spec, host)

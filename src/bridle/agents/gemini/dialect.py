@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bridle.agents.acp.dialect import Dialect, Outcome
 from bridle.agents.fields import Table, parse, table, tables, text
-from bridle.agents.gemini import failures
 from bridle.agents.gemini.launch import acp
 from bridle.agents.jsonrpc import RpcError
 from bridle.core.agent import Launch, SessionSpec
@@ -40,4 +39,6 @@ class GeminiDialect(Dialect):
         return None
 
     def failure(self, error: RpcError) -> Failure | None:
+        from bridle.agents.gemini import failures  # not before the program has been started
+
         return failures.failure(error)

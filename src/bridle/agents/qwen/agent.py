@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from bridle.agents.acp.agent import AcpAgent
 from bridle.agents.commands import installed, output, plain
+from bridle.agents.native import packaged_version
 from bridle.agents.qwen.dialect import QwenDialect
 from bridle.agents.qwen.launch import ROW, acp, home
 from bridle.agents.stdio import StdioAgent
+from bridle.agents.support import refuse_unsupported
 from bridle.core.agent import (
     Account,
     Conversation,
@@ -27,9 +29,13 @@ from bridle.core.agent import (
     Wire,
 )
 from bridle.core.events import Event
+from bridle.core.versions import standing
 
 # Its stream sends images as text to the model, and takes no answers to questions.
 _LACKS = frozenset({"images", "questions", "background"})
+
+
+_ACP = ("0.8.2", "9999")  # the versions that have `--acp`
 
 
 def _stream(spec: SessionSpec) -> Wire:
@@ -39,7 +45,7 @@ def _stream(spec: SessionSpec) -> Wire:
 
 
 class QwenCode(AcpAgent):
-    """`[agents.qwen] surface = "stream-json"` takes the other surface."""
+    """`[agents.qwen] surface = "stream-json"` takes the other, as does a version without ACP."""
 
     def __init__(self) -> None:
         super().__init__(ROW, QwenDialect)
@@ -50,6 +56,10 @@ class QwenCode(AcpAgent):
 
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
         if spec.options.get("surface") == "stream-json":
+            return await self.stream.open(spec, host)
+        refuse_unsupported(self.info, spec)
+        program = host.find(str(spec.options.get("binary") or ROW.command[0]))
+        if program and standing(_ACP, packaged_version(program)) == "older":
             return await self.stream.open(spec, host)
         return await super().open(spec, host)
 
