@@ -358,3 +358,25 @@ async def test_words_for_a_turn_that_waits_are_queued(desk: Desk) -> None:
     entries = log.since(session.id)
     assert of(entries, UserMessage) == [UserMessage(text="quick", how="queued")]
     assert said(entries) == "One.Two."
+
+
+async def test_a_session_can_be_closed_while_it_is_passed_on(desk: Desk) -> None:
+    """The first agent does not end by itself."""
+    first, second = script(desk, "a", [{"deaf": True}, QUOTA]), script(desk, "b", REST)
+    session = await start(desk, first, relay(desk, (Second(), second)))
+    await session.prompt("hello")
+    await until(lambda: bool(of(desk.sessions.log.since(session.id), Notice)))
+    async with asyncio.timeout(20):
+        await session.close()
+
+
+async def test_what_goes_wrong_with_the_next_agent_ends_the_turn(desk: Desk) -> None:
+    async def call(name: str) -> Order:
+        raise RuntimeError("no such thing")
+
+    path = script(desk, "a", [QUOTA])
+    session = await start(desk, path, Relay(Rules(), ["second"], call))
+    entries = await entries_of(session)
+    (end,) = of(entries, TurnEnded)
+    assert end.failure.kind == "billing"
+    assert notices(entries) == [("fallback", "RuntimeError: no such thing")]

@@ -68,7 +68,7 @@ class Connection:
         """Another agent, from here on; returns when all that the last one said is heard."""
         conversation, self.conversation, self._opening = self.conversation, None, None
         if conversation:
-            await conversation.close()
+            await asyncio.shield(conversation.close())  # it must end, whoever stops waiting for it
         if self._listening:
             await asyncio.wait([self._listening])
         self.agent, self.spec, self.native_id = order.agent, _approved(order), None

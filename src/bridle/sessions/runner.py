@@ -310,9 +310,9 @@ class Runner:
             conversation = await self._heirs.meet()
             self._log.say_all(self._heirs.news())
             sending = conversation.prompt(prompt)
-        except BridleError as error:
+        except Exception as error:  # whatever it is, the turn must end
             self._going_on = None
-            self._log.say(Notice(level="error", kind="fallback", text=error.message))
+            self._log.say(Notice(level="error", kind="fallback", text=_told(error)))
             await self._end_turn(end, raw)
             return
         self._going_on = None
@@ -510,6 +510,10 @@ def _models(terms: Terms) -> Models:
     from bridle.config.models import load_models  # few agents tell tokens and no cost
 
     return load_models(terms.models)
+
+
+def _told(error: Exception) -> str:
+    return error.message if isinstance(error, BridleError) else f"{type(error).__name__}: {error}"
 
 
 def _busy() -> SessionBusy:
