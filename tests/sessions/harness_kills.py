@@ -48,7 +48,7 @@ async def run_kills(
     rounds = []
     for level, style, victim in itertools.islice(itertools.cycle(cases), count):
         after, printed, left = _kill_once(level, style, victim, chance, folder)
-        lost, ends = await _look_at_store(folder, printed)
+        lost, ends = await look_at_store(folder / "home", folder, printed)
         rounds.append(Round(level, style, victim, after, len(printed), left, lost, ends))
     return rounds
 
@@ -119,10 +119,12 @@ def _ended(harness: subprocess.Popen[bytes]) -> bool:
     return True
 
 
-async def _look_at_store(folder: Path, printed: list[Entry]) -> tuple[list[str], dict[int, int]]:
-    """What a harness that starts next finds of the session."""
-    paths = find_paths({"BRIDLE_HOME": str(folder / "home")})
-    async with open_harness(paths=paths, cwd=folder) as harness:
+async def look_at_store(
+    home: Path, cwd: Path, printed: list[Entry]
+) -> tuple[list[str], dict[int, int]]:
+    """What a harness that starts next finds of the session: entries that are lost, turns' ends."""
+    paths = find_paths({"BRIDLE_HOME": str(home)})
+    async with open_harness(paths=paths, cwd=cwd) as harness:
         session = printed[0].session
         stored = {entry.seq: entry for entry in read_all(harness.sessions.log, session)}
     lost = [f"entry {e.seq} of {session}" for e in printed if stored.get(e.seq) != e]

@@ -1,0 +1,24 @@
+"""A signal in the middle of a command: nothing of a real CLI runs on, and its turn ends once."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from cli_kills import Case, run_kills
+from stages import Actor
+
+from bridle.testing.model_double import ModelDouble
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
+
+
+@pytest.mark.newest
+@pytest.mark.agents("claude", "codex", "gemini", "qwen", "opencode", "copilot")
+@pytest.mark.parametrize("victim", ["harness", "agent"])
+async def test_nothing_is_left_of_a_command_whose_harness_or_agent_is_killed(
+    actor: Actor, double: ModelDouble, victim: str
+) -> None:
+    [kill] = await run_kills(actor, double, [Case("auto", victim, signal.SIGKILL)], 1, seed=7)
+
+    assert kill.good, kill
