@@ -51,6 +51,10 @@ PIXEL = base64.b64decode(  # a whole one: OpenCode looks into it
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 )
 
+# OpenCode shows images only to a model that is known to see; Copilot takes no such option.
+_MODEL = {"modalities": {"input": ["text", "image"], "output": ["text"]}}
+SEES = {"provider": {"scripted": {"models": {"scripted": _MODEL}}}}
+
 
 async def begin(desk: Desk, **wishes: Any) -> Session:
     session = await desk.start(**wishes)
@@ -75,7 +79,7 @@ async def test_words_thoughts_usage_an_image_and_a_system_prompt(
         reply(Say("Good night."), usage=used),
         reply(Say("A dot."), usage=used),
     ]
-    session = await begin(any_desk, system="You are a kettle. Whistle.")
+    session = await begin(any_desk, system="You are a kettle. Whistle.", options={"config": SEES})
 
     first = await run(session, "@@hello@@ go")
     second = await run(session, "@@hello:1@@ more")
