@@ -420,6 +420,10 @@ class Runner:
             case TurnStarted():
                 self._start_turn(event, raw)  # first: from here on no prompt begins another
                 await self._outlook.look()
+            case TurnEnded() if self._going_on:  # it has stopped already, and is being replaced
+                if raw:
+                    text = "the agent says once more that its turn is over"
+                    self._log.write(Notice(level="warning", kind="stray", text=text), raw)
             case TurnEnded():
                 await self._stopped(event, raw)
             case UsageReported():
