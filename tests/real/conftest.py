@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -58,6 +59,18 @@ def pytest_configure(config: pytest.Config) -> None:
     mark = "agents(*names): the agents whose CLIs a real test runs for; all without this"
     config.addinivalue_line("markers", mark)
     config.addinivalue_line("markers", "newest: of each agent only the newest pinned CLI")
+
+
+_MASK = Path("/tmp/.git")
+_MASKED_BEFORE = _MASK.exists()
+
+
+def pytest_sessionfinish() -> None:
+    """The sandbox of Codex hides `.git` wherever it may write, and leaves an empty one in /tmp,
+    which would make a repository of every folder that a later test has there."""
+    if not _MASKED_BEFORE:
+        with contextlib.suppress(OSError):
+            _MASK.rmdir()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
