@@ -192,4 +192,5 @@ async def test_servers_are_added_listed_switched_and_removed(
     assert off == [McpServer("tiny", "disabled", command)]
     assert await agent.mcp_servers(errands) == []
     file = actor.home / ".config" / "opencode" / "opencode.json"
-    assert set(json.loads(file.read_text())) == {"provider", "model", "small_model", "mcp"}
+    left = set(json.loads(file.read_text())) - {"$schema"}  # that it writes there by itself
+    assert left == {"provider", "model", "small_model", "mcp"}
