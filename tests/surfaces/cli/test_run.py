@@ -158,7 +158,7 @@ agent = MockAgent(replace(INFO, name="forgetful", can=INFO.can - {"resume", "for
 """
 
 
-def test_nobody_is_told_to_resume_an_agent_that_cannot(bench: Bench, tmp_path: Path) -> None:
+def test_how_to_go_on_is_told_of_every_agent_that_is_there(bench: Bench, tmp_path: Path) -> None:
     info = tmp_path / "site" / "forgetful-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "entry_points.txt").write_text("[bridle.agents]\nforgetful = forgetful:agent\n")
@@ -170,9 +170,11 @@ def test_nobody_is_told_to_resume_an_agent_that_cannot(bench: Bench, tmp_path: P
     gone = bench.run("sessions", "show", "last")  # its package is not there any more
     screen = bench.terminal("run", "-a", "forgetful", json.dumps(SAY), **site)
     assert screen.end() == 0
-    for said in (done.stderr, shown.stdout, gone.stdout, screen.text):
+    for said in (done.stderr, shown.stdout, screen.text):
         assert "✓ completed" in said
-        assert "--resume" not in said
+        assert "--resume" in said
+    assert "✓ completed" in gone.stdout
+    assert "--resume" not in gone.stdout
 
 
 def test_resuming_what_is_not_there_says_so(bench: Bench) -> None:

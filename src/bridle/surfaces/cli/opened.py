@@ -55,13 +55,13 @@ def row(harness: Harness, session: str, folder: Path | None = None) -> SessionRo
 
 
 def resumable(harness: Harness, agent: str) -> bool:
-    from bridle.core.agent import capabilities
-
+    """An agent that cannot resume by itself is told what was before; a recording cannot go on."""
+    name = agent if agent.startswith("acp:") else agent.partition(":")[0]
     try:
-        name = agent if agent.startswith("acp:") else agent.partition(":")[0]
-        return "resume" in capabilities(harness.agent(name))
+        harness.agent(name)
     except Exception:  # a third party's module may be gone, or fail in any way
         return False
+    return name != "replay"
 
 
 def _tell_withheld(config: Config) -> None:
