@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
+from plain import LONG_LIVED, python
 from session_desk import Desk
-from test_relay import QUOTA, Second, entries_of, notices, of, relay, said, script, start
+from test_relay import Second, entries_of, notices, of, relay, said, script, start
 
 from bridle.core.events import TurnEnded, TurnStarted
 from bridle.core.failure import Failure
 from bridle.sessions.relay import Relay, Wait
-from bridle.sessions.session import Session
 from bridle.sessions.terms import Limits, Order, Rules
 
 FAILED = {"type": "end", "reason": "failed", "failure": {"kind": "billing", "message": "no money"}}
@@ -48,3 +47,36 @@ async def test_what_an_agent_says_after_its_end_does_not_end_the_turn_of_the_nex
     assert [text for kind, text in notices(entries) if kind == "fallback"] == [
         "mock cannot go on (no money): second takes over"
     ]
+
+
+@pytest.mark.parametrize("after", [-5.0, 0.0, 1e-9])
+def test_an_agent_that_is_always_rate_limited_is_not_asked_for_ever(after: float) -> None:
+    limited = Failure(kind="rate_limited", message="later", retry_after=after)
+    asked = Relay(Rules(rate_limit="wait", wait=900))
+    waits = [asked.way_on(limited, visible=False) for _ in range(200)]
+    assert None in waits
+    assert all(way.seconds >= 0 for way in waits if isinstance(way, Wait))
+
+
+async def test_a_limit_of_time_stops_an_agent_that_reads_nothing_of_a_long_prompt(
+    desk: Desk,
+) -> None:
+    spec = python("time.sleep(600)", desk.project)
+    session = await desk.sessions.start(LONG_LIVED, spec, desk.terms(limits=Limits(turn=0.5)))
+    entries = await entries_of(session, "x" * 3_000_000)
+    (end,) = of(entries, TurnEnded)
+    assert end.failure and end.failure.kind == "timed_out"
+
+
+async def test_a_cancel_ends_an_agent_that_reads_nothing_of_a_long_prompt(desk: Desk) -> None:
+    spec = python("time.sleep(600)", desk.project)
+    session = await desk.sessions.start(LONG_LIVED, spec, desk.terms())
+    prompting = asyncio.create_task(session.prompt("x" * 3_000_000))
+    async with asyncio.timeout(15):
+        async for entry in session.entries():
+            if isinstance(entry.event, TurnStarted):
+                break
+        await session.cancel()
+        await prompting
+        await session.idle()
+    assert session.result().status == "cancelled"

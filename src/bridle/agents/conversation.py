@@ -40,6 +40,7 @@ from bridle.core.failure import Failure
 
 _TURNS = (TurnStarted, TurnEnded)
 CLOSE_GRACE = 2.0  # seconds
+READING = 1.0  # seconds for an agent to take what it is told
 
 
 class Talk:
@@ -59,6 +60,7 @@ class Talk:
         self._turn_over = asyncio.Event()
         self._cancelling = False
         self._interrupt: asyncio.Task[None] | None = None
+        self._saying: asyncio.Task[None] | None = None
 
     async def answer(self, request_id: str, answer: Answer) -> None:
         await self._send(self._wire.answer(request_id, answer))
@@ -96,6 +98,13 @@ class Talk:
     async def _send(self, messages: Iterable[dict[str, Any]]) -> None:
         if self._process:
             await self._process.send(list(messages))
+
+    async def _say(self, messages: Iterable[dict[str, Any]]) -> None:
+        """As `_send`, but an agent that reads nothing must not keep a cancel waiting."""
+        self._saying = asyncio.create_task(self._send(messages))
+        await asyncio.wait([self._saying], timeout=READING)
+        if self._saying.done():
+            self._saying.result()
 
     def _opened(self) -> None:
         self._turn_open = True
@@ -137,7 +146,7 @@ class StdioConversation(Talk):
 
     async def start(self) -> None:
         await self._start(self._program(None))
-        await self._send(self._wire.greet())
+        await self._say(self._wire.greet())
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
         """Not a coroutine itself, so that it refuses before anybody is told of a new turn."""
@@ -145,7 +154,7 @@ class StdioConversation(Talk):
             raise SessionBusy("the agent has just begun a turn by itself", hint="send it later")
         messages = list(self._wire.prompt(prompt))  # it may refuse a file
         self._opened()
-        return self._send(messages)
+        return self._say(messages)
 
     async def steer(self, prompt: Prompt) -> None:
         if "steer" not in self._info.can:

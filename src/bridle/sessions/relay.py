@@ -10,6 +10,7 @@ from bridle.core.failure import Failure, FailureKind
 from bridle.sessions.terms import Order, Rules
 
 PATIENCE = 30.0  # seconds before a rate limit is tried again that does not say when it ends
+MOST_WAITS = 30  # in one turn: a limit that is always just over would be tried without end
 
 # An agent that fails so has not done the task; another one may.
 _FAILED: frozenset[FailureKind] = frozenset({
@@ -48,17 +49,20 @@ class Relay:
         self._others = list(others)
         self._call = call
         self._waited = 0.0
+        self._waits = 0
 
     def begin(self) -> None:
         """A new turn."""
         self._waited = 0.0
+        self._waits = 0
 
     def way_on(self, failure: Failure, *, visible: bool) -> Wait | Switch | None:
         """`visible`: something was said or done in this turn already."""
         if failure.kind == "rate_limited" and self._rules.rate_limit == "wait":
-            seconds = failure.retry_after or PATIENCE
-            if self._waited + seconds <= self._rules.wait:
+            seconds = max(0.0, failure.retry_after or PATIENCE)
+            if self._waited + seconds <= self._rules.wait and self._waits < MOST_WAITS:
                 self._waited += seconds
+                self._waits += 1
                 return Wait(seconds)
         if self._others and (self._passes_on(failure) if visible else failure.kind in _FAILED):
             return Switch()
