@@ -15,7 +15,7 @@ from stages import Actor
 
 from bridle.testing.model_double import ModelDouble
 
-PATIENCE = 40.0  # seconds for one answer
+PATIENCE = 90.0  # seconds for one answer
 _LONGEST_LINE = 16 * 1024 * 1024
 
 Message = dict[str, Any]
