@@ -88,6 +88,13 @@ class Requests:
             return
         yield self._peer.result(request.asked, self._outcome(request, answer))
 
+    def refused(self, asked: Asked) -> Table:
+        """Nobody is there to be asked."""
+        return self._peer.result(asked, _CANCELLED)
+
+    def is_open(self, asked: Asked) -> bool:
+        return asked.key in self._open
+
     def cancel(self) -> list[Table]:
         """Nobody will answer any more; without this some agents never end the turn."""
         said = [self._peer.result(one.asked, self._withdrawn(one)) for one in self._open.values()]

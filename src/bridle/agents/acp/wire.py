@@ -210,16 +210,19 @@ class AcpWire:
         said = text(table(update, "content"), "text").strip()
         wakes = self._dialect.row.turn_over and not self._waiting
         if wakes and (said or kind.startswith("tool_call")):
-            self._turn = "agent"
-            self._calls.begin()
-            self._meter.begin()
-            yield TurnStarted(origin="agent")
+            yield from self._wake()
             yield from self._update(kind, update, raw)
         elif kind.endswith("_chunk"):
             if said and kind == "agent_message_chunk":
                 yield Notice(level="info", kind="stray", text=said)
         elif not self._calls.knows(text(update, "toolCallId")):
             yield unrecognized(raw, f"a {kind} outside of a turn")
+
+    def _wake(self) -> Said:
+        self._turn = "agent"
+        self._calls.begin()
+        self._meter.begin()
+        yield TurnStarted(origin="agent")
 
     def _told(self, told: Told, raw: bytes) -> Said:
         if told.method == self._dialect.row.turn_over and self._turn != "prompt":
@@ -235,7 +238,14 @@ class AcpWire:
             yield from events
 
     def _asked(self, asked: Asked, raw: bytes) -> Said:
-        if asked.method == "session/request_permission":
+        if self._requests.is_open(asked):
+            yield unrecognized(raw, "a request with the id of another that is still open")
+        elif asked.method == "session/request_permission" and (why := self._nobody_asks()):
+            yield Reply(self._requests.refused(asked))
+            yield Notice(level="warning", kind="stray", text=f"permission was denied: {why}")
+        elif asked.method == "session/request_permission":
+            if self._turn is None:
+                yield from self._wake()
             self._speech.rest()
             yield from self._requests.permission(asked)
         elif asking := self._dialect.asking(asked):
@@ -244,6 +254,12 @@ class AcpWire:
             yield Reply(self._peer.unknown(asked))
             if not _is_declined(asked.method) and asked.method not in self._dialect.row.ignores:
                 yield unrecognized(raw, f"a request {asked.method!r} was refused")
+
+    def _nobody_asks(self) -> str:
+        """Why nothing may be begun now: a call outside of a turn would be one that never ends."""
+        if self._turn is None and not self._dialect.row.turn_over:
+            return "the agent asked for it outside of a turn"
+        return "the turn was cancelled" if self._turn and self._cancelled else ""
 
     # -- a turn ------------------------------------------------------------------------------
 
