@@ -6,9 +6,9 @@ import pytest
 
 from bridle.config import Source, find_paths, load
 from bridle.config.edit import ConfigFile, Row, files, get, set_value, show
-from bridle.paths import Paths
 from bridle.config.settings import SETTINGS
 from bridle.core.errors import ConfigError
+from bridle.paths import Paths
 
 
 @pytest.fixture

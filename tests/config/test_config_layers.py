@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from bridle.config import Config, Limits, Source, find_paths, load
-from bridle.paths import Paths
 from bridle.config.trust import project_folder, trust
 from bridle.core.errors import ConfigError
+from bridle.paths import Paths
 
 
 class Place:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.paths import LONGEST_SOCKET, Paths, find_paths, private_folder
 from bridle.core.errors import ConfigError
+from bridle.paths import LONGEST_SOCKET, Paths, find_paths, private_folder
 
 
 def test_the_xdg_folders_are_used(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from bridle.config import load
 from bridle.config.models import Own, Price, load_models
-from bridle.paths import find_paths
 from bridle.core.errors import ConfigError, UsageError
+from bridle.paths import find_paths
 
 MODELS = load_models()
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bridle.config import find_paths
-from bridle.paths import Paths
 from bridle.config.trust import ProjectFolder, read_folder, trust, trust_state, untrust
 from bridle.core.errors import ConfigError
+from bridle.paths import Paths
 
 
 @pytest.fixture
