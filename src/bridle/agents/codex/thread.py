@@ -38,6 +38,7 @@ class Thread:
         self._opening = False
         self._cancelled = False
         self._named = ""  # the turn that was promised
+        self._over = ""  # the turn before
         self._waiting: list[Input] = []
 
     # -- host to agent -----------------------------------------------------------------------
@@ -95,7 +96,8 @@ class Thread:
 
     def completed(self, turn: str, end: TurnEnded, running: Collection[str]) -> Said:
         """`running`: threads with commands that have not ended."""
-        if not self.working or (self.turn and turn and turn != self.turn):
+        ours = self.turn or self._named
+        if not self.working or (turn and (turn == self._over or ours not in ("", turn))):
             return
         if end.reason != "cancelled" or not running:
             yield from self._end(end)
@@ -117,6 +119,7 @@ class Thread:
     def rest(self) -> None:
         """The turn is over."""
         self.working = self._cancelled = False
+        self._over = self.turn or self._named or self._over
         self.turn = self._named = ""
         self._waiting.clear()
 
