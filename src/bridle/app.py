@@ -113,6 +113,8 @@ class Harness:
         given = {name: value for name, value in wishes.items() if value is not None}
         who, notices = _roster_of(row, config)
         said = {**kept, **given, "cwd": row.cwd}
+        if who.profile is None and (tools := row.settings.get("tools")):
+            said["tools"] = tuple(tools)  # whoever took the profile away: it holds
         others = who.names[who.names.index(row.agent) + 1 :]
         team = self._team(config, who, said)
         made = self._order(config, row.agent, who, said, alone=True)
@@ -141,7 +143,7 @@ class Harness:
         made, relay = await self._team(config, who, said).first(_rules(config))
         text = f"{row.agent} hands over to {made.agent.info.name}"
         made = _with_notices(made, [Notice(level="info", kind="handoff", text=text)])
-        settings = {"profile": None, "agents": [], **_settings(who)}
+        settings = {"profile": None, "agents": [], "tools": [], **_settings(who)}
         return await self.sessions.resume(row, *made, relay=relay, settings=settings)
 
     def _at_home(self, session: str) -> SessionRow:
@@ -243,6 +245,7 @@ def _settings(who: Roster) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     if who.profile:
         kept["profile"] = who.profile.name
+        kept["tools"] = list(who.profile.tools)
     if len(who.names) > 1:
         kept["agents"] = list(who.names)
     return kept

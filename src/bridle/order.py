@@ -13,6 +13,7 @@ from bridle import agents
 from bridle.agents.support import refuse_unsupported
 from bridle.config import Config
 from bridle.core.agent import Agent, SessionSpec
+from bridle.core.errors import Unsupported
 from bridle.sessions.terms import Limits, Order, Terms
 from bridle.supervision.environment import asked_for, child_environment, secrets_of
 
@@ -45,6 +46,9 @@ def order(
     limits = _limits(config, given, timeout, max_tokens)
     if "limits" not in driver.info.can:  # ours hold for it all the same
         given = {name: given[name] for name in given.keys() - {"max_turns", "max_cost"}}
+    if tools and driver.info.can.isdisjoint({"tools", "permissions"}):
+        hint = "it does not ask before it acts either: use another agent, or no such profile"
+        raise Unsupported(driver.info.name, "a list of tools", hint=hint)
     if tools and "tools" in driver.info.can:
         given["denied_tools"] = (*given.get("denied_tools", ()), *_others(tools))
     given.setdefault("flags", tuple(options.get("flags", ())))

@@ -1,0 +1,66 @@
+"""What a profile holds its agent to stays in force, whoever changes the file or takes over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import bridle
+from bridle.config.trust import read_folder, trust
+from bridle.core.errors import Unsupported
+from bridle.paths import Paths, find_paths
+
+WRITES = json.dumps([{"run": "touch ran"}, {"write": "w.txt", "text": ""}])
+READER = "---\nagent: mock\ntools: Read\n---\nOnly read.\n"
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Iterator[Paths]:
+    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
+    paths.config.mkdir(parents=True)
+    paths.config_file.write_text("[agents.mock]\npace = 0\n")
+    return paths
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".bridle" / "agents").mkdir(parents=True)
+    return folder
+
+
+@pytest.mark.parametrize("becomes", [None, "---\nagent: mock\n---\nDo all.\n", "---\nbroken"])
+async def test_a_session_resumed_without_its_profile_keeps_to_the_profiles_tools(
+    paths: Paths, project: Path, becomes: str | None
+) -> None:
+    file = project / ".bridle" / "agents" / "reader.md"
+    file.write_text(READER)
+    folder = read_folder(project)
+    assert folder
+    trust(paths, folder)
+    async with bridle.open(paths=paths, cwd=project) as harness:
+        session = await harness.start("reader", approve="auto")
+        first = await session.ask(WRITES)
+        await session.close()
+        file.unlink() if becomes is None else file.write_text(becomes)
+        again = await harness.resume(session.id)
+        second = await again.ask(WRITES)
+        await again.close()
+        third = await (await harness.resume(session.id)).ask(WRITES)
+    for result in (first, second, third):
+        assert [call.outcome for call in result.calls] == ["denied", "denied"]
+    assert sorted(path.name for path in project.iterdir()) == [".bridle", ".git"]
+
+
+async def test_tools_are_refused_for_an_agent_that_neither_takes_a_list_nor_asks(
+    paths: Paths, project: Path
+) -> None:
+    (paths.config / "agents").mkdir()
+    (paths.config / "agents" / "reader.md").write_text(READER.replace("mock", "cursor"))
+    async with bridle.open(paths=paths, cwd=project) as harness:
+        with pytest.raises(Unsupported, match="list of tools"):
+            await harness.start("reader", approve="auto")
