@@ -7,11 +7,12 @@ import fcntl
 import os
 import struct
 import termios
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from bridle.agents.pipes import HIGH_WATER, KEEPING, PipeReader, PipeWriter
+from bridle.agents.pipes import HIGH_WATER, KEEPING, REST, PipeReader, PipeWriter
 
 
 @pytest.fixture
@@ -35,17 +36,56 @@ def unread(fd: int) -> int:
 async def test_a_reader_stops_at_its_mark_even_for_single_bytes(pipe: tuple[int, int]) -> None:
     """A byte costs more memory than itself, and counts for as much."""
     theirs, ours = pipe
-    reader = PipeReader(theirs)
+    reader = PipeReader(theirs, rest=0)
     room = HIGH_WATER // (1 + KEEPING)
-    for _ in range(room + 1000):
+    for _ in range(room):
         os.write(ours, b"x")
-        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            while unread(theirs):  # noqa: ASYNC110 - each byte is to be a chunk of its own
+                await asyncio.sleep(0)
+    for _ in range(1000):
+        os.write(ours, b"x")
         await asyncio.sleep(0)
     assert 900 < unread(theirs) < 1100
     got = 0
     while got < room + 1000:
         got += len(await asyncio.wait_for(reader.read(), 5))
     assert got == room + 1000
+    reader.close()
+
+
+async def test_of_many_pipes_that_speak_each_is_read_the_less_often() -> None:
+    pipes = [os.pipe() for _ in range(20)]
+    readers = [PipeReader(theirs) for theirs, _ in pipes]
+    chunks: list[list[bytes]] = [[] for _ in pipes]
+
+    async def read(reader: PipeReader, into: list[bytes]) -> None:
+        while chunk := await reader.read():
+            into.append(chunk)
+
+    reading = [asyncio.create_task(read(*each)) for each in zip(readers, chunks, strict=True)]
+    begin = time.monotonic()
+    for number in range(200):
+        for _, ours in pipes:
+            os.write(ours, b"%03d" % number)
+        await asyncio.sleep(0.001)
+    for _, ours in pipes:
+        os.close(ours)
+    async with asyncio.timeout(10):
+        await asyncio.gather(*reading)
+    took = time.monotonic() - begin
+    said = b"".join(b"%03d" % number for number in range(200))
+    assert [b"".join(each) for each in chunks] == [said] * len(pipes)
+    most = took / (REST * len(pipes)) + 2  # the first rests are shorter
+    assert sum(map(len, chunks)) / len(pipes) <= most
+
+
+async def test_a_pipe_that_speaks_alone_is_read_at_once(pipe: tuple[int, int]) -> None:
+    theirs, ours = pipe
+    reader = PipeReader(theirs)
+    for number in range(20):
+        os.write(ours, b"%d" % number)
+        assert await asyncio.wait_for(reader.read(), 1) == b"%d" % number
     reader.close()
 
 

@@ -9,17 +9,27 @@ import os
 import struct
 import termios
 from collections import deque
+from typing import ClassVar
+from weakref import WeakSet
 
 CHUNK = 256 * 1024
 HIGH_WATER = 1024 * 1024
 KEEPING = 64  # bytes of memory that a chunk costs besides its own, however short it is
+REST = 0.001  # seconds from one read to the next, for each pipe that something has come from
 
 
 class PipeReader:
-    """Reads ahead up to a mark, then lets the pipe fill: a slow consumer slows the child."""
+    """Reads ahead up to a mark, then lets the pipe fill: a slow consumer slows the child.
 
-    def __init__(self, fd: int) -> None:
+    Every chunk costs a wake-up all the way to the disk. So each read is followed by a rest, the
+    longer the more pipes speak: one agent is heard at once, and of fifty each many words at a time.
+    """
+
+    _at_rest: ClassVar[WeakSet[PipeReader]] = WeakSet()
+
+    def __init__(self, fd: int, *, rest: float = REST) -> None:
         self._fd = fd
+        self._rest = rest
         _widen(fd)
         self._loop = asyncio.get_running_loop()
         self._chunks: deque[bytes] = deque()
@@ -38,9 +48,7 @@ class PipeReader:
             await self._waiter
         chunk = self._chunks.popleft()
         self._size -= len(chunk) + KEEPING
-        if not self._reading and not self._ended and self._size < HIGH_WATER:
-            self._reading = True
-            self._loop.add_reader(self._fd, self._readable)
+        self._read_on()
         return chunk
 
     def finish(self) -> None:
@@ -56,15 +64,28 @@ class PipeReader:
     def close(self) -> None:
         if not self._ended:
             self._ended = True
+            self._at_rest.discard(self)
             self._loop.remove_reader(self._fd)
             os.close(self._fd)
         self._wake()
 
     def _readable(self) -> None:
         self._take(CHUNK)
-        if self._size >= HIGH_WATER and not self._ended:
+        if not self._ended:
             self._reading = False
             self._loop.remove_reader(self._fd)
+            self._at_rest.add(self)
+            self._loop.call_later(self._rest * len(self._at_rest), self._rested)
+
+    def _rested(self) -> None:
+        self._at_rest.discard(self)
+        self._read_on()
+
+    def _read_on(self) -> None:
+        waits = self._reading or self._ended or self in self._at_rest
+        if not waits and self._size < HIGH_WATER:
+            self._reading = True
+            self._loop.add_reader(self._fd, self._readable)
 
     def _take(self, limit: int) -> int:
         try:
