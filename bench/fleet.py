@@ -23,8 +23,9 @@ from bench.realtime import go_first
 from bridle.agents import load
 from bridle.agents.mock.wire import MockWire
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import Launch, Prompt, SessionSpec
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import AgentReady, MessageChunk
+from bridle.core.wire import Launch
 from bridle.paths import find_paths
 from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session, read_all

@@ -19,9 +19,10 @@ import msgspec
 from bridle.agents import load
 from bridle.agents.claude.wire import ClaudeWire
 from bridle.agents.stdio import StdioAgent
-from bridle.paths import find_paths
-from bridle.core.agent import Launch, Prompt, SessionSpec
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import encode
+from bridle.core.wire import Launch
+from bridle.paths import find_paths
 from bridle.sessions.service import Sessions
 from bridle.sessions.terms import Terms
 from bridle.store.database import Database

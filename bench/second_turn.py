@@ -11,8 +11,8 @@ from statistics import median
 
 from bench.overhead import claude_environment, claude_program
 from bridle.agents import load
-from bridle.paths import find_paths
 from bridle.core.agent import SessionSpec
+from bridle.paths import find_paths
 from bridle.sessions.service import Sessions
 from bridle.sessions.terms import Terms
 from bridle.store.database import Database

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bridle import agents
-from bridle.core.agent import CAPABILITIES, AgentInfo, capabilities
+from bridle.core.agent import AgentInfo
+from bridle.core.capabilities import CAPABILITIES, capabilities
 from bridle.testing.cases import CASES
 
 FOLDER = Path(__file__).parent / "agents"

@@ -28,7 +28,7 @@ from bridle.team import Team
 
 if TYPE_CHECKING:
     from bridle.availability import Availability
-    from bridle.core.agent import Account, Installed, Model
+    from bridle.core.management import Account, Installed, Model
     from bridle.management import Management
     from bridle.store.salvage import Report
 

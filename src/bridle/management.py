@@ -16,9 +16,12 @@ from msgspec.structs import replace
 from bridle import agents
 from bridle.agents.errands import Errands
 from bridle.config import Config, Paths
-from bridle.core.agent import (
+from bridle.core.agent import Agent
+from bridle.core.capabilities import capabilities
+from bridle.core.errors import AgentNotInstalled, BridleError, Unsupported
+from bridle.core.events import Event
+from bridle.core.management import (
     Account,
-    Agent,
     ChangesServers,
     CreatesSessions,
     Installed,
@@ -37,10 +40,7 @@ from bridle.core.agent import (
     TellsInstall,
     TellsModels,
     TellsSessions,
-    capabilities,
 )
-from bridle.core.errors import AgentNotInstalled, BridleError, Unsupported
-from bridle.core.events import Event
 from bridle.core.versions import warning
 from bridle.supervision.environment import child_environment
 from bridle.supervision.programs import find_program

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import AgentInfo, Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.agent import AgentInfo, Mode, Prompt, SessionSpec
 from bridle.core.events import (
     AgentReady,
     Answer,
@@ -22,6 +22,7 @@ from bridle.core.events import (
     Unrecognized,
 )
 from bridle.core.failure import Failure
+from bridle.core.wire import Launch, Reply
 
 
 class PlainWire:

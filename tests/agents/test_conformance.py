@@ -13,8 +13,9 @@ from plain import LONG_LIVED, PER_TURN, PerTurnWire, PlainWire
 
 from bridle.agents import load
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import AgentInfo, Conversation, Host, Reply, SessionSpec
+from bridle.core.agent import AgentInfo, Conversation, Host, SessionSpec
 from bridle.core.events import Event, MessageChunk, TurnEnded, Unrecognized
+from bridle.core.wire import Reply
 from bridle.testing.conformance import NonConforming, check_agent
 from bridle.testing.model_script import Fail
 from bridle.testing.scene import Act

@@ -15,8 +15,9 @@ from bridle.agents import commands
 from bridle.agents.dialog import Refused, call
 from bridle.agents.errands import MOST_OUTPUT, Errands, WouldShow
 from bridle.agents.jsonrpc import Peer
-from bridle.core.agent import AgentInfo, Dialog, Exit, Installed, Ran, SecretFile
+from bridle.core.agent import AgentInfo, Exit, SecretFile
 from bridle.core.errors import AgentError, AgentNotInstalled
+from bridle.core.management import Dialog, Installed, Ran
 
 INFO = AgentInfo("acme", "Acme", binary="acme", install="pip install acme")
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bridle.agents.jsonrpc import Answered, Asked, Nonsense, Peer, RpcError, Said, Told
-from bridle.core.agent import Reply
+from bridle.core.wire import Reply
 
 
 def then(result: Any, error: RpcError | None) -> Said:

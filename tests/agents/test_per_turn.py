@@ -10,10 +10,11 @@ from listening import listening
 from plain import PerTurnWire, shell
 
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import AgentInfo, Exit, Launch, Place, Prompt, SessionSpec
+from bridle.core.agent import AgentInfo, Exit, Prompt, SessionSpec
 from bridle.core.errors import AgentError
 from bridle.core.events import TurnEnded
 from bridle.core.failure import Failure
+from bridle.core.wire import Launch, Place
 from bridle.testing.host import PlainHost
 
 DONE = TurnEnded(reason="completed")

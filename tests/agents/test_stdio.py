@@ -14,7 +14,7 @@ from plain import LONG_LIVED, PER_TURN, python, shell
 from bridle.agents.conversation import reconcile
 from bridle.agents.mock.wire import MockWire
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import AgentInfo, Exit, Launch, Prompt, SessionSpec
+from bridle.core.agent import AgentInfo, Exit, Prompt, SessionSpec
 from bridle.core.errors import AgentNotInstalled, SessionBusy, Unsupported
 from bridle.core.events import (
     AgentExited,
@@ -27,6 +27,7 @@ from bridle.core.events import (
     Unrecognized,
 )
 from bridle.core.failure import Failure
+from bridle.core.wire import Launch
 from bridle.testing.host import PlainHost
 from bridle.testing.playback import hear
 

@@ -13,7 +13,9 @@ from real_claude import RealClaude
 
 from bridle.agents import load
 from bridle.agents.errands import Errands
-from bridle.core.agent import (
+from bridle.core.errors import AgentError
+from bridle.core.events import AgentReady, MessageChunk, ToolFinished, ToolStarted, UserMessage
+from bridle.core.management import (
     Account,
     ChangesServers,
     Installed,
@@ -27,8 +29,6 @@ from bridle.core.agent import (
     TellsModels,
     TellsSessions,
 )
-from bridle.core.errors import AgentError
-from bridle.core.events import AgentReady, MessageChunk, ToolFinished, ToolStarted, UserMessage
 from bridle.testing.model_double import ModelDouble
 from bridle.testing.model_script import Call, Say, Think, reply
 

@@ -13,8 +13,8 @@ from stages import STAGES, Actor
 from bridle.agents import load
 from bridle.agents.codex.management import Codex, CodexExec
 from bridle.agents.errands import Errands
-from bridle.core.agent import Account, McpServer, McpTool
 from bridle.core.events import MessageChunk, Text, ToolFinished, UserMessage
+from bridle.core.management import Account, McpServer, McpTool
 from bridle.testing.model_double import ModelDouble
 from bridle.testing.model_script import Say, reply
 

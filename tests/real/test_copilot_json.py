@@ -14,7 +14,6 @@ from stages import Actor
 
 from bridle.agents.copilot import agent
 from bridle.agents.errands import Errands
-from bridle.core.agent import Account, McpServer
 from bridle.core.events import (
     AgentReady,
     Diff,
@@ -25,6 +24,7 @@ from bridle.core.events import (
     TurnEnded,
     UserMessage,
 )
+from bridle.core.management import Account, McpServer
 from bridle.testing.model_double import ModelDouble
 from bridle.testing.model_script import Fail, Say, Think, reply
 

@@ -14,7 +14,6 @@ from stages import Actor
 
 from bridle.agents import load
 from bridle.agents.errands import Errands
-from bridle.core.agent import Account, McpServer, NativeSession
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
     AgentReady,
@@ -27,6 +26,7 @@ from bridle.core.events import (
     UserMessage,
 )
 from bridle.core.failure import Failure
+from bridle.core.management import Account, McpServer, NativeSession
 from bridle.testing.model_double import ModelDouble
 from bridle.testing.model_script import Fail, Say, reply
 

@@ -15,7 +15,6 @@ from stages import Actor
 
 from bridle.agents.errands import Errands
 from bridle.agents.opencode import agent
-from bridle.core.agent import Account, McpServer
 from bridle.core.events import (
     AgentReady,
     Diff,
@@ -29,6 +28,7 @@ from bridle.core.events import (
     UsageReported,
     UserMessage,
 )
+from bridle.core.management import Account, McpServer
 from bridle.sessions.session import Session
 from bridle.testing.model_double import ModelDouble
 from bridle.testing.model_script import Fail, Say, Think, Usage, reply

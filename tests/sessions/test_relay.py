@@ -16,7 +16,7 @@ from bridle.agents.mock import INFO
 from bridle.agents.mock.wire import MockWire
 from bridle.agents.stdio import StdioAgent
 from bridle.core.account import account
-from bridle.core.agent import Launch, Prompt, SessionSpec
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.errors import AgentNotInstalled
 from bridle.core.events import (
     AgentStarted,
@@ -29,6 +29,7 @@ from bridle.core.events import (
     TurnStarted,
     UserMessage,
 )
+from bridle.core.wire import Launch
 from bridle.sessions.relay import Relay
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Order, Rules

@@ -12,7 +12,7 @@ from session_desk import Desk
 
 from bridle.agents.mock.wire import MockWire
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import Launch, Prompt, SessionSpec
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.errors import RequestNotOpen, SessionBusy
 from bridle.core.events import (
     AgentExited,
@@ -30,6 +30,7 @@ from bridle.core.events import (
     Unrecognized,
     UserMessage,
 )
+from bridle.core.wire import Launch
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Limits
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import AgentInfo, Launch
+from bridle.core.agent import AgentInfo
 from bridle.core.events import (
     AgentReady,
     MessageChunk,
@@ -16,6 +16,7 @@ from bridle.core.events import (
     TurnEnded,
     Unrecognized,
 )
+from bridle.core.wire import Launch
 
 PROGRAM = Path(__file__).with_name("acme_program.py")
 

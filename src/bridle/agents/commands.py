@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bridle.core.agent import AgentInfo, Installed, Ran, Run, Word
+from bridle.core.agent import AgentInfo, Word
 from bridle.core.errors import AgentError, AgentNotInstalled
+from bridle.core.management import Installed, Ran, Run
 
 _VERSION = re.compile(r"\d+\.\d+(?:[\w.+-]*\w)?")  # a full stop may follow it
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")

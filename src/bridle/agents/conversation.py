@@ -12,18 +12,7 @@ from msgspec.structs import replace
 from bridle.agents.hearing import Hearing
 from bridle.agents.process import LineProcess
 from bridle.agents.stdio import found
-from bridle.core.agent import (
-    AgentInfo,
-    Exit,
-    ExplainsExit,
-    Heard,
-    Host,
-    Launch,
-    Mode,
-    Prompt,
-    SessionSpec,
-    Wire,
-)
+from bridle.core.agent import AgentInfo, Exit, Heard, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import SessionBusy, Unsupported
 from bridle.core.events import (
     AgentExited,
@@ -37,6 +26,7 @@ from bridle.core.events import (
     TurnStarted,
 )
 from bridle.core.failure import Failure
+from bridle.core.wire import ExplainsExit, Launch, Wire
 
 _TURNS = (TurnStarted, TurnEnded)
 CLOSE_GRACE = 2.0  # seconds

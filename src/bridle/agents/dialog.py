@@ -9,8 +9,8 @@ import msgspec
 
 from bridle.agents.fields import Table
 from bridle.agents.jsonrpc import Answered, Asked, Peer, RpcError, Said
-from bridle.core.agent import Dialog
 from bridle.core.errors import BridleError
+from bridle.core.management import Dialog
 
 _encode = msgspec.json.Encoder().encode
 

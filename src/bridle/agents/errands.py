@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import NamedTuple, TypeVar
 
 from bridle.agents.pipes import PipeReader, PipeWriter
-from bridle.core.agent import Dialog, Exit, Ran, Word
+from bridle.core.agent import Exit, Word
 from bridle.core.errors import AgentError
+from bridle.core.management import Dialog, Ran
 from bridle.supervision.programs import find_program
 from bridle.supervision.tree import Child, Warden
 

@@ -9,8 +9,9 @@ from itertools import accumulate
 from typing import Any
 
 from bridle.agents.lines import Line, Overlong, Tail
-from bridle.core.agent import Heard, Keep, Reply, Wire
+from bridle.core.agent import Heard
 from bridle.core.events import Unrecognized
+from bridle.core.wire import Keep, Reply, Wire
 
 MAX_DEPTH = 100
 NO_BRACKETS = bytes(set(range(256)) - set(b'{}[]"'))

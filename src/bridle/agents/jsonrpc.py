@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bridle.agents.fields import Table, count, parse, table, text
-from bridle.core.agent import Keep, Reply
 from bridle.core.events import Event
+from bridle.core.wire import Keep, Reply
 
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bridle.agents.fields import Table
-from bridle.core.agent import McpServer
 from bridle.core.errors import AgentError
+from bridle.core.management import McpServer
 
 _SERVER = re.compile(r"\W*(?P<name>[^:]+): (?P<command>.*) \(\w+\) - (?P<status>.+)$")
 

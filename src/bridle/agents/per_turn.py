@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from bridle.agents.conversation import Talk
 from bridle.agents.process import LineProcess
-from bridle.core.agent import AgentInfo, Heard, Host, Launch, Prompt, SessionSpec, Wire
+from bridle.core.agent import AgentInfo, Heard, Host, Prompt, SessionSpec
 from bridle.core.errors import AgentError, BridleError, Unsupported
 from bridle.core.events import AgentReady, AgentStarted, TurnEnded
 from bridle.core.failure import Failure
+from bridle.core.wire import Launch, Wire
 
 
 class PerTurnConversation(Talk):

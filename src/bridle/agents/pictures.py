@@ -6,8 +6,8 @@ import base64
 import binascii
 from typing import NamedTuple
 
-from bridle.core.agent import Keep
 from bridle.core.events import Image
+from bridle.core.wire import Keep
 
 
 class Picture(NamedTuple):

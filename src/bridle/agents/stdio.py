@@ -7,8 +7,9 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from bridle.agents.support import refuse_unsupported
-from bridle.core.agent import AgentInfo, Conversation, Host, Launch, SessionSpec, Wire
+from bridle.core.agent import AgentInfo, Conversation, Host, SessionSpec
 from bridle.core.errors import AgentNotInstalled
+from bridle.core.wire import Launch, Wire
 
 INTERRUPT_GRACE = 5.0  # seconds
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bridle.core.agent import Heard, NativeSession
+from bridle.core.agent import Heard
 from bridle.core.errors import UsageError
 from bridle.core.events import AgentReady, Entry, Event, MessageChunk, UserMessage
+from bridle.core.management import NativeSession
 from bridle.sessions.budget import Budget
 from bridle.sessions.headstart import new_session
 from bridle.sessions.host import SpillFile

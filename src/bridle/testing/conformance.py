@@ -26,18 +26,12 @@ import msgspec
 from msgspec.structs import replace
 
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import (
-    CAPABILITIES,
-    METHODS,
-    Agent,
-    File,
-    Keep,
-    Prompt,
-    Reply,
-    SessionSpec,
-)
+from bridle.core.agent import Agent, File, Prompt, SessionSpec
+from bridle.core.capabilities import CAPABILITIES
 from bridle.core.errors import Unsupported
 from bridle.core.events import Event, TurnEnded, Unrecognized, decode_event, encode
+from bridle.core.management import METHODS
+from bridle.core.wire import Keep, Reply
 from bridle.testing.cases import CASES, check
 from bridle.testing.playback import PROMPT, SPEC, PlayingHost, TurnCount, converse, hear, listener
 from bridle.testing.recordings import Recording, changes, load

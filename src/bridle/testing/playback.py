@@ -12,8 +12,9 @@ from bridle.agents.hearing import Hearing
 from bridle.agents.lines import Lines
 from bridle.agents.pipes import PipeWriter
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import Child, Exit, Prompt, SessionSpec, Wire, Word
+from bridle.core.agent import Child, Exit, Prompt, SessionSpec, Word
 from bridle.core.events import Event, TurnEnded, TurnStarted
+from bridle.core.wire import Wire
 
 LINE_CAP = 16 * 1024 * 1024
 SPEC = SessionSpec(cwd=Path("/proj"))

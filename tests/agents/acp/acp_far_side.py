@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from bridle.agents.acp.agent import AcpAgent
 from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.row import Row
-from bridle.core.agent import Keep, Prompt, Reply, SessionSpec, Wire
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Event
+from bridle.core.wire import Keep, Reply, Wire
 
 ROW = Row(name="acme", command=("acme", "--acp"), title="Acme")
 SPEC = SessionSpec(cwd=Path("/proj"))

@@ -26,8 +26,9 @@ from bridle.agents.gemini.dialect import GeminiDialect
 from bridle.agents.jsonrpc import Asked
 from bridle.agents.qwen import launch as qwen
 from bridle.agents.qwen.dialect import QwenDialect
-from bridle.core.agent import File, Keep, Prompt, Reply, SessionSpec, Wire
+from bridle.core.agent import File, Prompt, SessionSpec
 from bridle.core.events import Answer, Event, PermissionRequested, TurnEnded
+from bridle.core.wire import Keep, Reply, Wire
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "acp"
 SPEC = SessionSpec(cwd=Path("/proj"))

@@ -21,9 +21,10 @@ from bridle.agents.acp.row import Row
 from bridle.agents.acp.rows import driver, rows
 from bridle.agents.errands import Errands
 from bridle.config.settings import SETTINGS
-from bridle.core.agent import NativeSession, Prompt, SessionSpec, TellsInstall, TellsSessions
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.errors import AgentUnknown, ConfigError, Unsupported
 from bridle.core.events import AgentExited, Answer, TurnEnded
+from bridle.core.management import NativeSession, TellsInstall, TellsSessions
 from bridle.testing import PlainHost
 
 PROGRAM = Path(__file__).with_name("acp_program.py")

@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 
 from bridle.agents.claude.wire import ClaudeWire
-from bridle.core.agent import Prompt, Reply, SessionSpec
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Answer, Event
+from bridle.core.wire import Reply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "claude"
 SPEC = SessionSpec(cwd=Path("/proj"))

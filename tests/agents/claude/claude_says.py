@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bridle.agents.claude.wire import ClaudeWire
-from bridle.core.agent import Mode, Prompt, Reply, SessionSpec
+from bridle.core.agent import Mode, Prompt, SessionSpec
 from bridle.core.events import Event
+from bridle.core.wire import Reply
 
 Line = dict[str, Any]
 _messages = itertools.count(1)

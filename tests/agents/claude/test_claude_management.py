@@ -15,7 +15,7 @@ from bridle.agents import load
 from bridle.agents.claude.management import ClaudeCode, account, asked, mcp_servers, mcp_tools
 from bridle.agents.claude.stored import history
 from bridle.agents.errands import Errands
-from bridle.core.agent import Account, Installed, McpServer, McpTool, Model, capabilities
+from bridle.core.capabilities import capabilities
 from bridle.core.errors import AgentError, AgentNotInstalled
 from bridle.core.events import (
     Diff,
@@ -26,6 +26,7 @@ from bridle.core.events import (
     ToolStarted,
     UserMessage,
 )
+from bridle.core.management import Account, Installed, McpServer, McpTool, Model
 
 MCP_LIST = """\
 Checking MCP server health…

@@ -19,7 +19,6 @@ from claude_says import (
     wire,
 )
 
-from bridle.core.agent import Reply
 from bridle.core.events import (
     Answer,
     Choice,
@@ -31,6 +30,7 @@ from bridle.core.events import (
     ToolFinished,
     Unrecognized,
 )
+from bridle.core.wire import Reply
 
 COMMAND = {"command": "rm x"}
 

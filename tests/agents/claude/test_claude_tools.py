@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from claude_says import assistant, calls, hear, prompted, system, tool_result
 
-from bridle.core.agent import Keep
 from bridle.core.events import (
     Content,
     Cut,
@@ -21,6 +20,7 @@ from bridle.core.events import (
     ToolFinished,
     ToolStarted,
 )
+from bridle.core.wire import Keep
 
 PATCH = [{"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 2, "lines": ["-a", "+b", "+c"]}]
 PNG = b"\x89PNG"

@@ -17,8 +17,9 @@ import msgspec
 
 from bridle.agents.codex.exec_wire import CodexExecWire
 from bridle.agents.codex.wire import CodexWire
-from bridle.core.agent import Keep, Prompt, Reply, SessionSpec
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Answer, Event
+from bridle.core.wire import Keep, Reply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "codex"
 NOW = 1_794_700_000.0

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bridle.agents.codex.wire import CodexWire
-from bridle.core.agent import Keep, Prompt, Reply, SessionSpec
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Event
+from bridle.core.wire import Keep, Reply
 
 Message = dict[str, Any]
 THREAD, TURN = "thread-1", "turn-1"

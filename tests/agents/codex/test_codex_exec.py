@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bridle.agents.codex.exec_wire import CodexExecWire
-from bridle.core.agent import Exit, Keep, Prompt, Reply, SessionSpec
+from bridle.core.agent import Exit, Prompt, SessionSpec
 from bridle.core.events import (
     Event,
     PlanChanged,
@@ -17,6 +17,7 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
+from bridle.core.wire import Keep, Reply
 
 
 def wire(**more: Any) -> CodexExecWire:

@@ -14,17 +14,10 @@ from bridle.agents import load
 from bridle.agents.codex import answers
 from bridle.agents.codex.management import Codex, CodexExec
 from bridle.agents.errands import Errands
-from bridle.core.agent import (
-    Account,
-    Installed,
-    McpServer,
-    McpTool,
-    Model,
-    NativeSession,
-    capabilities,
-)
+from bridle.core.capabilities import capabilities
 from bridle.core.errors import AgentError, AgentNotInstalled
 from bridle.core.events import MessageChunk, Text, ToolFinished, ToolStarted, UserMessage
+from bridle.core.management import Account, Installed, McpServer, McpTool, Model, NativeSession
 
 SIGN_IN = "run `codex login`, or give `codex login --with-api-key` a key"
 MODELS = {

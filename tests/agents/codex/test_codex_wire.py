@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from codex_says import Talk, ask, begun, completed, delta, done, encode, refuse, tell
 
-from bridle.core.agent import Exit, Keep, Reply
+from bridle.core.agent import Exit
 from bridle.core.events import (
     BackgroundChanged,
     BackgroundTask,
@@ -30,6 +30,7 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.failure import Failure
+from bridle.core.wire import Keep, Reply
 
 KINDS = json.loads((Path(__file__).parents[2] / "recordings" / "codex" / "kinds.json").read_text())
 

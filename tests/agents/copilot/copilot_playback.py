@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from bridle.agents.copilot.lines import CopilotJsonWire
-from bridle.core.agent import Keep, Prompt, Reply, SessionSpec
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Event
+from bridle.core.wire import Keep, Reply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "copilot"
 SPEC = SessionSpec(cwd=Path("/proj"))

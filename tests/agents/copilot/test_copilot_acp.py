@@ -17,7 +17,7 @@ from bridle.agents.acp.agent import AcpAgent
 from bridle.agents.copilot import agent
 from bridle.agents.copilot.dialect import ROW, CopilotDialect
 from bridle.agents.copilot.wire import CopilotWire
-from bridle.core.agent import SecretFile, SessionSpec, Wire
+from bridle.core.agent import SecretFile, SessionSpec
 from bridle.core.events import (
     Diff,
     MessageChunk,
@@ -31,6 +31,7 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
+from bridle.core.wire import Wire
 from bridle.testing.conformance import check_agent
 
 TALKS = sorted(

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bridle.agents.copilot.lines import CopilotJsonWire
 from bridle.agents.copilot.management import JSON
-from bridle.core.agent import File, Keep, Prompt, SecretFile
+from bridle.core.agent import File, Prompt, SecretFile
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
     AgentReady,
@@ -30,6 +30,7 @@ from bridle.core.events import (
     Unrecognized,
 )
 from bridle.core.failure import Failure
+from bridle.core.wire import Keep
 from bridle.testing.conformance import check_agent
 
 

@@ -10,20 +10,11 @@ import pytest
 from copilot_playback import RECORDINGS
 
 from bridle.agents.copilot import agent, home, told
-from bridle.core.agent import (
-    Account,
-    Dialog,
-    Exit,
-    Installed,
-    McpServer,
-    Model,
-    NativeSession,
-    Ran,
-    Word,
-    capabilities,
-)
+from bridle.core.agent import Exit, Word
+from bridle.core.capabilities import capabilities
 from bridle.core.errors import AgentError
 from bridle.core.events import MessageChunk, ToolFinished, ToolStarted, UserMessage
+from bridle.core.management import Account, Dialog, Installed, McpServer, Model, NativeSession, Ran
 
 VERSION = "GitHub Copilot CLI 1.0.102.\nRun 'copilot update' to check for updates.\n"
 CONFIG_HELP = """\

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from bridle.agents.cursor import config
 from bridle.agents.cursor.approval import Approval
 from bridle.agents.cursor.launch import launch
-from bridle.core.agent import Launch, Place, Prompt, SecretFile
+from bridle.core.agent import Prompt, SecretFile
 from bridle.core.errors import UsageError
+from bridle.core.wire import Launch, Place
 
 AUTO = replace(SPEC, approve="auto")
 

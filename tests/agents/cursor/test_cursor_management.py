@@ -14,17 +14,10 @@ from cursor_stand_in import install_cursor
 from bridle.agents.cursor import outputs, store
 from bridle.agents.cursor.management import Cursor
 from bridle.agents.errands import Errands
-from bridle.core.agent import (
-    Account,
-    Installed,
-    McpServer,
-    McpTool,
-    Model,
-    NativeSession,
-    capabilities,
-)
+from bridle.core.capabilities import capabilities
 from bridle.core.errors import AgentError, AgentNotInstalled
 from bridle.core.events import MessageChunk, ToolFinished, ToolStarted, UserMessage
+from bridle.core.management import Account, Installed, McpServer, McpTool, Model, NativeSession
 
 SIGN_IN = "run `cursor-agent login` or set CURSOR_API_KEY"
 

@@ -14,7 +14,7 @@ from bridle.agents.gemini.account import account
 from bridle.agents.gemini.models import listed
 from bridle.agents.gemini.store import history, out_of_its_minute, sessions, switched
 from bridle.agents.gemini.trust import trusted
-from bridle.core.agent import Account, Model, NativeSession, capabilities
+from bridle.core.capabilities import capabilities
 from bridle.core.events import (
     Diff,
     MessageChunk,
@@ -24,6 +24,7 @@ from bridle.core.events import (
     ToolStarted,
     UserMessage,
 )
+from bridle.core.management import Account, Model, NativeSession
 
 HINT = "set GEMINI_API_KEY, or run `gemini` and sign in with /auth"
 ID = "a385111b-6329-46c8-b00e-d5b0edd43d73"

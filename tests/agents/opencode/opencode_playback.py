@@ -11,8 +11,9 @@ import msgspec
 
 from bridle.agents.opencode.run import OpencodeRunWire
 from bridle.agents.opencode.serve import ServeEvents
-from bridle.core.agent import Keep, Prompt, Reply, SessionSpec
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Event
+from bridle.core.wire import Keep, Reply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "opencode"
 SPEC = SessionSpec(cwd=Path("/proj"))

@@ -17,7 +17,7 @@ from bridle.agents.acp.agent import AcpAgent
 from bridle.agents.opencode import agent
 from bridle.agents.opencode.dialect import ROW, OpencodeDialect
 from bridle.agents.opencode.wire import OpencodeWire
-from bridle.core.agent import Reply, SecretFile, SessionSpec, Wire
+from bridle.core.agent import SecretFile, SessionSpec
 from bridle.core.events import (
     AgentReady,
     Diff,
@@ -28,6 +28,7 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.failure import Failure
+from bridle.core.wire import Reply, Wire
 from bridle.testing.conformance import check_agent
 
 TALKS = sorted(path.parent for path in (ACP / "opencode").glob("*/wire.jsonl"))

@@ -10,18 +10,8 @@ import pytest
 from opencode_playback import RECORDINGS
 
 from bridle.agents.opencode import agent, settings, told
-from bridle.core.agent import (
-    Account,
-    Dialog,
-    Exit,
-    Installed,
-    McpServer,
-    Model,
-    NativeSession,
-    Ran,
-    Word,
-    capabilities,
-)
+from bridle.core.agent import Exit, Word
+from bridle.core.capabilities import capabilities
 from bridle.core.errors import AgentError
 from bridle.core.events import (
     MessageChunk,
@@ -31,6 +21,7 @@ from bridle.core.events import (
     ToolStarted,
     UserMessage,
 )
+from bridle.core.management import Account, Dialog, Installed, McpServer, Model, NativeSession, Ran
 
 NOBODY = """\
 \x1b[0m

@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from bridle.agents.qwen.stream import QwenStreamWire
-from bridle.core.agent import Prompt, Reply, SessionSpec
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Answer, Event
+from bridle.core.wire import Reply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "qwen"
 SPEC = SessionSpec(cwd=Path("/proj"))

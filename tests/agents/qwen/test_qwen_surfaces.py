@@ -14,7 +14,7 @@ from bridle.agents.qwen import agent
 from bridle.agents.qwen.dialect import QwenDialect
 from bridle.agents.qwen.launch import ROW
 from bridle.agents.qwen.stream import QwenStreamWire
-from bridle.core.agent import Exit, File, Launch, Prompt, Reply, SecretFile, SessionSpec
+from bridle.core.agent import Exit, File, Prompt, SecretFile, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
     Answer,
@@ -26,6 +26,7 @@ from bridle.core.events import (
     TurnEnded,
     Unrecognized,
 )
+from bridle.core.wire import Launch, Reply
 from bridle.testing.host import PlainHost
 
 PROJ = Path("/proj")

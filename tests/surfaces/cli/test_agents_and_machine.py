@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cursor_stand_in import install_cursor
 
-from bridle.core.agent import Account, Installed
+from bridle.core.management import Account, Installed
 from bridle.management import Report
 from bridle.surfaces.cli.agents import HEAD, cells
 from bridle.surfaces.cli.output import Style, table

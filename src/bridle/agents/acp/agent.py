@@ -5,7 +5,9 @@ from __future__ import annotations
 from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.row import Row
 from bridle.agents.stdio import INTERRUPT_GRACE, StdioAgent
-from bridle.core.agent import Installed, Launch, Run, SessionSpec, Wire
+from bridle.core.agent import SessionSpec
+from bridle.core.management import Installed, Run
+from bridle.core.wire import Launch, Wire
 
 
 class AcpAgent(StdioAgent):

@@ -15,7 +15,6 @@ from bridle.agents.acp import content, tools
 from bridle.agents.acp.dialect import Dialect, Outcome
 from bridle.agents.fields import Table, storable, text
 from bridle.core import tools as vocabulary
-from bridle.core.agent import Keep
 from bridle.core.events import (
     Content,
     Cut,
@@ -28,6 +27,7 @@ from bridle.core.events import (
     ToolStarted,
     ToolUpdated,
 )
+from bridle.core.wire import Keep
 
 MOST_HEARD = 8 * 1024 * 1024  # characters of one call's output
 _FINAL = ("completed", "failed")

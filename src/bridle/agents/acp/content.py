@@ -8,8 +8,8 @@ from typing import Any
 
 from bridle.agents.fields import Table, at, storable, table, tables, text
 from bridle.agents.pictures import picture
-from bridle.core.agent import Keep
 from bridle.core.events import Content, Diff, Text
+from bridle.core.wire import Keep
 
 _FENCE = "```"
 # Where agents put the plain output, best first.

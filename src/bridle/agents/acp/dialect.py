@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bridle.agents.acp.row import Row
 from bridle.agents.fields import Table, at, table, text
-from bridle.core.agent import Launch, SessionSpec, Word
+from bridle.core.agent import SessionSpec, Word
+from bridle.core.wire import Launch
 
 if TYPE_CHECKING:  # the program is started before these are loaded
     from bridle.agents.jsonrpc import Asked, RpcError, Told

@@ -9,7 +9,8 @@ from bridle.agents.acp.hello import hello
 from bridle.agents.dialog import call
 from bridle.agents.fields import Table, tables, text
 from bridle.agents.jsonrpc import Peer
-from bridle.core.agent import Dialog, NativeSession, SessionSpec
+from bridle.core.agent import SessionSpec
+from bridle.core.management import Dialog, NativeSession
 
 _PAGES = 20
 

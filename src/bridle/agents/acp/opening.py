@@ -13,10 +13,11 @@ from bridle.agents.acp.hello import Abilities
 from bridle.agents.acp.settings import Change, Settings
 from bridle.agents.fields import Table, text
 from bridle.agents.jsonrpc import METHOD_NOT_FOUND, Peer, RpcError, Said
-from bridle.core.agent import Mode, Reply, SessionSpec
+from bridle.core.agent import Mode, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import Notice
 from bridle.core.failure import Failure
+from bridle.core.wire import Reply
 
 Then = Callable[[Any, RpcError | None], Said]
 

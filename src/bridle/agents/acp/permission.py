@@ -16,7 +16,6 @@ from bridle.agents.acp.calls import Calls
 from bridle.agents.acp.dialect import Asking, Dialect
 from bridle.agents.fields import Table, table, tables, text
 from bridle.agents.jsonrpc import Asked, Peer
-from bridle.core.agent import Reply
 from bridle.core.events import (
     Answer,
     Event,
@@ -25,6 +24,7 @@ from bridle.core.events import (
     PermissionRequested,
     QuestionAsked,
 )
+from bridle.core.wire import Reply
 
 _KINDS: dict[str, Literal["allow", "always", "deny"]] = {
     "allow_once": "allow",

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from bridle.agents.acp.agent import AcpAgent
-from bridle.core.agent import Dialog, Installed, NativeSession, Run, SessionSpec
+from bridle.core.agent import SessionSpec
 from bridle.core.errors import BridleError, Unsupported
+from bridle.core.management import Dialog, Installed, NativeSession, Run
 
 _START = 20  # seconds; a slow one on a busy machine takes five
 

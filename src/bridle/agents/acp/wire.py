@@ -17,7 +17,7 @@ from bridle.agents.acp.usage import Meter
 from bridle.agents.fields import Table, at, table, tables, text
 from bridle.agents.hearing import unrecognized
 from bridle.agents.jsonrpc import Answered, Asked, Nonsense, Peer, RpcError, Told
-from bridle.core.agent import Keep, Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.agent import Mode, Prompt, SessionSpec
 from bridle.core.errors import AgentError
 from bridle.core.events import (
     AgentReady,
@@ -32,6 +32,7 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.failure import Failure
+from bridle.core.wire import Keep, Launch, Reply
 
 Said = Iterator[Event | Reply | Keep]
 

@@ -6,8 +6,9 @@ import base64
 import json
 from typing import Any
 
-from bridle.core.agent import File, Launch, Mode, Prompt, SecretFile, SessionSpec, Word
+from bridle.core.agent import File, Mode, Prompt, SecretFile, SessionSpec, Word
 from bridle.core.errors import Unsupported
+from bridle.core.wire import Launch
 
 _PERMISSION_MODES: dict[Mode, str] = {
     "agent": "default",

@@ -12,21 +12,19 @@ from bridle.agents import commands
 from bridle.agents.claude.launch import launch
 from bridle.agents.fields import Table, parse, strings, table, tables, text
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import (
+from bridle.core.agent import AgentInfo, SessionSpec
+from bridle.core.errors import AgentError
+from bridle.core.management import (
     Account,
-    AgentInfo,
     Dialog,
     Installed,
-    Launch,
     McpServer,
     McpTool,
     Model,
     NativeSession,
     Run,
-    SessionSpec,
-    Wire,
 )
-from bridle.core.errors import AgentError
+from bridle.core.wire import Launch, Wire
 
 if TYPE_CHECKING:
     from bridle.core.events import Event

@@ -16,7 +16,6 @@ from bridle.agents.claude.settings import Settings
 from bridle.agents.claude.tools import Call
 from bridle.agents.fields import Table, storable, table, tables, text
 from bridle.core import tools
-from bridle.core.agent import Reply
 from bridle.core.events import (
     Answer,
     Choice,
@@ -27,6 +26,7 @@ from bridle.core.events import (
     RequestAnswered,
     Unrecognized,
 )
+from bridle.core.wire import Reply
 
 CALLBACK = "bridle_pre_tool_use"
 # The longest the CLI can wait: its timer takes at most 2^31 ms, and an overflow fires at once.

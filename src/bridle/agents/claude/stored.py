@@ -10,7 +10,6 @@ from pathlib import Path
 
 from bridle.agents.claude.tools import Call, Result, call_of, results
 from bridle.agents.fields import Table, parse, table, tables, text
-from bridle.core.agent import NativeSession
 from bridle.core.events import (
     Content,
     Event,
@@ -21,6 +20,7 @@ from bridle.core.events import (
     ToolFinished,
     UserMessage,
 )
+from bridle.core.management import NativeSession
 
 _HEAD = 64 * 1024  # of a stored session, where its first words are; as much of its end
 _NO_WORDS = ("<", "[Request interrupted by user")  # what the CLI puts in the user's mouth

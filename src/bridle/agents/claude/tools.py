@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from bridle.agents.fields import Table, count, storable, strings, table, tables, text
 from bridle.agents.pictures import Picture, picture
 from bridle.core import tools
-from bridle.core.agent import Keep
 from bridle.core.events import Content, Cut, Diff, Text, ToolStarted
+from bridle.core.wire import Keep
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 

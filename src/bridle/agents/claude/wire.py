@@ -18,7 +18,7 @@ from bridle.agents.claude.tools import Call, Result, call_of, results
 from bridle.agents.claude.usage import Meter
 from bridle.agents.fields import Table, count, parse, storable, table, tables, text
 from bridle.agents.hearing import unrecognized
-from bridle.core.agent import Keep, Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.agent import Mode, Prompt, SessionSpec
 from bridle.core.events import (
     Answer,
     Event,
@@ -29,6 +29,7 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
+from bridle.core.wire import Keep, Launch, Reply
 
 Said = Iterator[Event | Reply | Keep]
 

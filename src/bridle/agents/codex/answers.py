@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from bridle.agents.fields import Table, count, parse, table, tables, text
-from bridle.core.agent import Account, McpServer, McpTool, Model, NativeSession
 from bridle.core.errors import AgentError
+from bridle.core.management import Account, McpServer, McpTool, Model, NativeSession
 
 SIGN_IN = "run `codex login`, or give `codex login --with-api-key` a key"
 

@@ -10,7 +10,8 @@ import json
 from typing import Any
 
 from bridle.agents.codex.launch import BOUNDED, file_text, sandbox
-from bridle.core.agent import Launch, Prompt, SecretFile, SessionSpec, Word
+from bridle.core.agent import Prompt, SecretFile, SessionSpec, Word
+from bridle.core.wire import Launch
 
 
 def exec_launch(spec: SessionSpec, prompt: Prompt | None) -> Launch:

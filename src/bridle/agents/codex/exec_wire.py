@@ -16,7 +16,7 @@ from bridle.agents.codex.speech import Speech
 from bridle.agents.codex.usage import Used, used
 from bridle.agents.fields import Table, parse, storable, table, tables, text
 from bridle.agents.hearing import unrecognized
-from bridle.core.agent import Exit, Keep, Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.agent import Exit, Mode, Prompt, SessionSpec
 from bridle.core.events import (
     AgentReady,
     Answer,
@@ -27,6 +27,7 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.core.failure import Failure
+from bridle.core.wire import Keep, Launch, Reply
 
 Said = Iterator[Event | Reply | Keep]
 

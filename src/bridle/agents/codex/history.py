@@ -8,8 +8,8 @@ from pathlib import Path
 from bridle.agents.codex.items import KINDS, Items
 from bridle.agents.codex.speech import Speech
 from bridle.agents.fields import Table, tables, text
-from bridle.core.agent import Keep
 from bridle.core.events import Event, UserMessage
+from bridle.core.wire import Keep
 
 
 def events(turns: Sequence[Table], cwd: str | None) -> list[Event]:

@@ -10,8 +10,8 @@ from bridle.agents.codex.patches import changes
 from bridle.agents.codex.tools import content, tool
 from bridle.agents.fields import Table, storable, text
 from bridle.core import tools
-from bridle.core.agent import Keep
 from bridle.core.events import Content, Event, Notice, Text, ToolFinished, ToolStarted, ToolUpdated
+from bridle.core.wire import Keep
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 Said = Iterator[Event | Keep]

@@ -16,8 +16,9 @@ from __future__ import annotations
 from typing import Any
 
 from bridle.agents.fields import Table
-from bridle.core.agent import File, Launch, Mode, Prompt, SessionSpec
+from bridle.core.agent import File, Mode, Prompt, SessionSpec
 from bridle.core.errors import ConfigError, Unsupported
+from bridle.core.wire import Launch
 
 ASKS = {"approvalPolicy": "untrusted", "approvalsReviewer": "user"}
 # Otherwise it waits for a network for ever, and says no more than that it waits.

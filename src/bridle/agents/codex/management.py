@@ -11,21 +11,19 @@ from bridle.agents.codex import answers
 from bridle.agents.codex.launch import launch
 from bridle.agents.fields import Table, table, tables, text
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import (
+from bridle.core.agent import AgentInfo, SessionSpec
+from bridle.core.errors import AgentError, AgentNotInstalled
+from bridle.core.management import (
     Account,
-    AgentInfo,
     Installed,
-    Launch,
     McpServer,
     McpTool,
     Model,
     NativeSession,
     Ran,
     Run,
-    SessionSpec,
-    Wire,
 )
-from bridle.core.errors import AgentError, AgentNotInstalled
+from bridle.core.wire import Launch, Wire
 
 if TYPE_CHECKING:
     from bridle.core.events import Event

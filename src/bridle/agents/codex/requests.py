@@ -15,7 +15,6 @@ from bridle.agents.codex.items import Items
 from bridle.agents.fields import Table, storable, strings, table, tables, text
 from bridle.agents.jsonrpc import Asked, Peer
 from bridle.core import tools
-from bridle.core.agent import Reply
 from bridle.core.events import (
     ALLOW,
     DENY,
@@ -29,6 +28,7 @@ from bridle.core.events import (
     QuestionAsked,
     RequestAnswered,
 )
+from bridle.core.wire import Reply
 
 ALWAYS = Option("always", "Allow for this session", "always")
 # What only a host with its own tools, tokens or clock can answer, and the protocol before threads.

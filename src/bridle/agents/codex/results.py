@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterator
 
 from bridle.agents.fields import Table, storable, tables, text
-from bridle.core.agent import Keep
 from bridle.core.events import Content, Image, Text
+from bridle.core.wire import Keep
 
 
 def content(blocks: list[Table]) -> Iterator[Content | Keep]:

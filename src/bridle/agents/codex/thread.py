@@ -10,8 +10,9 @@ from bridle.agents.codex.launch import greeting, opening
 from bridle.agents.codex.settings import Settings
 from bridle.agents.fields import Table, table, text
 from bridle.agents.jsonrpc import Peer, RpcError, Said
-from bridle.core.agent import Reply, SessionSpec
+from bridle.core.agent import SessionSpec
 from bridle.core.events import AgentReady, Notice, TurnEnded, TurnStarted
+from bridle.core.wire import Reply
 
 Input = list[Table]
 End = Callable[[TurnEnded], Said]

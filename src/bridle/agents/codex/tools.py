@@ -9,8 +9,8 @@ from bridle.agents.codex import results
 from bridle.agents.codex.commands import Output, command_of
 from bridle.agents.codex.patches import changes
 from bridle.agents.fields import Table, count, storable, strings, table, tables, text
-from bridle.core.agent import Keep
 from bridle.core.events import Content, Text
+from bridle.core.wire import Keep
 
 
 def tool(kind: str, item: Table) -> tuple[str, str, Table]:

@@ -22,7 +22,7 @@ from bridle.agents.codex.usage import Meter
 from bridle.agents.fields import Table, parse, storable, table, text
 from bridle.agents.hearing import unrecognized
 from bridle.agents.jsonrpc import Answered, Asked, Nonsense, Peer, Said, Told
-from bridle.core.agent import Exit, Keep, Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.agent import Exit, Mode, Prompt, SessionSpec
 from bridle.core.events import (
     Answer,
     Event,
@@ -33,6 +33,7 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.core.failure import Failure
+from bridle.core.wire import Keep, Launch, Reply
 
 
 class CodexWire:

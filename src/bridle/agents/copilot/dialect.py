@@ -9,7 +9,8 @@ from bridle.agents.acp.dialect import Dialect, Outcome
 from bridle.agents.acp.row import Row
 from bridle.agents.copilot.names import NAMES, without_exit
 from bridle.agents.fields import Table, table, text
-from bridle.core.agent import Launch, SecretFile, SessionSpec, Word
+from bridle.core.agent import SecretFile, SessionSpec, Word
+from bridle.core.wire import Launch
 
 if TYPE_CHECKING:  # the program is started before these are loaded
     from bridle.agents.jsonrpc import RpcError

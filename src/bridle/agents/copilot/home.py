@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bridle.agents.fields import Table, parse, table, tables, text
-from bridle.core.agent import Account, NativeSession, Prompt, SessionSpec
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.errors import AgentError
 from bridle.core.events import (
     Event,
@@ -19,6 +19,7 @@ from bridle.core.events import (
     ToolStarted,
     UserMessage,
 )
+from bridle.core.management import Account, NativeSession
 
 Variable = Callable[[str], str | None]
 

@@ -10,7 +10,7 @@ from bridle.agents.copilot.dialect import words
 from bridle.agents.copilot.tools import Call, call_of, content, kept, outcome
 from bridle.agents.fields import Table, count, parse, table, text
 from bridle.agents.hearing import unrecognized
-from bridle.core.agent import Keep, Launch, Mode, Prompt, Reply, SessionSpec, Word
+from bridle.core.agent import Mode, Prompt, SessionSpec, Word
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
     AgentReady,
@@ -25,6 +25,7 @@ from bridle.core.events import (
     ToolUpdated,
     TurnEnded,
 )
+from bridle.core.wire import Keep, Launch, Reply
 
 Said = Iterator[Event | Keep]
 

@@ -6,8 +6,8 @@ import re
 
 from bridle.agents.commands import plain
 from bridle.agents.fields import Table, parse, strings, table, text
-from bridle.core.agent import McpServer, Model
 from bridle.core.errors import AgentError
+from bridle.core.management import McpServer, Model
 
 _LISTED = re.compile(r"^  `model`:.*\n((?:    - .*\n)+)", re.M)
 _PROVIDERS = {"claude": "anthropic", "gpt": "openai", "gemini": "google", "grok": "xai"}

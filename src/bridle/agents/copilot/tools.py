@@ -12,8 +12,8 @@ from bridle.agents.copilot.names import NAMES, without_exit
 from bridle.agents.fields import Table, storable, table, tables, text
 from bridle.agents.pictures import Picture, picture
 from bridle.core import tools
-from bridle.core.agent import Keep
 from bridle.core.events import Content, Diff, Text, ToolStarted
+from bridle.core.wire import Keep
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 

@@ -17,7 +17,7 @@ from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.wire import AcpWire
 from bridle.agents.copilot import failures
 from bridle.core import tools
-from bridle.core.agent import Keep, Reply, SessionSpec
+from bridle.core.agent import SessionSpec
 from bridle.core.events import (
     Event,
     MessageChunk,
@@ -32,6 +32,7 @@ from bridle.core.events import (
     TurnEnded,
     UsageReported,
 )
+from bridle.core.wire import Keep, Reply
 
 Said = Event | Reply | Keep
 C = TypeVar("C", ToolStarted, PermissionRequested)

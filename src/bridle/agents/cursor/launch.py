@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from bridle.agents.cursor.approval import Approval
 from bridle.agents.cursor.config import FILE, copied
-from bridle.core.agent import File, Launch, Place, Prompt, SecretFile, SessionSpec, Word
+from bridle.core.agent import File, Prompt, SecretFile, SessionSpec, Word
 from bridle.core.errors import Unsupported, UsageError
+from bridle.core.wire import Launch, Place
 
 _SANDBOX = {True: "enabled", False: "disabled", "enabled": "enabled", "disabled": "disabled"}
 

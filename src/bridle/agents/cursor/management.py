@@ -12,21 +12,10 @@ from bridle.agents.cursor.failures import SIGN_IN
 from bridle.agents.fields import Table, table
 from bridle.agents.stdio import StdioAgent
 from bridle.agents.support import refuse_unsupported
-from bridle.core.agent import (
-    Account,
-    AgentInfo,
-    Conversation,
-    Host,
-    Installed,
-    McpServer,
-    McpTool,
-    Model,
-    NativeSession,
-    Run,
-    SessionSpec,
-    Wire,
-)
+from bridle.core.agent import AgentInfo, Conversation, Host, SessionSpec
 from bridle.core.errors import AgentError
+from bridle.core.management import Account, Installed, McpServer, McpTool, Model, NativeSession, Run
+from bridle.core.wire import Wire
 
 if TYPE_CHECKING:
     from bridle.core.events import Event

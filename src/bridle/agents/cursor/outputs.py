@@ -7,8 +7,8 @@ import re
 from bridle.agents.commands import plain
 from bridle.agents.cursor.failures import SIGN_IN
 from bridle.agents.fields import Table, parse, table, text
-from bridle.core.agent import Account, McpServer, McpTool, Model
 from bridle.core.errors import AgentError
+from bridle.core.management import Account, McpServer, McpTool, Model
 
 _MODEL = re.compile(r"(?P<id>\S+) - (?P<title>.+?)(?P<marks>(?:\s+\((?:default|current)\))*)")
 _SERVER = re.compile(

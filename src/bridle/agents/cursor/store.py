@@ -14,8 +14,8 @@ from pathlib import Path
 from bridle.agents.fields import Table, storable, table, tables, text
 from bridle.agents.native import headline, records
 from bridle.core import tools
-from bridle.core.agent import NativeSession
 from bridle.core.events import Event, MessageChunk, ToolFinished, ToolStarted, UserMessage
+from bridle.core.management import NativeSession
 
 _QUERY = re.compile(r"<user_query>(.*)</user_query>", re.DOTALL)  # beside what was attached
 _TOOLS = {

@@ -14,7 +14,7 @@ from bridle.agents.cursor.speech import Speech
 from bridle.agents.cursor.tools import Call, call_id_of, call_of
 from bridle.agents.fields import Table, count, table, text
 from bridle.agents.hearing import unrecognized
-from bridle.core.agent import Exit, Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.agent import Exit, Mode, Prompt, SessionSpec
 from bridle.core.events import (
     AgentReady,
     Answer,
@@ -25,6 +25,7 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.failure import Failure
+from bridle.core.wire import Launch, Reply
 
 Said = Iterator[Event]
 

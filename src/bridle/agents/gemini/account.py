@@ -7,7 +7,7 @@ from pathlib import Path
 from bridle.agents.fields import at, text
 from bridle.agents.gemini.launch import ROW, Variable
 from bridle.agents.native import settings
-from bridle.core.agent import Account
+from bridle.core.management import Account
 
 _NOBODY = Account(signed_in=False, hint=ROW.login)
 

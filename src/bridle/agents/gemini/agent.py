@@ -15,22 +15,12 @@ from bridle.agents.gemini.launch import ROW, acp, home
 from bridle.agents.native import packaged_version
 from bridle.agents.stdio import StdioAgent
 from bridle.agents.support import refuse_unsupported
-from bridle.core.agent import (
-    Account,
-    Conversation,
-    Host,
-    Installed,
-    Launch,
-    McpServer,
-    Model,
-    NativeSession,
-    Run,
-    SessionSpec,
-    Wire,
-)
+from bridle.core.agent import Conversation, Host, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import Event
+from bridle.core.management import Account, Installed, McpServer, Model, NativeSession, Run
 from bridle.core.versions import standing
+from bridle.core.wire import Launch, Wire
 
 # Over its one-way stream nobody is asked, and nothing is told of thoughts.
 _LACKS = frozenset({"thinking", "permissions", "images", "mcp"})

@@ -6,8 +6,9 @@ from bridle.agents.acp.dialect import Dialect, Outcome
 from bridle.agents.fields import Table, parse, table, tables, text
 from bridle.agents.gemini.launch import acp
 from bridle.agents.jsonrpc import RpcError
-from bridle.core.agent import Launch, SessionSpec
+from bridle.core.agent import SessionSpec
 from bridle.core.failure import Failure
+from bridle.core.wire import Launch
 
 _PLANNING = "Access denied: plan path"
 _CANCELLED = "Command cancelled by user."

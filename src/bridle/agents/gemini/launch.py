@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bridle.agents.acp.row import Row
-from bridle.core.agent import Launch, Prompt, SecretFile, SessionSpec, Word
+from bridle.core.agent import Prompt, SecretFile, SessionSpec, Word
+from bridle.core.wire import Launch
 
 ROW = Row(
     name="gemini",

@@ -13,7 +13,8 @@ from bridle.agents.fields import table, tables, text
 from bridle.agents.gemini.dialect import GeminiDialect
 from bridle.agents.gemini.launch import ROW, acp
 from bridle.agents.jsonrpc import Peer
-from bridle.core.agent import Dialog, Model, Run, SessionSpec
+from bridle.core.agent import SessionSpec
+from bridle.core.management import Dialog, Model, Run
 
 
 async def models(run: Run) -> Sequence[Model]:

@@ -18,7 +18,6 @@ from bridle.agents.fields import Table, at, storable, table, tables, text
 from bridle.agents.gemini.launch import ROW
 from bridle.agents.native import headline, records, settings
 from bridle.core import tools
-from bridle.core.agent import NativeSession
 from bridle.core.events import (
     Content,
     Diff,
@@ -30,6 +29,7 @@ from bridle.core.events import (
     ToolStarted,
     UserMessage,
 )
+from bridle.core.management import NativeSession
 
 
 def sessions(home: Path, cwd: Path) -> list[NativeSession]:

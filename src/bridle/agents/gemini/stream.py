@@ -15,7 +15,7 @@ from bridle.agents.gemini import failures
 from bridle.agents.gemini.launch import ROW, one_turn, unasked
 from bridle.agents.hearing import unrecognized
 from bridle.core import tools
-from bridle.core.agent import Exit, Launch, Mode, Prompt, SessionSpec
+from bridle.core.agent import Exit, Mode, Prompt, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
     AgentReady,
@@ -32,6 +32,7 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.failure import Failure
+from bridle.core.wire import Launch
 
 _WITHHELD = {  # by approval mode
     "default": "Gemini CLI can ask nobody over stream-json: changes and commands are withheld",

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from bridle.agents.mock.wire import MockWire
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import AgentInfo, Model, Run
+from bridle.core.agent import AgentInfo
+from bridle.core.management import Model, Run
 
 INFO = AgentInfo(
     name="mock",

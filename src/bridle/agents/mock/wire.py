@@ -13,7 +13,8 @@ from msgspec import MsgspecError, convert, json, to_builtins
 from bridle.agents.hearing import unrecognized
 from bridle.core import events as ev
 from bridle.core import tools
-from bridle.core.agent import Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.agent import Mode, Prompt, SessionSpec
+from bridle.core.wire import Launch, Reply
 
 CHILD = Path(__file__).with_name("child.py")
 TOOLS = {"read": "Read", "write": "Write", "edit": "Edit", "run": "Bash", "task": "Task"}

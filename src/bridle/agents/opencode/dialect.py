@@ -9,7 +9,8 @@ from bridle.agents.acp.row import Row
 from bridle.agents.fields import Table, table, text
 from bridle.agents.opencode.config import asking, environment
 from bridle.agents.opencode.names import NAMES
-from bridle.core.agent import Launch, SessionSpec
+from bridle.core.agent import SessionSpec
+from bridle.core.wire import Launch
 
 if TYPE_CHECKING:  # the program is started before these are loaded
     from bridle.agents.jsonrpc import RpcError

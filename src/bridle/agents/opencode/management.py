@@ -12,19 +12,9 @@ from bridle.agents.acp.agent import AcpAgent
 from bridle.agents.commands import installed, output
 from bridle.agents.opencode.dialect import ROW, OpencodeDialect
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import (
-    Account,
-    Conversation,
-    Host,
-    Installed,
-    Launch,
-    McpServer,
-    Model,
-    NativeSession,
-    Run,
-    SessionSpec,
-    Wire,
-)
+from bridle.core.agent import Conversation, Host, SessionSpec
+from bridle.core.management import Account, Installed, McpServer, Model, NativeSession, Run
+from bridle.core.wire import Launch, Wire
 
 if TYPE_CHECKING:  # the program is started before it is loaded
     from bridle.core.events import Event

@@ -15,7 +15,6 @@ from bridle.agents.opencode.tools import (
     running,
 )
 from bridle.agents.opencode.usage import Meter
-from bridle.core.agent import Keep
 from bridle.core.events import (
     Event,
     MessageChunk,
@@ -23,6 +22,7 @@ from bridle.core.events import (
     ToolFinished,
     ToolUpdated,
 )
+from bridle.core.wire import Keep
 
 Said = Iterator[Event | Keep]
 

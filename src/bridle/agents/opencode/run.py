@@ -10,9 +10,10 @@ from bridle.agents.hearing import unrecognized
 from bridle.agents.opencode import failures
 from bridle.agents.opencode.config import environment, unasked
 from bridle.agents.opencode.parts import Parts
-from bridle.core.agent import Keep, Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.agent import Mode, Prompt, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import AgentReady, Answer, Event, Notice, TurnEnded
+from bridle.core.wire import Keep, Launch, Reply
 
 Said = Iterator[Event | Keep]
 

@@ -10,7 +10,6 @@ from bridle.agents.fields import Table, count, storable, strings, table, tables,
 from bridle.agents.opencode import failures
 from bridle.agents.opencode.parts import Parts
 from bridle.agents.opencode.tools import Call, plan
-from bridle.core.agent import Keep
 from bridle.core.events import (
     Choice,
     Event,
@@ -24,6 +23,7 @@ from bridle.core.events import (
     TurnEnded,
     Unrecognized,
 )
+from bridle.core.wire import Keep
 
 Said = Iterator[Event | Keep]
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from bridle.agents.commands import plain
 from bridle.agents.fields import Table, count, parse, table, tables, text
 from bridle.agents.opencode.parts import Parts
-from bridle.core.agent import Account, Keep, McpServer, Model
 from bridle.core.errors import AgentError
 from bridle.core.events import Event, UserMessage
+from bridle.core.management import Account, McpServer, Model
+from bridle.core.wire import Keep
 
 _HINT = "run `opencode auth login`, or set the key of a provider such as ANTHROPIC_API_KEY"
 _METHODS = {"api": "api key", "oauth": "browser", "wellknown": "token"}

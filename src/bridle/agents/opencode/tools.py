@@ -12,8 +12,8 @@ from bridle.agents.fields import Table, storable, table, tables, text
 from bridle.agents.opencode.names import NAMES
 from bridle.agents.pictures import Picture, picture
 from bridle.core import tools
-from bridle.core.agent import Keep
 from bridle.core.events import Content, Diff, PlanChanged, PlanStep, Text, ToolStarted
+from bridle.core.wire import Keep
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 Status = Literal["pending", "in_progress", "completed"]

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.wire import AcpWire
 from bridle.agents.fields import text
-from bridle.core.agent import Keep, Reply, SessionSpec
+from bridle.core.agent import SessionSpec
 from bridle.core.events import Diff, Event, ToolFinished, ToolStarted, UsageReported
 from bridle.core.tools import WRITES
+from bridle.core.wire import Keep, Reply
 
 Said = Event | Reply | Keep
 

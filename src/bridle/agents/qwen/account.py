@@ -7,7 +7,7 @@ from pathlib import Path
 from bridle.agents.fields import at, table
 from bridle.agents.native import settings
 from bridle.agents.qwen.launch import ROW, Variable
-from bridle.core.agent import Account
+from bridle.core.management import Account
 
 _KEYS = {
     "openai": ("OPENAI_API_KEY", "BAILIAN_CODING_PLAN_API_KEY", "BAILIAN_TOKEN_PLAN_API_KEY",

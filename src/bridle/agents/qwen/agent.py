@@ -15,21 +15,11 @@ from bridle.agents.qwen.dialect import QwenDialect
 from bridle.agents.qwen.launch import ROW, acp, home
 from bridle.agents.stdio import StdioAgent
 from bridle.agents.support import refuse_unsupported
-from bridle.core.agent import (
-    Account,
-    Conversation,
-    Host,
-    Installed,
-    Launch,
-    McpServer,
-    Model,
-    NativeSession,
-    Run,
-    SessionSpec,
-    Wire,
-)
+from bridle.core.agent import Conversation, Host, SessionSpec
 from bridle.core.events import Event
+from bridle.core.management import Account, Installed, McpServer, Model, NativeSession, Run
 from bridle.core.versions import standing
+from bridle.core.wire import Launch, Wire
 
 # Its stream sends images as text to the model, and takes no answers to questions.
 _LACKS = frozenset({"images", "questions", "background"})

@@ -10,8 +10,9 @@ from bridle.agents.acp.dialect import Asking, Dialect, Outcome
 from bridle.agents.fields import Table, table, tables, text
 from bridle.agents.jsonrpc import Asked
 from bridle.agents.qwen.launch import acp
-from bridle.core.agent import Launch, SessionSpec
+from bridle.core.agent import SessionSpec
 from bridle.core.events import Answer, Choice, Question
+from bridle.core.wire import Launch
 
 _FAILED_COMMAND = re.compile(r"^Exit Code: [1-9]\d*$", re.MULTILINE)
 _RUNTIME = re.compile(r"\$runtime\|[^|]*\|(?P<name>.+)\([^()]*\)")

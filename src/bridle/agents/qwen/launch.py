@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bridle.agents.acp.row import Row
-from bridle.core.agent import Launch, Mode, SecretFile, SessionSpec, Word
+from bridle.core.agent import Mode, SecretFile, SessionSpec, Word
+from bridle.core.wire import Launch
 
 ROW = Row(
     name="qwen",

@@ -13,7 +13,8 @@ from bridle.agents.fields import count, table, tables, text
 from bridle.agents.jsonrpc import Peer
 from bridle.agents.qwen.dialect import QwenDialect
 from bridle.agents.qwen.launch import ROW, acp
-from bridle.core.agent import Dialog, Model, Run, SessionSpec
+from bridle.core.agent import SessionSpec
+from bridle.core.management import Dialog, Model, Run
 
 _DIALECT = QwenDialect(ROW)
 

@@ -12,7 +12,6 @@ from bridle.agents.fields import Table, storable, table, tables, text
 from bridle.agents.native import headline, records
 from bridle.agents.qwen.launch import ROW
 from bridle.core import tools
-from bridle.core.agent import NativeSession
 from bridle.core.events import (
     Content,
     Diff,
@@ -24,6 +23,7 @@ from bridle.core.events import (
     ToolStarted,
     UserMessage,
 )
+from bridle.core.management import NativeSession
 
 
 def sessions(home: Path, cwd: Path) -> list[NativeSession]:

@@ -18,7 +18,7 @@ from bridle.agents.qwen import calls
 from bridle.agents.qwen.launch import ROW, approval_mode, two_way
 from bridle.agents.qwen.speech import Speech
 from bridle.agents.qwen.usage import Meter
-from bridle.core.agent import Exit, Launch, Mode, Prompt, Reply, SessionSpec
+from bridle.core.agent import Exit, Mode, Prompt, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
     AgentReady,
@@ -35,6 +35,7 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 from bridle.core.versions import standing
+from bridle.core.wire import Launch, Reply
 
 Said = Iterator[Event | Reply]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import to_builtins
 
 from bridle.config.profiles import Broken, Profile
-from bridle.core.agent import CAPABILITIES
+from bridle.core.capabilities import CAPABILITIES
 from bridle.core.terminal import clean
 from bridle.management import Report
 from bridle.surfaces.cli import opened, phrases, profiles

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bridle.agents.errands import WouldShow
-from bridle.core.agent import ListsServers, McpServer
 from bridle.core.errors import AgentNotInstalled, BridleError, UsageError
+from bridle.core.management import ListsServers, McpServer
 from bridle.management import Management
 from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.output import (

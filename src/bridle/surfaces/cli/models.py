@@ -7,8 +7,8 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 
-from bridle.core.agent import Model
 from bridle.core.errors import AgentNotInstalled, BridleError
+from bridle.core.management import Model
 from bridle.management import Management
 from bridle.surfaces.cli import opened, phrases
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, warn, width

@@ -9,8 +9,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bridle.core.agent import NativeSession
 from bridle.core.errors import UsageError
+from bridle.core.management import NativeSession
 from bridle.surfaces.cli import opened, phrases
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, width
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from bridle.core.agent import TellsAbout
 from bridle.core.errors import BridleError
+from bridle.core.management import TellsAbout
 from bridle.core.terminal import clean
 from bridle.management import Management, Report
 from bridle.surfaces.cli import opened, phrases

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Literal, NamedTuple
 
-from bridle.core.agent import capabilities
+from bridle.core.capabilities import capabilities
 from bridle.core.errors import Unsupported
 from bridle.testing.scene import CannotPlay, Scene
 
