@@ -48,6 +48,9 @@ class Places:
             view = memoryview(content)
             while view:
                 view = view[os.write(number, view) :]
+        except OSError:
+            os.unlink(path)  # half of it would be taken for somebody else's
+            raise
         finally:
             os.close(number)
         return True
@@ -56,12 +59,17 @@ class Places:
 def clear(folder: str) -> None:
     """Takes back what this warden's record says was put."""
     record = load(f"{folder}/{PLACES}")
-    for path, content in record.get("file", []):
-        _remove(_text(path), bytes.fromhex(content))
-    for (path,) in record.get("folder", []):
+    for row in record.get("file", []):
         try:
+            path, content = row
+            _remove(_text(path), bytes.fromhex(content))
+        except (OSError, ValueError):
+            continue  # it cannot be taken back, or a full disk cut its line
+    for row in record.get("folder", []):
+        try:
+            (path,) = row
             os.rmdir(_text(path))
-        except OSError:
+        except (OSError, ValueError):
             continue  # somebody uses it by now
 
 

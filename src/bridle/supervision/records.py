@@ -87,8 +87,9 @@ class Record:
         self.number = os.open(self.path, flags, 0o600)
 
     def add(self, key: str, *values: object) -> None:
-        line = " ".join((key, *map(str, values)))
-        os.write(self.number, line.encode(errors="surrogateescape") + b"\n")
+        line = " ".join((key, *map(str, values))).encode(errors="surrogateescape") + b"\n"
+        if os.write(self.number, line) < len(line):
+            raise OSError(errno.ENOSPC, "a record was cut off", self.path)
 
     def add_process(self, row: processes.Process | None) -> None:
         if row:
