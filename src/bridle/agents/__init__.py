@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bridle.core.agent import Agent
+from bridle.core.agent import Agent, AgentInfo
 from bridle.core.errors import AgentUnknown, ConfigError
 
 GROUP = "bridle.agents"
@@ -52,7 +52,9 @@ def _imported(name: str, target: str) -> Agent:
     module, _, attribute = target.partition(":")
     try:
         agent: Agent = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+        if not isinstance(agent.info, AgentInfo):
+            raise TypeError("it is no agent")
+    except Exception as error:  # a third party's module may fail in any way
         raise ConfigError(
             f"agent {name!r} cannot be loaded from {target}: {error}",
             hint="reinstall the package that offers it",
@@ -69,9 +71,16 @@ def _entry_points() -> dict[str, str]:
     found: dict[str, str] = {}
     for folder in sys.path:
         for file in sorted(Path(folder or ".").glob("*.*-info/entry_points.txt")):
-            for name, target in _points(file.read_text("utf-8")):
+            for name, target in _points(_text(file)):
                 found.setdefault(name, target)
     return found
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""  # whosever package it is, it must not break all agents
 
 
 def _points(text: str) -> list[tuple[str, str]]:

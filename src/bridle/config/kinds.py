@@ -139,7 +139,7 @@ def count(*, optional: bool = False, fraction: bool = False) -> Kind:
             number = float(value) if fraction else int(value)
         except (TypeError, ValueError):
             raise WrongKind from None
-        if isinstance(value, bool) or number <= 0 or (isinstance(value, float) and not fraction):
+        if isinstance(value, bool) or not number > 0 or (isinstance(value, float) and not fraction):
             raise WrongKind
         return number
 

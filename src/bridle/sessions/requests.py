@@ -14,6 +14,8 @@ Request = PermissionRequested | QuestionAsked
 By = Literal["policy", "person", "timeout", "withdrawn"]
 
 _LATE = Answer("deny", note="Nobody answered in time.")
+_TOO_MANY = Answer("deny", note="Too many requests are open already.")
+MOST_OPEN = 1_000  # nobody answers as many, and each is kept until it is answered
 
 
 class Requests:
@@ -50,6 +52,9 @@ class Requests:
                 answer = Answer(decision.verdict, note=note)
                 self.settle(request.request_id, answer, "policy", decision.rule)
                 return
+        if len(self._open) > MOST_OPEN:
+            self.settle(request.request_id, _TOO_MANY, "policy", "guard.requests")
+            return
         clock = _clock_of(request.request_id)
         self._clocks.start(
             clock, self._limit, self.settle, request.request_id, _LATE, "timeout", None

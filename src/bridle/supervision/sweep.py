@@ -61,7 +61,8 @@ class Evidence:
 
     def __init__(self, marker: str, record: dict[str, list[list[str]]]) -> None:
         self._marker = marker
-        self._recorded = {int(pid): start for pid, start in record.get("process", [])}
+        rows = [row for row in record.get("process", []) if len(row) == 2 and row[0].isdigit()]
+        self._recorded = {int(pid): start for pid, start in rows}  # a full disk may cut one
         self._pipes = {
             (number > 0, f"pipe:[{inode}]")
             for inodes in record.get("pipes", [])

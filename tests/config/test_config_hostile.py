@@ -1,0 +1,19 @@
+"""Values of a config that are no values: a limit that never holds is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridle.config import find_paths, load
+from bridle.core.errors import ConfigError
+
+
+@pytest.mark.parametrize("cost", ["nan", "-nan", '"nan"', "-1", "0.0"])
+def test_a_limit_that_nothing_ever_passes_is_refused(tmp_path: Path, cost: str) -> None:
+    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
+    paths.config.mkdir(parents=True)
+    paths.config_file.write_text(f"[limits]\ncost = {cost}\n")
+    with pytest.raises(ConfigError, match=r"limits\.cost"):
+        load(tmp_path, paths=paths)

@@ -1,0 +1,27 @@
+"""An agent that asks without end: what nobody can ever answer is denied, and not kept."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from bridle.core.events import PermissionRequested, RequestAnswered
+from bridle.core.permission import Context, Policy
+from bridle.sessions.clocks import Clocks
+from bridle.sessions.requests import MOST_OPEN, Request, Requests
+
+
+async def test_more_requests_than_a_person_could_answer_are_denied_at_once() -> None:
+    told: list[RequestAnswered] = []
+
+    def answered(request: Request, event: RequestAnswered) -> None:
+        told.append(event)
+
+    requests = Requests(Policy(()), Clocks(), None, answered)
+    for number in range(MOST_OPEN + 100):
+        request = PermissionRequested(request_id=str(number), tool="Bash", title="ls", input={})
+        requests.open(request)
+        requests.judge(request, Context(cwd=PurePath("/proj")))
+    assert [event.answer.option for event in told] == ["deny"] * 100
+    assert {event.by for event in told} == {"policy"}
+    requests.withdraw_all()
+    assert len(told) == MOST_OPEN + 100
