@@ -70,6 +70,7 @@ def read_toml(data: bytes, path: Path, layer: str) -> Values:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
     except tomllib.TOMLDecodeError as error:
         raise _broken(path, data.decode(), str(error)) from None
+    _refuse_dots(tables.get("agents"), path)
     values: Values = {}
     for key, value in _flatten(tables):
         source = Source(layer, str(path), line_of(text, key))
@@ -198,6 +199,13 @@ def _flatten(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield from _flatten(value, f"{key}.")
         elif not (key.startswith("agents.") and value == {}):
             yield key, value
+
+
+def _refuse_dots(agents: object, path: Path) -> None:
+    """In the name of an agent: it would be an option of another."""
+    for name in agents if isinstance(agents, dict) else ():
+        if "." in name:
+            raise ConfigError(f"{path}: agent {name!r} has a dot in its name", hint="leave it out")
 
 
 def _broken(path: Path, text: str, message: str) -> ConfigError:
