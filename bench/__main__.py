@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-FIGURES = ("startup", "pipeline", "acp_client", "store", "overhead", "second_turn", "memory")
+FIGURES = (
+    *("startup", "pipeline", "fleet", "acp_client", "store"),
+    *("overhead", "agents", "second_turn", "memory"),
+)
 
 
 def main(names: list[str]) -> None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bench.realtime import go_first
+from bench.realtime import first_in_line
 from bridle.agents import load
 from bridle.agents.mock.wire import MockWire
 from bridle.agents.stdio import StdioAgent
@@ -33,7 +33,6 @@ from bridle.sessions.terms import Terms
 from bridle.store.database import Database
 
 CHILD = Path(__file__).with_name("fleet_child.py")
-CORES = 2
 
 
 class Fleet(NamedTuple):
@@ -185,19 +184,17 @@ def in_memory(events: int, decode: Callable[[bytes], Any]) -> Cost:
 
 def main(words: Sequence[str] = ()) -> None:
     fleet = Fleet(*map(int, words))
-    where = go_first()
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, first_in_line() as where:
         whole, late = asyncio.run(through_sessions(fleet, Path(name)))
         loop = asyncio.run(bare(fleet, Path(name)))
         wire = MockWire(SessionSpec(cwd=Path(name)))
+        raw = min(in_memory(fleet.events, msgspec.json.decode) for _ in range(3))
+        events = min(in_memory(fleet.events, lambda line: [*wire.decode(line)]) for _ in range(3))
     assert len(late) == whole.events, f"{len(late)} events of {whole.events} were told"
-    raw = min(in_memory(fleet.events, msgspec.json.decode) for _ in range(3))
-    events = min(in_memory(fleet.events, lambda line: list(wire.decode(line))) for _ in range(3))
     percent = [nanoseconds / 1e6 for nanoseconds in quantiles(late, n=100)]
     said = f"{fleet.agents} x {fleet.rate} events/s for {fleet.seconds} s"
     print(f"{said}: {whole.events:,} kept and told in {whole.took:.1f} s, none lost")
-    print(f"on {CORES} cores, {where}")
+    print(where)
     for title, cost, goal in (
         ("msgspec decode, in memory", raw, ""),
         ("the mock's wire, in memory", events, ""),

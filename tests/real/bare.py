@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,12 @@ class BareRun:
     code: int | None = None
     answers: list[Message] = field(default_factory=list)
     output: list[str] = field(default_factory=list)
+    heard_at: list[float] = field(default_factory=list)  # each line of it, on the monotonic clock
+    ended_at: float = 0.0  # the last prompt's answer, or the end of a one-shot
+
+    def hear(self, line: bytes) -> None:
+        self.output.append(line.decode())
+        self.heard_at.append(time.monotonic())
 
     @property
     def said(self) -> str:
@@ -58,11 +65,13 @@ async def run_bare(
     for prompt in prompts:
         async with _started(actor, double, (*arguments, prompt)) as process:
             assert process.stdin is not None
+            assert process.stdout is not None
             process.stdin.close()
             async with asyncio.timeout(PATIENCE):
-                written, _ = await process.communicate()
-            run.output += written.decode().splitlines()
-            run.code = process.returncode
+                async for line in process.stdout:
+                    run.hear(line.rstrip(b"\n"))
+                run.code = await process.wait()
+            run.ended_at = time.monotonic()
     return run
 
 
@@ -116,6 +125,7 @@ class _Dialogue:
             blocks = [{"type": "text", "text": prompt}]
             answer = await self._call("session/prompt", sessionId=session, prompt=blocks)
             self._run.answers.append(answer.get("result", answer))
+            self._run.ended_at = time.monotonic()
         self._stdin.close()
         with contextlib.suppress(TimeoutError):  # some stay until they are told by a signal
             self._run.code = await asyncio.wait_for(self._process.wait(), 3)
@@ -129,7 +139,7 @@ class _Dialogue:
                 message: Message = json.loads(line)
                 if message.get("id") == number and "method" not in message:
                     return message
-                self._run.output.append(line.decode())
+                self._run.hear(line)
                 if "id" in message:
                     self._send({"id": message["id"]} | _reply(message))
         raise AssertionError(f"no answer to {method}; it said {self._run.output[-3:]}")
