@@ -28,6 +28,7 @@ test-real: $(READY) ## real agent CLIs (from npm) with a scripted model; as root
 	$(BIN)/pytest -m real tests/real/test_ordinary_user.py
 
 torture: $(READY) ## long fault injection: kills, fuzz, power cuts, secrets
+	$(BIN)/python tests/real/clis.py install
 	$(BIN)/pytest -n 2 -m torture --timeout 3600 -rP tests
 
 $(VENV)/bench: requirements/bench.lock | $(READY)
@@ -35,7 +36,7 @@ $(VENV)/bench: requirements/bench.lock | $(READY)
 	  --no-binary :all: --require-hashes -r requirements/bench.lock
 
 bench: $(READY) $(VENV)/bench ## figures, as ratios within one run
-	$(BIN)/python tests/real/clis.py install claude
+	$(BIN)/python tests/real/clis.py install
 	$(BIN)/python -m bench
 
 demo: $(READY) ## a whole turn with the embedded agent, then its replay
