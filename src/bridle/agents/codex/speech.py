@@ -6,19 +6,22 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bridle.agents.fields import Table, count, strings, text
+from bridle.agents.streamed import Streamed
 from bridle.core.events import Event, MessageChunk, MessageWithdrawn, ThoughtChunk
 
+MOST_OPEN = 1_000  # blocks: an agent may begin them without end
 
-class _Streamed(NamedTuple):
+
+class _Block(NamedTuple):
     parent: str | None
-    pieces: list[str]
+    told: Streamed
 
 
 class Speech:
     """Blocks are known by their item, a piece of reasoning also by its place in it."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Streamed] = {}  # not told in whole yet
+        self._open: dict[str, _Block] = {}  # not told in whole yet
         self.last = ""  # the last message of the conversation's own thread
 
     def message(self, params: Table, parent: str | None) -> tuple[Event, ...]:
@@ -37,8 +40,10 @@ class Speech:
             return ()
         streamed = self._open.get(block)
         if streamed is None:
-            streamed = self._open[block] = _Streamed(parent, [])
-        streamed.pieces.append(words)
+            streamed = self._open[block] = _Block(parent, Streamed())
+            if len(self._open) > MOST_OPEN:
+                del self._open[next(iter(self._open))]
+        streamed.told.add(words)
         return (kind(message_id=block, text=words, parent=parent),)
 
     def whole(self, item: Table, parent: str | None) -> Iterator[Event]:
@@ -70,11 +75,11 @@ class Speech:
         self, block: str, kind: type[MessageChunk | ThoughtChunk], said: str, parent: str | None
     ) -> Iterator[Event]:
         streamed = self._open.pop(block, None)
-        heard = "".join(streamed.pieces) if streamed else ""
-        if said and not said.startswith(heard):
+        told = streamed.told if streamed else Streamed()
+        if said and not told.begins(said):
             yield MessageWithdrawn(message_id=block, parent=parent)
             yield kind(message_id=f"{block}:whole", text=said, parent=parent)
-        elif rest := said[len(heard) :]:
+        elif rest := said[told.length :]:
             yield kind(message_id=block, text=rest, parent=parent)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bridle.agents.fields import Table, table, tables, text
+from bridle.agents.streamed import Streamed
 from bridle.core.events import Event, MessageChunk, MessageWithdrawn, ThoughtChunk
 
 
@@ -18,7 +19,7 @@ class Speech:
 
     def __init__(self) -> None:
         self.said = False  # anything at all
-        self._pieces: list[str] = []  # told of the running segment
+        self._told = Streamed()  # of the running segment
         self._number = 1
         self._retried = False
         self._thoughts = 1
@@ -41,7 +42,7 @@ class Speech:
 
     def interrupt(self) -> None:
         """A tool is called: what comes next is another segment."""
-        if self._pieces:
+        if self._told.length:
             self._next()
 
     def retry(self) -> None:
@@ -54,9 +55,8 @@ class Speech:
             yield from self._tell(words)
 
     def _whole(self, words: str) -> Iterator[Event]:
-        told = "".join(self._pieces)
-        if words.startswith(told):
-            yield from self._tell(words[len(told) :])
+        if self._told.begins(words):
+            yield from self._tell(words[self._told.length :])
         else:
             if self._retried:
                 yield MessageWithdrawn(message_id=self._id)
@@ -67,12 +67,12 @@ class Speech:
     def _tell(self, words: str) -> Iterator[Event]:
         if words:
             self.said = True
-            self._pieces.append(words)
+            self._told.add(words)
             yield MessageChunk(message_id=self._id, text=words)
 
     def _next(self) -> None:
         self._number += 1
-        self._pieces = []
+        self._told = Streamed()
         self._retried = False
 
     @property

@@ -1,0 +1,22 @@
+"""What was streamed of a text that comes again in whole: known again without being kept."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+
+class Streamed:
+    """A text may be streamed without end; a checksum of it may not."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._sum = 0
+
+    def add(self, piece: str) -> None:
+        self.length += len(piece)
+        self._sum = crc32(piece.encode("utf-8", "replace"), self._sum)
+
+    def begins(self, whole: str) -> bool:
+        if len(whole) < self.length:
+            return False
+        return crc32(whole[: self.length].encode("utf-8", "replace")) == self._sum

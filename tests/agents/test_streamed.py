@@ -1,0 +1,59 @@
+"""What was streamed is known again in the whole, and costs no memory."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bridle.agents.codex.wire import CodexWire
+from bridle.agents.cursor.wire import CursorWire
+from bridle.agents.streamed import Streamed
+from bridle.core.agent import Prompt, SessionSpec
+
+SPEC = SessionSpec(cwd=Path("/proj"))
+WORDS = "words without end " * 1000
+
+
+def test_a_whole_that_begins_with_what_was_told_is_known_by_it() -> None:
+    told = Streamed()
+    assert told.begins("anything")
+    for piece in ("Grüß", " dich", ", 🌍"):
+        told.add(piece)
+    assert told.length == len("Grüß dich, 🌍")
+    assert told.begins("Grüß dich, 🌍")
+    assert told.begins("Grüß dich, 🌍 und alle")
+    assert not told.begins("Grüß dich")
+    assert not told.begins("Gruß dich, 🌍 und alle")
+
+
+def codex() -> tuple[CodexWire, bytes]:
+    wire = CodexWire(SPEC)
+    list(wire.greet())
+    list(wire.prompt(Prompt("go")))
+    list(wire.decode(b'{"id":1,"result":{"thread":{"id":"t"}}}'))
+    params = {"threadId": "t", "itemId": "i", "delta": WORDS}
+    return wire, json.dumps({"method": "item/agentMessage/delta", "params": params}).encode()
+
+
+def cursor() -> tuple[CursorWire, bytes]:
+    message = {"content": [{"type": "text", "text": WORDS}]}
+    line = {"type": "assistant", "timestamp_ms": 1, "message": message}
+    return CursorWire(SPEC), json.dumps(line).encode()
+
+
+@pytest.mark.parametrize("agent", [codex, cursor])
+def test_a_message_without_end_is_not_kept(
+    agent: Callable[[], tuple[CodexWire | CursorWire, bytes]],
+) -> None:
+    wire, line = agent()
+    tracemalloc.start()
+    try:
+        for _ in range(1000):  # 18 MB
+            assert len(list(wire.decode(line))) == 1
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()
