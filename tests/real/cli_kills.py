@@ -163,9 +163,12 @@ class _Run:
         return self.process.poll() is not None
 
     def kill(self) -> None:
+        """And what it left, which is in the report by now."""
         if not self.ended:
             self.process.kill()
             self.process.wait()
+        for pid in self._in_home():
+            _send(pid, signal.SIGKILL)
 
     def program(self) -> int:
         """The agent's: the oldest in its home, whatever title it gave itself."""
