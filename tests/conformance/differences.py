@@ -16,6 +16,11 @@ def cases(agent: str) -> dict[str, str]:
     return dict(_TABLES.get(agent, {}).get("cases", {}))
 
 
+def left_out(agent: str) -> dict[str, str]:
+    """By case: why it is not played."""
+    return dict(_TABLES.get(agent, {}).get("left_out", {}))
+
+
 def story(agent: str) -> dict[str, list[str]]:
     """By act: how it looks in the transcript."""
     return dict(_TABLES.get(agent, {}).get("story", {}))

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import differences
 from desk import Desk, processes_with
 from stages import Actor, NoTool
 
@@ -21,11 +22,12 @@ SERVER = Path(__file__).with_name("mcp_server.py")
 
 
 class RealScene:
-    def __init__(self, desk: Desk, actor: Actor, differs: dict[str, str]) -> None:
+    def __init__(self, desk: Desk, actor: Actor) -> None:
         self.agent = load(actor.agent)
         self.project = desk.project
         self.server = {"command": sys.executable, "args": [str(SERVER)]}
-        self.differs = differs
+        self.differs = differences.cases(actor.agent)
+        self.left_out = differences.left_out(actor.agent)
         self._desk = desk
         self._actor = actor
         self._names = count(1)
@@ -42,7 +44,7 @@ class RealScene:
         return json.dumps(self._desk.double.turns[-1].body, ensure_ascii=False)
 
     async def start(self, **wishes: Any) -> Session:
-        return await self._desk.start(**wishes)
+        return await self._desk.start(**wishes, options=self._actor.stage.options)
 
     async def resume(self, session: str, *, fork: bool = False) -> Session:
         return await self._desk.resume(session, fork=fork)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import differences
 import pytest
 from desk import Desk
 from real_scene import RealScene
@@ -23,5 +22,5 @@ pytestmark = [
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
 async def test_it_does_what_it_claims(any_desk: Desk, actor: Actor, case: Case) -> None:
-    scene = RealScene(any_desk, actor, differences.cases(actor.agent))
+    scene = RealScene(any_desk, actor)
     hold(actor.agent, actor.version, case, await check(scene, case))

@@ -49,7 +49,7 @@ def acts(desk: Desk) -> dict[str, Story]:
 
 
 async def test_every_agent_tells_the_same_story(any_desk: Desk, actor: Actor) -> None:
-    scene = RealScene(any_desk, actor, {})
+    scene = RealScene(any_desk, actor)
     session = await scene.start(approve="ask")
     told = {}
     for name, replies in acts(any_desk).items():

@@ -58,12 +58,13 @@ def do(tool: str, *words: str | Path) -> Do:
 
 class Scene(Protocol):
     """What a test of any agent needs. `differs` tells, by case, what the agent does otherwise than
-    most; such a case must fail."""
+    most; such a case must fail. `left_out` tells which are not played at all, and why."""
 
     agent: Agent
     project: Path
     server: dict[str, Any]  # an MCP server whose tool `shout` says a text in capitals
     differs: dict[str, str]
+    left_out: dict[str, str]
 
     def script(self, *replies: Sequence[Act] | Fail) -> str: ...  # a prompt that plays this
     def release(self, name: str) -> None: ...  # ends a `Hold`

@@ -32,12 +32,14 @@ class Theatre:
         environment: Mapping[str, str] = {},
         options: Mapping[str, Any] = {},
         differs: Mapping[str, str] = {},
+        left_out: Mapping[str, str] = {},
     ) -> None:
         self.agent = agent
         self.project = folder / "project"
         self.home = folder / "home"
         self.server = server or {}
         self.differs = dict(differs)
+        self.left_out = dict(left_out)
         self._options = options
         self._environment = {"PATH": os.defpath, "HOME": str(self.home), **environment}
         self._paths = find_paths({"BRIDLE_HOME": str(folder / "bridle")})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import ClassVar
 
 from bridle.testing.model_script import Call
 from stages.stage import Item, Stage
@@ -17,6 +18,7 @@ _SETTINGS = {
 class Gemini(Stage):
     agent = "gemini"
     api = "gemini"
+    options: ClassVar = {"trust": True}  # it starts MCP servers only where it trusts the folder
     key = "GEMINI_API_KEY"
     model = "gemini-2.5-flash"  # without one it asks a small model which to take
     bare = ("--acp", "--skip-trust", "-m", "gemini-2.5-flash")

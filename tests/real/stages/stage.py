@@ -27,6 +27,7 @@ class Stage:
     agent: ClassVar[str]  # its name in bridle and in clis.toml
     api: ClassVar[str]  # which API the double will hear
     key: ClassVar[str]  # the variable that holds its key
+    options: ClassVar[dict[str, object]] = {}  # of bridle's config for the agent
     model: ClassVar[str | None] = None  # asked for unless a test asks for another
     bare: ClassVar[tuple[str, ...]]  # arguments of a bare run
     free: ClassVar[tuple[str, ...] | None] = None  # of one whose tools may act, if they differ

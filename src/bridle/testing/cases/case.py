@@ -46,6 +46,8 @@ async def check(scene: Scene, case: Case) -> Verdict:
     """Plays it; the scene must be fresh, or one whose agent rests."""
     if missing := case.needs - capabilities(scene.agent):
         return Verdict("no", ", ".join(sorted(missing)))
+    if why := scene.left_out.get(case.name):
+        return Verdict("unplayed", why)
     known = scene.differs.get(case.name)
     try:
         await case.play(scene)

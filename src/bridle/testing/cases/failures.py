@@ -43,7 +43,7 @@ async def error_500(scene: Scene) -> None:
 
 @case("a model that is not there is told")
 async def error_404(scene: Scene) -> None:
-    failure = await _failure(scene, Fail(404, message="model: no-such-model"))
+    failure = await _failure(scene, Fail(404, message="models/no-such-model is not found"))
     assert failure.kind == "model_not_found", failure
 
 

@@ -59,7 +59,9 @@ async def introduces_itself(scene: Scene) -> None:
 
 @case("shows its reasoning, apart from what it says", "thinking")
 async def thinking(scene: Scene) -> None:
-    log = await play(await scene.start(), scene.script([Think("Herons fish."), Say("Fish.")]))
+    log = await play(
+        await scene.start(), scene.script([Think("Herons fish.", chunks=1), Say("Fish.")])
+    )
     assert "Herons fish." in thought(log), thought(log)
     assert said(log) == "Fish.", said(log)
 
