@@ -86,6 +86,11 @@ def read_folder(project: Path) -> ProjectFolder | None:
         return ProjectFolder(project, others={".": "not a folder"}) if _is_there(path) else None
     try:
         return _gathered(project, descriptor)
+    except OSError as error:
+        raise ConfigError(
+            f"{path / str(error.filename or '')} cannot be read: {error.strerror}",
+            hint="mend its permissions, or move it away",
+        ) from None
     finally:
         os.close(descriptor)
 
@@ -156,14 +161,25 @@ def _walk(descriptor: int, prefix: str) -> Iterator[_Found]:
     with os.scandir(descriptor) as entries:
         names = sorted(entry.name for entry in entries)
     for name in names:
-        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-        if stat.S_ISLNK(status.st_mode):
-            target = os.readlink(name, dir_fd=descriptor)
-            yield _Found(prefix + name, None, f"link to {target}")
-        elif stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode):
-            yield from _opened(descriptor, name, prefix)
-        else:
-            yield _Found(prefix + name, None, stat.filemode(status.st_mode)[0])
+        try:
+            yield from _one(descriptor, name, prefix)
+        except FileNotFoundError:
+            continue  # it went away in the meantime, as an editor's drafts do
+        except OSError as error:
+            if error.filename == name:
+                error.filename = prefix + name
+            raise
+
+
+def _one(descriptor: int, name: str, prefix: str) -> Iterator[_Found]:
+    status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+    if stat.S_ISLNK(status.st_mode):
+        target = os.readlink(name, dir_fd=descriptor)
+        yield _Found(prefix + name, None, f"link to {target}")
+    elif stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode):
+        yield from _opened(descriptor, name, prefix)
+    else:
+        yield _Found(prefix + name, None, stat.filemode(status.st_mode)[0])
 
 
 def _opened(descriptor: int, name: str, prefix: str) -> Iterator[_Found]:
