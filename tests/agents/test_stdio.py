@@ -36,12 +36,12 @@ CANCELLED = TurnEnded(reason="cancelled")
 SAID_SO = TurnEnded(reason="failed", failure=Failure(kind="agent_failed", message="it said so"))
 
 
-def crashed(how: str) -> TurnEnded:
+def crashed(how: str, last: str = "") -> TurnEnded:
     return TurnEnded(
         reason="failed",
         failure=Failure(
             kind="agent_crashed",
-            message=f"the agent ended without a result ({how})",
+            message=f"the agent ended without a result ({how}){last}",
             hint="its last words are in the agent_exited event; try again",
         ),
     )
@@ -127,14 +127,16 @@ async def test_each_process_of_a_per_turn_agent_gives_one_end(
 # -- how processes end -----------------------------------------------------------------------------
 
 
-async def test_the_stderr_tail_of_a_crash_is_kept(host: PlainHost, project: Path) -> None:
-    spec = shell("read line; echo it hurts >&2; exit 9", project)
+async def test_a_crash_is_told_with_its_last_line_and_its_stderr_tail_is_kept(
+    host: PlainHost, project: Path
+) -> None:
+    spec = shell("read line; echo oh >&2; echo it hurts >&2; echo >&2; exit 9", project)
     async with listening(LONG_LIVED, spec, host) as agent:
         await agent.turn("go")
         assert agent.events == [
             AgentStarted(agent="plain", supervision=host.level),
-            AgentExited(code=9, detail="it hurts\n"),
-            crashed("exit code 9"),
+            AgentExited(code=9, detail="oh\nit hurts\n\n"),
+            crashed("exit code 9", ": it hurts"),
         ]
 
 

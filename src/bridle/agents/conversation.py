@@ -30,6 +30,7 @@ from bridle.core.wire import ExplainsExit, Launch, Wire
 
 _TURNS = (TurnStarted, TurnEnded)
 CLOSE_GRACE = 2.0  # seconds
+LAST_LINE = 300  # characters
 READING = 1.0  # seconds for an agent to take what it is told
 
 
@@ -126,7 +127,8 @@ class Talk:
     def _ending(self, said: TurnEnded | None, exit: Exit, process: LineProcess) -> TurnEnded:
         wire = self._wire
         why = wire.explain(exit, process.stderr_tail) if isinstance(wire, ExplainsExit) else None
-        return reconcile(said, exit, cancelled=self._cancelling, why=why)
+        last = _last_line(process.stderr_tail)
+        return reconcile(said, exit, cancelled=self._cancelling, why=why, last=last)
 
 
 class StdioConversation(Talk):
@@ -208,11 +210,16 @@ class StdioConversation(Talk):
 
 
 def reconcile(
-    said: TurnEnded | None, exit: Exit, *, cancelled: bool, why: Failure | None = None
+    said: TurnEnded | None,
+    exit: Exit,
+    *,
+    cancelled: bool,
+    why: Failure | None = None,
+    last: str = "",
 ) -> TurnEnded:
     """A turn's end from two sources: what the stream said, and how the process ended.
 
-    `why`: what the process told of its end.
+    `why`: what the process told of its end; `last`: its last line, where nobody understands that.
     """
     how = f"signal {exit.signal}" if exit.signal else f"exit code {exit.code}"
     if cancelled:
@@ -223,7 +230,7 @@ def reconcile(
             failure=why
             or Failure(
                 kind="stream_broken" if exit.clean else "agent_crashed",
-                message=f"the agent ended without a result ({how})",
+                message=f"the agent ended without a result ({how})" + (last and f": {last}"),
                 hint="its last words are in the agent_exited event; try again",
             ),
         )
@@ -236,3 +243,8 @@ def reconcile(
             ),
         )
     return said
+
+
+def _last_line(stderr: str) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return lines[-1][-LAST_LINE:] if lines else ""
