@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -150,8 +151,13 @@ class Errands:
     def _refuse_private(self, argv: Sequence[Word]) -> None:
         words = [word for word in argv if isinstance(word, str)]
         for name, value in self._private:
-            if any(value in word for word in words):
+            if any(form in word for form in _forms(value) for word in words):
                 raise WouldShow(self._agent, name)
+
+
+def _forms(value: str) -> set[str]:
+    """How it is written: as it is, or within JSON, which some commands take as a word."""
+    return {value, *(json.dumps(value, ensure_ascii=ascii)[1:-1] for ascii in (True, False))}
 
 
 class _Program(NamedTuple):

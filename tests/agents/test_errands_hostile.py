@@ -1,0 +1,31 @@
+"""Secrets of odd letters: they stand on no command line in any form."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from bridle.agents.errands import Errands, WouldShow
+
+
+@pytest.mark.parametrize("dump", [str, json.dumps, lambda v: json.dumps(v, ensure_ascii=False)])
+@pytest.mark.parametrize(
+    "secret", ['with"quotes"', "back\\slash", "-----BEGIN KEY-----\nMIIE\n-----END", "pässwörd\t1"]
+)
+async def test_a_secret_is_found_on_a_command_line_however_it_is_written(
+    tmp_path: Path, secret: str, dump: object
+) -> None:
+    word = f"{{env: {dump(secret)}}}"  # type: ignore[operator]
+    async with Errands(
+        {"PATH": "/usr/bin:/bin"},
+        agent="acme",
+        cwd=tmp_path,
+        records=tmp_path / "records",
+        marker=f"errands-{os.urandom(4).hex()}",
+        private=[("KEY", secret)],
+    ) as run:
+        with pytest.raises(WouldShow, match="the value of KEY"):
+            await run(["/bin/true", word])
