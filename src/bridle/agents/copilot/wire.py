@@ -38,6 +38,7 @@ Said = Event | Reply | Keep
 C = TypeVar("C", ToolStarted, PermissionRequested)
 
 _ERROR = "Error: "
+_GAVE_UP = "Error: Failed to get response from the AI model"  # in the middle of a message, if any
 _PREAMBLE_ENDS = "</instructions>\n"
 
 
@@ -57,8 +58,10 @@ class CopilotWire(AcpWire):
 
     def _read(self, one: Said) -> Iterator[Said]:
         match one:
-            case UsageReported():
+            case UsageReported(call=None):
                 yield self._since(one)
+            case UsageReported():
+                yield self._inside(one)
             case TurnEnded():
                 yield self._ending(one)
             case Notice():
@@ -115,7 +118,7 @@ class CopilotWire(AcpWire):
     def _begins_with_error(self, chunk: MessageChunk) -> bool:
         new = chunk.message_id != self._message
         self._message = chunk.message_id
-        return new and chunk.text.startswith(_ERROR) and not self._tasks
+        return chunk.text.startswith(_ERROR if new else _GAVE_UP) and not self._tasks
 
     def _release(self) -> Iterator[Event]:
         if self._held:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bridle.agents.fields import Table, count, table, text
-from bridle.core.failure import Failure, FailureKind
+from bridle.core.failure import BY_STATUS, Failure, FailureKind
 
 ABORTED = "MessageAbortedError"
 OVERFLOW = "ContextOverflowError"
@@ -16,17 +16,9 @@ _BY_NAME: dict[str, FailureKind] = {
     "MessageOutputLengthError": "output_limit",
     "ProviderModelNotFoundError": "model_not_found",
 }
-_BY_STATUS: dict[int, FailureKind] = {
-    401: "not_signed_in",
-    402: "billing",
-    403: "not_signed_in",
-    404: "model_not_found",
-    413: "context_overflow",
-    429: "rate_limited",
-}
 # Over ACP the status is not told, and a model that is not configured never had one.
 _SAYS: tuple[tuple[re.Pattern[str], FailureKind], ...] = (
-    (re.compile(r"insufficient_quota|exceeded your current quota", re.I), "billing"),
+    (re.compile(r"insufficient.(quota|credit|balance)|exceeded your.*quota|billing", re.I), "billing"),
     (re.compile(r"\bmodel\b.*(not found|not exist)", re.I), "model_not_found"),
     (re.compile(r"api.?key|unauthori[sz]ed|authentication", re.I), "not_signed_in"),
     (re.compile(r"rate.?limit|too many requests", re.I), "rate_limited"),
@@ -69,7 +61,7 @@ def kind_of(name: str, status: int | None, words: str) -> FailureKind:
     if status == 429 and said == "billing":
         return said
     if status:
-        return _BY_STATUS.get(status, "api_error")
+        return BY_STATUS.get(status, "api_error")
     return said or ("api_error" if name == "APIError" else "agent_failed")
 
 

@@ -19,31 +19,31 @@ async def _failure(scene: Scene, fail: Fail) -> Failure:
 
 @case("a key that is refused is told as not signed in")
 async def error_401(scene: Scene) -> None:
-    failure = await _failure(scene, Fail(401))
+    failure = await _failure(scene, Fail(401, message="Incorrect API key provided"))
     assert failure.kind == "not_signed_in", failure
 
 
 @case("too many requests are told as a rate limit")
 async def error_429(scene: Scene) -> None:
-    failure = await _failure(scene, Fail(429, retry_after=1))
+    failure = await _failure(scene, Fail(429, message="Rate limit reached", retry_after=1))
     assert failure.kind == "rate_limited", failure
 
 
 @case("a quota that is used up is told")
 async def error_quota(scene: Scene) -> None:
-    failure = await _failure(scene, quota())
+    failure = await _failure(scene, quota("You exceeded your quota: see your billing details"))
     assert failure.kind in ("billing", "rate_limited"), failure
 
 
 @case("a failure of the API is told")
 async def error_500(scene: Scene) -> None:
-    failure = await _failure(scene, Fail(500))
+    failure = await _failure(scene, Fail(500, message="Internal server error"))
     assert failure.kind == "api_error", failure
 
 
 @case("a model that is not there is told")
 async def error_404(scene: Scene) -> None:
-    failure = await _failure(scene, Fail(404, message="models/no-such-model is not found"))
+    failure = await _failure(scene, Fail(404, message="The model no-such-model does not exist"))
     assert failure.kind == "model_not_found", failure
 
 
