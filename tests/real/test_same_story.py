@@ -27,6 +27,7 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.timeout(180),
     pytest.mark.agents("claude", "codex", "gemini", "qwen", "opencode", "copilot"),
+    pytest.mark.newest,
 ]
 
 STORY = {
