@@ -27,6 +27,15 @@ FailureKind = Literal[
     "harness_died",  # written at the next start for a turn left open
 ]
 
+BY_STATUS: dict[int, FailureKind] = {  # of the upstream API; any other is an `api_error`
+    401: "not_signed_in",
+    402: "billing",
+    403: "not_signed_in",
+    404: "model_not_found",
+    413: "context_overflow",
+    429: "rate_limited",
+}
+
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: FailureKind

@@ -11,7 +11,7 @@ import re
 from bridle.agents.acp.row import Row
 from bridle.agents.fields import Table, at, parse, text
 from bridle.agents.jsonrpc import METHOD_NOT_FOUND, RpcError
-from bridle.core.failure import Failure, FailureKind
+from bridle.core.failure import BY_STATUS, Failure, FailureKind
 
 AUTH_REQUIRED = -32000
 NOT_FOUND = -32002
@@ -28,14 +28,6 @@ _BY_WORD: dict[str, FailureKind] = {
     "server_overloaded": "api_error",
     "server_error": "api_error",
     "overloaded": "api_error",
-}
-_BY_STATUS: dict[int, FailureKind] = {
-    401: "not_signed_in",
-    402: "billing",
-    403: "not_signed_in",
-    404: "model_not_found",
-    413: "context_overflow",
-    429: "rate_limited",
 }
 _BY_STOP: dict[str, tuple[FailureKind, str]] = {
     "max_tokens": ("output_limit", "the answer is longer than the model may write"),
@@ -155,7 +147,7 @@ def _kind(error: RpcError, status: int | None, message: str) -> FailureKind:
             return kind
     said = _said(message)
     if status:
-        known = _BY_STATUS.get(status)
+        known = BY_STATUS.get(status)
         return known or (said if said == "context_overflow" else "api_error")
     return said or ("api_error" if text(data, "errorName") == "APIError" else "agent_failed")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bridle.agents.fields import Table, number, strings, text
-from bridle.core.failure import Failure, FailureKind
+from bridle.core.failure import BY_STATUS, Failure, FailureKind
 
 
 class ApiError(NamedTuple):
@@ -24,14 +24,6 @@ _BY_WORD: dict[str, FailureKind] = {
     "max_output_tokens": "output_limit",
     "server_error": "api_error",
     "overloaded": "api_error",
-}
-_BY_STATUS: dict[int, FailureKind] = {
-    401: "not_signed_in",
-    402: "billing",
-    403: "not_signed_in",
-    404: "model_not_found",
-    413: "context_overflow",
-    429: "rate_limited",
 }
 _BY_SUBTYPE: dict[str, FailureKind] = {
     "error_max_turns": "turn_limit",
@@ -105,5 +97,5 @@ def _kind(result: Table, error: ApiError | None, status: float | None, message: 
     if error and error.word in _BY_WORD:
         return _BY_WORD[error.word]
     if status:
-        return _BY_STATUS.get(int(status), "api_error")
+        return BY_STATUS.get(int(status), "api_error")
     return "api_error" if error else "agent_failed"

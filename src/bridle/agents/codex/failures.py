@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bridle.agents.fields import Table, count, parse, table, text
-from bridle.core.failure import Failure, FailureKind
+from bridle.core.failure import BY_STATUS, Failure, FailureKind
 
 _BY_WORD: dict[str, FailureKind] = {
     "contextWindowExceeded": "context_overflow",
@@ -26,14 +26,6 @@ _BY_WORD: dict[str, FailureKind] = {
     "responseStreamConnectionFailed": "api_error",
     "responseStreamDisconnected": "stream_broken",
     "responseTooManyFailedAttempts": "api_error",
-}
-_BY_STATUS: dict[int, FailureKind] = {
-    401: "not_signed_in",
-    402: "billing",
-    403: "not_signed_in",
-    404: "model_not_found",
-    413: "context_overflow",
-    429: "rate_limited",
 }
 _BY_PHRASE: tuple[tuple[str, FailureKind], ...] = (
     ("quota exceeded", "billing"),
@@ -107,8 +99,8 @@ def _failure(word: str, status: int, message: str) -> Failure:
 
 
 def _kind(word: str, status: int, message: str) -> FailureKind:
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
+    if status in BY_STATUS:
+        return BY_STATUS[status]
     phrases = dict(_BY_PHRASE)
     if word == "usageLimitExceeded" and ("quota" in message or "billing" in message):
         return "billing"  # a plan's limit passes, an empty account does not

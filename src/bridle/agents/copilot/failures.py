@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bridle.agents.fields import Table, count, text
-from bridle.core.failure import Failure, FailureKind
+from bridle.core.failure import BY_STATUS, Failure, FailureKind
 
 _BY_TYPE: dict[str, FailureKind] = {
     "authentication": "not_signed_in",
@@ -14,14 +14,6 @@ _BY_TYPE: dict[str, FailureKind] = {
     "rate_limit": "rate_limited",
     "context_limit": "context_overflow",
     "policy": "denied",
-}
-_BY_STATUS: dict[int, FailureKind] = {
-    401: "not_signed_in",
-    402: "billing",
-    403: "not_signed_in",
-    404: "model_not_found",
-    413: "context_overflow",
-    429: "rate_limited",
 }
 _SAYS: tuple[tuple[re.Pattern[str], FailureKind], ...] = (
     (re.compile(r"prompt as too long|context (window|limit)", re.I), "context_overflow"),
@@ -62,7 +54,7 @@ def told(message: str, kind: str = "", status: int = 0) -> Failure:
 def _kind(message: str, kind: str, status: int) -> FailureKind:
     if kind in _BY_TYPE:
         return _BY_TYPE[kind]
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
+    if status in BY_STATUS:
+        return BY_STATUS[status]
     said = next((why for pattern, why in _SAYS if pattern.search(message)), None)
     return said or ("api_error" if status else "agent_failed")
