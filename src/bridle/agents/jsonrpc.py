@@ -13,7 +13,6 @@ from bridle.core.events import Event
 from bridle.core.wire import Keep, Reply
 
 METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
 
 Id = str | int | float
 Said = Iterator[Event | Reply | Keep]

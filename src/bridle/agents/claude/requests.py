@@ -15,16 +15,15 @@ from bridle.agents.claude.background import Background
 from bridle.agents.claude.settings import Settings
 from bridle.agents.claude.tools import Call
 from bridle.agents.fields import Table, storable, table, tables, text
+from bridle.agents.hearing import unrecognized
+from bridle.agents.questions import question
 from bridle.core import tools
 from bridle.core.events import (
     Answer,
-    Choice,
     Event,
     PermissionRequested,
-    Question,
     QuestionAsked,
     RequestAnswered,
-    Unrecognized,
 )
 from bridle.core.wire import Reply
 
@@ -73,7 +72,7 @@ class Requests:
             yield Reply(success(request_id, {}))
         elif not name:
             yield Reply(success(request_id, _decision("deny", "the host cannot read this call")))
-            yield _unread(raw, "a callback that names no tool was denied")
+            yield unrecognized(raw, "a callback that names no tool was denied")
         elif name in _ASKED_ANYWAY | _INWARD or self._is_own_plan(name, input):
             yield Reply(success(request_id, {}))
         else:
@@ -89,7 +88,7 @@ class Requests:
             self._open[request_id] = _Open("question", call.call_id, asked)
             yield QuestionAsked(
                 request_id=request_id,
-                questions=tuple(_question(q) for q in tables(call.input, "questions")),
+                questions=tuple(question(q) for q in tables(call.input, "questions")),
                 call_id=call.call_id or None,
                 parent=call.parent,
             )
@@ -194,19 +193,3 @@ def _decision(decision: str, reason: str, input: Table | None = None) -> Table:
 
 def _allow(input: Table) -> Table:
     return {"behavior": "allow", "updatedInput": input}
-
-
-def _question(question: Table) -> Question:
-    return Question(
-        text=text(question, "question"),
-        header=text(question, "header"),
-        choices=tuple(
-            Choice(text(option, "label"), text(option, "description"))
-            for option in tables(question, "options")
-        ),
-        many=question.get("multiSelect") is True,
-    )
-
-
-def _unread(raw: bytes, why: str) -> Unrecognized:
-    return Unrecognized(raw=raw.decode("utf-8", "replace"), why=why)

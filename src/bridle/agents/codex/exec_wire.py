@@ -7,7 +7,7 @@ or of a command that the sandbox kept from writing. Errors are words without a c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from bridle.agents.codex import failures, notices
 from bridle.agents.codex.exec_launch import exec_launch
@@ -16,10 +16,10 @@ from bridle.agents.codex.speech import Speech
 from bridle.agents.codex.usage import Used, used
 from bridle.agents.fields import Table, parse, storable, table, tables, text
 from bridle.agents.hearing import unrecognized
-from bridle.core.agent import Exit, Mode, Prompt, SessionSpec
+from bridle.agents.one_way import OneWay
+from bridle.core.agent import Exit, Prompt, SessionSpec
 from bridle.core.events import (
     AgentReady,
-    Answer,
     Event,
     Notice,
     PlanChanged,
@@ -41,9 +41,7 @@ _KINDS = {
 _SPEECH = {"agent_message": "agentMessage", "reasoning": "reasoning"}
 
 
-class CodexExecWire:
-    lifetime: ClassVar[Literal["session", "turn"]] = "turn"
-
+class CodexExecWire(OneWay):
     def __init__(self, spec: SessionSpec) -> None:
         self._spec = spec
         self._turn = 0
@@ -60,21 +58,6 @@ class CodexExecWire:
         self._turn += 1
         self._error = ""
         return launch
-
-    def greet(self) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def cancel(self) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
-        return ()
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None:
         """Before its first event it tells of errors on stderr alone."""

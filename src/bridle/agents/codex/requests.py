@@ -14,17 +14,16 @@ from bridle.agents.codex.commands import command_of
 from bridle.agents.codex.items import Items
 from bridle.agents.fields import Table, storable, strings, table, tables, text
 from bridle.agents.jsonrpc import Asked, Peer
+from bridle.agents.questions import question
 from bridle.core import tools
 from bridle.core.events import (
     ALLOW,
     DENY,
     Answer,
-    Choice,
     Event,
     Notice,
     Option,
     PermissionRequested,
-    Question,
     QuestionAsked,
     RequestAnswered,
 )
@@ -193,7 +192,7 @@ class Requests:
 
         self._open[asked.key] = _Open(asked, put, "")
         yield QuestionAsked(
-            request_id=asked.key, questions=tuple(_question(one) for one in given), parent=parent
+            request_id=asked.key, questions=tuple(question(one) for one in given), parent=parent
         )
 
     def _ask(
@@ -233,17 +232,6 @@ def _elicited(action: str, content: Table | None = None, meta: Table | None = No
 def _several(paths: list[str], cwd: str) -> str:
     edits = [{"file_path": path} for path in paths]
     return tools.title("MultiEdit", {"edits": edits}, cwd=cwd)
-
-
-def _question(question: Table) -> Question:
-    return Question(
-        text=text(question, "question"),
-        header=text(question, "header"),
-        choices=tuple(
-            Choice(text(option, "label"), text(option, "description"))
-            for option in tables(question, "options")
-        ),
-    )
 
 
 def _withdrawn(key: str) -> RequestAnswered:

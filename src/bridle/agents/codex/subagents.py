@@ -39,10 +39,6 @@ class Subagents:
     def running(self) -> dict[str, str]:
         return self._turns
 
-    @property
-    def in_background(self) -> bool:
-        return bool(self._background)
-
     def spawning(self, item: Table, parent: str | None) -> Iterator[Event]:
         """A `collabAgentToolCall` that spawns has begun."""
         call_id = text(item, "id")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Literal
 
 from bridle.agents.copilot import failures
 from bridle.agents.copilot.dialect import words
 from bridle.agents.copilot.tools import Call, call_of, content, kept, outcome
 from bridle.agents.fields import Table, count, parse, table, text
 from bridle.agents.hearing import unrecognized
-from bridle.core.agent import Mode, Prompt, SessionSpec, Word
+from bridle.agents.one_way import OneWay
+from bridle.core.agent import Prompt, SessionSpec, Word
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
     AgentReady,
-    Answer,
     Event,
     MessageChunk,
     Notice,
@@ -62,10 +61,8 @@ QUIET = frozenset(
 _TOLD_ELSEWHERE = frozenset({"file_created", "file_changed", "model_retry"})
 
 
-class CopilotJsonWire:
+class CopilotJsonWire(OneWay):
     """The session's id comes with the last line, so a turn that is cut off cannot be resumed."""
-
-    lifetime: ClassVar[Literal["session", "turn"]] = "turn"
 
     def __init__(self, spec: SessionSpec) -> None:
         self._cwd = str(spec.cwd)
@@ -94,21 +91,6 @@ class CopilotJsonWire:
             argv += ["--deny-tool=shell", "--deny-tool=write"]
         said = _prompt(spec, prompt) if prompt else ""
         return Launch(argv, stdin=said.encode())
-
-    def greet(self) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def cancel(self) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
-        return ()  # the next process is launched with it
 
     # -- agent to host -----------------------------------------------------------------------
 

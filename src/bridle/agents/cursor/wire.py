@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Literal
 
 from bridle.agents.cursor import failures, notices
 from bridle.agents.cursor.approval import Approval
@@ -14,10 +13,10 @@ from bridle.agents.cursor.speech import Speech
 from bridle.agents.cursor.tools import Call, call_id_of, call_of
 from bridle.agents.fields import Table, count, table, text
 from bridle.agents.hearing import unrecognized
-from bridle.core.agent import Exit, Mode, Prompt, SessionSpec
+from bridle.agents.one_way import OneWay
+from bridle.core.agent import Exit, Prompt, SessionSpec
 from bridle.core.events import (
     AgentReady,
-    Answer,
     Event,
     Notice,
     ToolFinished,
@@ -34,9 +33,7 @@ _QUIET = frozenset({"user", "interaction_query"})
 _BARE = b"T: "  # older versions told some errors in a line of their own
 
 
-class CursorWire:
-    lifetime: ClassVar[Literal["session", "turn"]] = "turn"
-
+class CursorWire(OneWay):
     def __init__(self, spec: SessionSpec, own_config: bytes = b"") -> None:
         self._cwd = str(spec.cwd)
         self._own_config = own_config
@@ -49,21 +46,6 @@ class CursorWire:
         program = launch(spec, prompt or Prompt(""), self._own_config)
         self._begin(spec)
         return program
-
-    def greet(self) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def cancel(self) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
-        return ()
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None:
         return failures.of_exit(exit, stderr, self._complaint)

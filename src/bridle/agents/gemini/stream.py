@@ -6,20 +6,19 @@ which nothing marks; and an end without a `result` is the only sign of a signal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator
 
 from bridle.agents.acp.tools import vocabulary
 from bridle.agents.fields import Table, count, parse, storable, table, text
 from bridle.agents.gemini import failures
 from bridle.agents.gemini.launch import ROW, one_turn, unasked
 from bridle.agents.hearing import unrecognized
+from bridle.agents.one_way import OneWay
 from bridle.core import tools
-from bridle.core.agent import Exit, Mode, Prompt, SessionSpec
+from bridle.core.agent import Exit, Prompt, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
     AgentReady,
-    Answer,
     Content,
     Diff,
     Event,
@@ -48,9 +47,7 @@ _EXITS = {  # without a word on stdout
 }
 
 
-class GeminiStreamWire:
-    lifetime: ClassVar[Literal["session", "turn"]] = "turn"
-
+class GeminiStreamWire(OneWay):
     def __init__(self, spec: SessionSpec) -> None:
         self._cwd = str(spec.cwd)
         self._withheld = _WITHHELD[unasked(spec)]
@@ -67,21 +64,6 @@ class GeminiStreamWire:
             raise Unsupported("gemini", "attachments over stream-json", hint="use its ACP surface")
         self._calls, self._speaking, self._error = {}, False, ""
         return one_turn(spec, prompt)
-
-    def greet(self) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def cancel(self) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
-        return ()
 
     # -- agent to host -----------------------------------------------------------------------
 

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Literal
 
 from bridle.agents.fields import Table, parse, table, text
 from bridle.agents.hearing import unrecognized
+from bridle.agents.one_way import OneWay
 from bridle.agents.opencode import failures
 from bridle.agents.opencode.config import environment, unasked
 from bridle.agents.opencode.parts import Parts
-from bridle.core.agent import Mode, Prompt, SessionSpec
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.errors import Unsupported
-from bridle.core.events import AgentReady, Answer, Event, Notice, TurnEnded
+from bridle.core.events import AgentReady, Event, Notice, TurnEnded
 from bridle.core.wire import Keep, Launch, Reply
 
 Said = Iterator[Event | Keep]
 
 
-class OpencodeRunWire:
+class OpencodeRunWire(OneWay):
     """It tells neither the beginning nor the end of a turn: the session's id is in every line, and
     the last step is the one that does not go on with tools."""
-
-    lifetime: ClassVar[Literal["session", "turn"]] = "turn"
 
     def __init__(self, spec: SessionSpec) -> None:
         self._parts = Parts(str(spec.cwd), spec.servers)
@@ -51,21 +49,6 @@ class OpencodeRunWire:
                 argv.append("--fork")
         words = _words(prompt) if prompt else ""
         return Launch(argv, env=environment(spec, unasked(spec)), stdin=words.encode())
-
-    def greet(self) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def cancel(self) -> Iterable[dict[str, Any]]:
-        return ()
-
-    def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
-        return ()  # the next process is launched with it
 
     # -- agent to host -----------------------------------------------------------------------
 

@@ -10,14 +10,13 @@ from bridle.agents.fields import Table, count, storable, strings, table, tables,
 from bridle.agents.opencode import failures
 from bridle.agents.opencode.parts import Parts
 from bridle.agents.opencode.tools import Call, plan
+from bridle.agents.questions import question
 from bridle.core.events import (
-    Choice,
     Event,
     Notice,
     Option,
     PermissionRequested,
     PlanChanged,
-    Question,
     QuestionAsked,
     SettingsChanged,
     TurnEnded,
@@ -140,21 +139,9 @@ class ServeEvents:
         )
 
     def _question(self, asked: Table, parent: str | None) -> QuestionAsked:
-        questions = (
-            Question(
-                text=text(one, "question"),
-                header=text(one, "header"),
-                choices=tuple(
-                    Choice(text(each, "label"), text(each, "description"))
-                    for each in tables(one, "options")
-                ),
-                many=one.get("multiple") is True,
-            )
-            for one in tables(asked, "questions")
-        )
         return QuestionAsked(
             request_id=text(asked, "id"),
-            questions=tuple(questions),
+            questions=tuple(map(question, tables(asked, "questions"))),
             call_id=text(table(asked, "tool"), "callID") or None,
             parent=parent,
         )

@@ -9,9 +9,10 @@ from bridle.agents.acp import content
 from bridle.agents.acp.dialect import Asking, Dialect, Outcome
 from bridle.agents.fields import Table, table, tables, text
 from bridle.agents.jsonrpc import Asked
+from bridle.agents.questions import question
 from bridle.agents.qwen.launch import acp
 from bridle.core.agent import SessionSpec
-from bridle.core.events import Answer, Choice, Question
+from bridle.core.events import Answer
 from bridle.core.wire import Launch
 
 _FAILED_COMMAND = re.compile(r"^Exit Code: [1-9]\d*$", re.MULTILINE)
@@ -88,16 +89,4 @@ class QwenDialect(Dialect):
             answers = {str(n): given[words] for n, words in enumerate(texts) if words in given}
             return {"outcome": {"outcome": "selected", "optionId": submit}, "answers": answers}
 
-        return Asking(tuple(map(_question, questions)), result, text(call, "toolCallId") or None)
-
-
-def _question(question: Table) -> Question:
-    return Question(
-        text=text(question, "question"),
-        header=text(question, "header"),
-        choices=tuple(
-            Choice(text(option, "label"), text(option, "description"))
-            for option in tables(question, "options")
-        ),
-        many=question.get("multiSelect") is True,
-    )
+        return Asking(tuple(map(question, questions)), result, text(call, "toolCallId") or None)
