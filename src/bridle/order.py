@@ -55,6 +55,7 @@ def order(
     given["options"] = {**options, **given.get("options", {})}
     spec = SessionSpec(cwd=Path(cwd).resolve(), **given)
     refuse_unsupported(driver.info, spec)
+    _refuse_vain_limits(driver, limits)
     terms = _terms(driver, config, spec, approve, env)
     return Order(
         driver, spec, replace(terms, limits=limits, tools=tuple(tools), notices=_notices(warnings))
@@ -100,6 +101,21 @@ def _limits(
         cost=given.get("max_cost"),
         tokens=tokens or ours.tokens,
     )
+
+
+def _refuse_vain_limits(agent: Agent, limits: Limits) -> None:
+    """Better than to run without a limit that was asked for."""
+    can = agent.info.can
+    vain = {
+        "a limit on cost": limits.cost is not None and can.isdisjoint({"usage", "limits"}),
+        "a limit on tokens": limits.tokens is not None and "usage" not in can,
+    }
+    for feature in (name for name, is_vain in vain.items() if is_vain):
+        raise Unsupported(
+            agent.info.name,
+            f"{feature}, since it does not tell what it uses",
+            hint="limit it by --max-turns or --timeout",
+        )
 
 
 def _others(tools: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ from desk import (
     turns_of,
     until,
     until_true,
+    used,
 )
 from real_claude import RealClaude
 
@@ -43,6 +44,7 @@ __all__ = [
     "turns_of",
     "until",
     "until_true",
+    "used",
 ]
 
 

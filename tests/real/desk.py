@@ -22,6 +22,7 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
     Unrecognized,
+    UsageReported,
 )
 from bridle.paths import Paths, find_paths
 from bridle.sessions.service import Sessions
@@ -160,6 +161,11 @@ async def until_true(condition: Callable[[], bool], within: float = PATIENCE) ->
 
 def of(entries: Iterable[Entry], kind: type[E]) -> list[E]:
     return [entry.event for entry in entries if isinstance(entry.event, kind)]
+
+
+def used(entries: Iterable[Entry]) -> list[UsageReported]:
+    """What was told as used, less the calls that only begin."""
+    return [report for report in of(entries, UsageReported) if report.call != "begun"]
 
 
 def turns_of(entries: Iterable[Entry], *kinds: type[Event]) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from claude_desk import ClaudeDesk, ends, of, run, said
+from claude_desk import ClaudeDesk, ends, of, run, said, used
 
 from bridle.core.agent import File
 from bridle.core.errors import Unsupported
@@ -17,7 +17,6 @@ from bridle.core.events import (
     ToolFinished,
     TurnEnded,
     TurnStarted,
-    UsageReported,
 )
 from bridle.testing.anthropic_api import blocks, system_text, user_text
 from bridle.testing.model_script import Call, Say, Usage, attempts, reply
@@ -76,10 +75,10 @@ async def test_usage_after_a_resume_is_that_of_the_turn(desk: ClaudeDesk) -> Non
         reply(Say("Two."), usage=Usage(input=70, output=7)),
     ]
     session = await desk.start()
-    [first] = of(await run(session, "@@count@@"), UsageReported)
+    [first] = used(await run(session, "@@count@@"))
 
     await desk.reopen()
-    [second] = of(await run(await desk.resume(session.id), "go on"), UsageReported)
+    [second] = used(await run(await desk.resume(session.id), "go on"))
 
     assert (second.input_tokens, second.output_tokens) == (70, 7)
     assert first.cost_usd and second.cost_usd
@@ -241,5 +240,5 @@ async def test_a_limit_on_cost_ends_the_turn_as_that(desk: ClaudeDesk) -> None:
     assert end.failure is not None
     assert (end.reason, end.failure.kind) == ("failed", "cost_limit")
     assert len(desk.double.turns) == 1
-    [usage] = of(log, UsageReported)
+    [usage] = used(log)
     assert usage.cost_usd and usage.cost_usd > 0.5

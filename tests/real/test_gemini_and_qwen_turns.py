@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import sys
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,8 @@ from bridle.core.events import (
     ToolFinished,
     ToolStarted,
     TurnEnded,
-    UsageReported,
 )
+from bridle.core.usage import added
 from bridle.testing.model_double import api_of
 from bridle.testing.model_script import Hold, Say, Think, Usage, reply
 
@@ -77,11 +78,11 @@ async def test_a_turn_tells_what_it_used(any_desk: Desk, actor: Actor) -> None:
     ]
     session = await any_desk.start()
 
-    first = of(await run(session, "@@use@@ go"), UsageReported)
-    second = of(await run(session, "@@use:2@@ more"), UsageReported)
+    first = reduce(added, used(await run(session, "@@use@@ go")))
+    second = reduce(added, used(await run(session, "@@use:2@@ more")))
 
-    assert [(one.input_tokens, one.output_tokens) for one in first] == [(200, 40)]
-    assert [(one.input_tokens, one.output_tokens) for one in second] == [(100, 20)]
+    assert (first.input_tokens, first.output_tokens) == (200, 40)
+    assert (second.input_tokens, second.output_tokens) == (100, 20)
 
 
 async def test_files_are_written_and_edited_and_told_as_diffs(any_desk: Desk, actor: Actor) -> None:

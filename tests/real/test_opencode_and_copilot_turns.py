@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk, ends, of, processes_with, said, shown, until, until_true
+from desk import Desk, ends, of, processes_with, said, shown, until, until_true, used
 from stages import Actor
 
 from bridle.core.agent import File
@@ -31,7 +31,6 @@ from bridle.core.events import (
     ToolFinished,
     ToolStarted,
     TurnEnded,
-    UsageReported,
 )
 from bridle.sessions.session import Session
 from bridle.testing.model_double import api_of
@@ -91,7 +90,7 @@ async def test_words_thoughts_usage_an_image_and_a_system_prompt(
     assert len(of(first, MessageChunk)) == 4
     assert "".join(chunk.text for chunk in of(first, ThoughtChunk)) == "Let me see."
     for entries in (first, second):
-        [counted] = of(entries, UsageReported)
+        [counted] = used(entries)
         assert (counted.input_tokens, counted.output_tokens) == (100, 20)
         assert counted.context_used
     assert "You are a kettle. Whistle." in str(any_desk.double.turns[0].body)
@@ -247,8 +246,8 @@ async def test_a_conversation_goes_on_in_a_new_process(any_desk: Desk, actor: Ac
     assert [one.native_id for one in of(after, AgentReady)] == [
         one.native_id for one in of(before, AgentReady)
     ]
-    [used] = of(after, UsageReported)
-    assert (used.input_tokens, used.output_tokens) == (100, 20)
+    [counted] = used(after)
+    assert (counted.input_tokens, counted.output_tokens) == (100, 20)
 
 
 async def test_plan_mode_writes_nothing_even_if_allowed(any_desk: Desk, actor: Actor) -> None:

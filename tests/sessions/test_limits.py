@@ -10,15 +10,20 @@ from typing import Any
 import pytest
 from session_desk import Desk
 
+from bridle.config.models import load_models
 from bridle.core.events import (
     Entry,
+    Event,
     MessageChunk,
     Notice,
+    ToolFinished,
     ToolStarted,
     TurnEnded,
     UsageReported,
 )
 from bridle.core.failure import Failure, exit_code
+from bridle.sessions.clocks import Clocks
+from bridle.sessions.guard import Guard
 from bridle.sessions.meter import Meter
 from bridle.sessions.terms import Limits
 
@@ -42,6 +47,10 @@ def failure(entries: list[Entry]) -> Failure | None:
 def usage(tokens: int, cost: float | None = None) -> dict[str, Any]:
     told = {"input_tokens": tokens - 1, "output_tokens": 1, "cost_usd": cost}
     return {"usage": {name: value for name, value in told.items() if value is not None}}
+
+
+def begun(context: int) -> dict[str, Any]:
+    return {"usage": {"context_used": context, "call": "begun"}}
 
 
 STOPPED = {
@@ -70,6 +79,24 @@ STOPPED = {
             kind="turn_limit",
             message="the agent began round 3 of at most 2",
             hint="raise --max-turns, or prompt again to go on",
+        ),
+    ),
+    "context": (
+        Limits(tokens=25),
+        [begun(10), begun(20), LONG],
+        Failure(
+            kind="token_limit",
+            message="at least 30 tokens were used, more than 25",
+            hint="raise --max-tokens, or prompt again to go on",
+        ),
+    ),
+    "cost without a price": (
+        Limits(cost=5),
+        [usage(10), LONG],
+        Failure(
+            kind="cost_limit",
+            message="what is spent cannot be held to 5: no price is known for mock-quick",
+            hint="give its price under [models] in the config, or limit it by --max-tokens",
         ),
     ),
     "time": (
@@ -139,7 +166,110 @@ def test_parallel_calls_are_one_round_and_subagents_count_for_nothing() -> None:
         MessageChunk(message_id="m2", text="Inside.", parent="2"),
     ):
         assert meter.count(event) is None
-    assert meter.use(UsageReported(input_tokens=5, parent="2")) is None
+    assert meter.use(UsageReported(input_tokens=5, parent="2"), None) is None
+
+
+START = ToolStarted(call_id="1", tool="Bash", name="sh", title="Bash")
+END = ToolFinished(call_id="1", outcome="completed")
+WORDS = MessageChunk(message_id="m", text="Now.")
+DONE = UsageReported(input_tokens=5, call="done")
+BEGUN = UsageReported(context_used=5, call="begun")
+TOTAL = UsageReported(input_tokens=5)
+
+ROUNDS: dict[str, tuple[list[Event], int]] = {
+    "by what shows": ([START, END, START, END, WORDS, TOTAL], 3),
+    "told when over": ([START, END, DONE, START, END, START, END, DONE, WORDS, DONE], 3),
+    "told before its calls run": ([WORDS, DONE, START, END, START, END, WORDS, DONE], 2),
+    "told as they begin": ([BEGUN, START, END, START, END, BEGUN, WORDS, TOTAL], 2),
+    "told and not shown": ([BEGUN, BEGUN, BEGUN, WORDS, TOTAL], 3),
+    "told with words first": ([WORDS, BEGUN, START, END, WORDS, BEGUN], 2),
+}
+
+
+@pytest.mark.parametrize(("events", "count"), ROUNDS.values(), ids=ROUNDS)
+def test_rounds_are_those_that_the_agent_tells_or_else_those_that_show(
+    events: list[Event], count: int
+) -> None:
+    for limit in (count, count - 1):
+        meter = Meter(Limits(turns=limit), lambda: pytest.fail("no price is asked for"))
+        meter.begin_turn()
+        heard = [
+            meter.use(event, None) if isinstance(event, UsageReported) else meter.count(event)
+            for event in events
+        ]
+        assert [why.kind for why in heard if why][:1] == ["turn_limit"] * (limit < count)
+
+
+def test_rounds_of_the_next_agent_are_counted_its_own_way() -> None:
+    meter = Meter(Limits(turns=3), lambda: pytest.fail("no price is asked for"))
+    meter.use(DONE, None)
+    meter.begin_turn()
+    assert [meter.count(event) for event in (START, END, START, END)] == [None] * 4
+    assert meter.count(START)
+
+
+def test_what_a_call_reads_costs_as_little_as_it_can_until_the_agent_tells() -> None:
+    models = load_models({"house": {"price": [10, 50, 1]}})
+    meter = Meter(Limits(cost=100), lambda: models)
+    for context in (1_000_000, 1_500_000):
+        read = UsageReported(context_used=context, call="begun")
+        assert meter.use(read, "house") is None
+    assert meter.cost == 10 + 5 + 1
+    meter.use(UsageReported(input_tokens=9, cost_usd=17.5), "house")
+    assert meter.cost == 17.5
+
+
+async def test_a_limit_that_cannot_be_held_yet_is_told(desk: Desk) -> None:
+    steps = [{"run": "true"}, {"run": "true"}, {"run": "true"}, {"say": "Done."}, usage(30, 0.5)]
+    entries = await play(desk, Limits(cost=9, tokens=25), *steps)
+    assert failure(entries) is None
+    told = [e.event for e in entries if isinstance(e.event, Notice)]
+    assert told == [
+        Notice(
+            level="warning",
+            kind="limit",
+            text="mock has not told yet what it uses: --max-cost and --max-tokens cannot stop it "
+            "until it does, --max-turns and --timeout can",
+        ),
+        Notice(
+            level="warning",
+            kind="limit",
+            text="30 tokens were used, more than 25: the turn was over by then",
+        ),
+    ]
+
+
+async def test_a_model_without_a_price_is_told_while_nothing_else_is_known(desk: Desk) -> None:
+    steps = [begun(10), {"say": "Working."}, usage(30, 0.5)]
+    entries = await play(desk, Limits(cost=9), *steps)
+    assert failure(entries) is None
+    [told] = [e.event.text for e in entries if isinstance(e.event, Notice)]
+    assert told == "no price is known for mock-quick: --max-cost cannot stop mock yet"
+
+
+async def test_what_works_on_when_the_limit_is_passed_at_the_end_of_a_turn_is_ended(
+    desk: Desk,
+) -> None:
+    session = await desk.start(limits=Limits(tokens=25))
+    later = {"background": "later", "after": 2, "steps": [{"say": "never"}]}
+    async with asyncio.timeout(30):
+        entries = [entry async for entry in session.run(json.dumps([later, usage(30)]))]
+    assert failure(entries) is None
+    assert "never" not in [e.event.text for e in entries if isinstance(e.event, MessageChunk)]
+
+
+async def test_a_turn_that_an_agent_begins_when_the_limit_is_passed_is_stopped_at_once() -> None:
+    limits = Limits(tokens=25)
+    meter = Meter(limits, lambda: pytest.fail("no price is asked for"))
+    stopped: list[Failure] = []
+    guard = Guard(
+        limits, meter, Clocks(), agent=lambda: "mock", stop=stopped.append, warn=pytest.fail
+    )
+    guard.begin_turn()
+    guard.use(UsageReported(input_tokens=30), None)
+    guard.end_turn()
+    guard.begin_turn()
+    assert [why.kind for why in stopped] == ["token_limit", "token_limit"]
 
 
 async def test_what_a_turn_left_running_is_under_its_clock_too(desk: Desk) -> None:

@@ -229,7 +229,11 @@ class RequestAnswered(_Event, frozen=True):
 
 
 class UsageReported(_Event, frozen=True):
-    """What was used since the last report; those of one turn add up to what the turn used."""
+    """What was used since the last report; those of one turn add up to what the turn used.
+
+    One that tells of a single call of the model says so: `begun` tells only the context that the
+    call reads, its tokens are in a later report; `done` tells what the call used.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -238,6 +242,7 @@ class UsageReported(_Event, frozen=True):
     priced: str | None = None  # the agent told no cost: date of the prices it was worked out by
     context_used: int | None = None
     context_limit: int | None = None
+    call: Literal["begun", "done"] | None = None  # None: of several, or the agent does not say
 
 
 class SettingsChanged(_Event, frozen=True):

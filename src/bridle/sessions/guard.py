@@ -12,22 +12,40 @@ from bridle.sessions.terms import Limits
 
 
 class Guard:
-    """`stop` is called when a limit is passed."""
+    """`stop` is called when a limit is passed, `warn` when one cannot be held for now."""
 
     def __init__(
-        self, limits: Limits, meter: Meter, clocks: Clocks, stop: Callable[[Failure], None]
+        self,
+        limits: Limits,
+        meter: Meter,
+        clocks: Clocks,
+        *,
+        agent: Callable[[], str],
+        stop: Callable[[Failure], None],
+        warn: Callable[[str], None],
     ) -> None:
         self._limits = limits
         self._meter = meter
         self._clocks = clocks
+        self._agent = agent
         self._stop = stop
+        self._warn = warn
+        self._warned = ""
         self.watches = meter.watches
         self.verdict: Failure | None = None  # why the turn ends, whatever the agent says
 
     def begin_turn(self) -> None:
+        """One that an agent begins by itself when a limit is passed already goes no further."""
         self.verdict = None
         limit = self._limits.turn
         self._clocks.start("turn", limit, self._late, "the turn", limit)
+        self.begin_work()
+        self._judge(self._meter.over())
+
+    def begin_work(self) -> None:
+        """Of an agent within the turn, which may not be the first."""
+        self._meter.begin_turn()
+        self._warned = ""
 
     def end_turn(self) -> None:
         """The clock runs on for what works in the background."""
@@ -46,11 +64,15 @@ class Guard:
         self._clocks.stop("turn")
         self._clocks.stop("idle")
 
-    def use(self, usage: UsageReported) -> None:
-        self._judge(self._meter.use(usage))
+    def use(self, usage: UsageReported, model: str | None) -> None:
+        self._judge(self._meter.use(usage, model))
 
     def count(self, event: Event) -> None:
         self._judge(self._meter.count(event))
+        text = self._meter.gap(self._agent())
+        if text and text != self._warned:
+            self._warned = text
+            self._warn(text)
 
     def _late(self, what: str, limit: float) -> None:
         self._judge(

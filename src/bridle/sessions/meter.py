@@ -1,7 +1,8 @@
 """What one prompt has used, held against its limits, whatever the agent itself can limit.
 
-A turn that the agent begins by itself counts with the prompt before it. Rounds of the model are
-counted by what shows of them: words or calls that follow upon the result of a call are a new one.
+A turn that the agent begins by itself counts with the prompt before it. What a call of the model
+will have used is told by some agents only when the turn is over: until then it counts as little as
+it can be, the context that it reads.
 """
 
 from __future__ import annotations
@@ -11,40 +12,60 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bridle.core.events import (
-    Event,
-    MessageChunk,
-    ThoughtChunk,
-    ToolFinished,
-    ToolStarted,
-    UsageReported,
-)
+from bridle.core.events import Event, UsageReported
 from bridle.core.failure import Failure
 from bridle.core.usage import added
+from bridle.sessions.rounds import SHOWN, Rounds
 from bridle.sessions.terms import Limits
 
 if TYPE_CHECKING:
     from bridle.config.models import Models
 
-_ROUNDS = frozenset({MessageChunk, ThoughtChunk, ToolStarted, ToolFinished})
+_ITS_MODEL = "its model"
 
 
 class Meter:
     def __init__(self, limits: Limits, models: Callable[[], Models]) -> None:
         self._limits = limits
         self._models = models
-        self.watches: frozenset[type] = frozenset() if limits.turns is None else _ROUNDS
+        counted = (limits.cost, limits.tokens, limits.turns) != (None, None, None)
+        self.watches: frozenset[type] = SHOWN if counted else frozenset()
         self.begin()
 
     def begin(self) -> None:
         """A new prompt."""
         self._used: UsageReported | None = None
-        self._rounds = 0
-        self._answered = True  # a call has its result: what comes next is a new round
+        self._rounds = Rounds()
+        self._clear_open()
+
+    def begin_turn(self) -> None:
+        """Of the agent, or of another one: how it tells its calls is not known yet."""
+        self._rounds = self._rounds.anew()
+        self._clear_open()
+
+    def _clear_open(self) -> None:
+        self._open_tokens = 0  # of calls whose tokens will be told later, at least
+        self._open_cost = 0.0
+        self._context = 0  # that the last of them read
+        self._unpriced = ""  # their model, if it has no price
 
     @property
     def cost(self) -> float:
-        return (self._used.cost_usd if self._used else None) or 0.0
+        told = (self._used.cost_usd if self._used else None) or 0.0
+        return told + self._open_cost
+
+    def gap(self, agent: str) -> str:
+        """Why a limit cannot be held for now, if it cannot."""
+        cost, tokens = self._limits.cost is not None, self._limits.tokens is not None
+        if (cost or tokens) and self._rounds.untold > 1:
+            flags = " and ".join(["--max-cost"] * cost + ["--max-tokens"] * tokens)
+            return (
+                f"{agent} has not told yet what it uses: {flags} cannot stop it until it does, "
+                "--max-turns and --timeout can"
+            )
+        if cost and self._unpriced:
+            return f"no price is known for {self._unpriced}: --max-cost cannot stop {agent} yet"
+        return ""
 
     def priced(self, usage: UsageReported, model: str | None) -> UsageReported:
         """With the cost by the table of prices, where the agent tells none."""
@@ -56,35 +77,66 @@ class Meter:
             return usage
         return replace(usage, cost_usd=price.cost(*tokens), priced=price.date or "config")
 
-    def use(self, usage: UsageReported) -> Failure | None:
+    def use(self, usage: UsageReported, model: str | None) -> Failure | None:
         """Why the agent must stop now, if it must. A subagent's part is in its agent's report."""
         if usage.parent is not None:
             return None
-        used = self._used = added(self._used, usage)
-        tokens = used.input_tokens + used.output_tokens + used.cached_tokens
-        limits = self._limits
-        if limits.cost is not None and self.cost > limits.cost:
-            message = f"${self.cost:.4g} were spent, more than {limits.cost:g}"
-            return Failure(kind="cost_limit", message=message, hint=_hint("--max-cost"))
-        if limits.tokens is not None and tokens > limits.tokens:
-            message = f"{tokens} tokens were used, more than {limits.tokens}"
-            return Failure(kind="token_limit", message=message, hint=_hint("--max-tokens"))
-        return None
+        self._rounds.told(usage)
+        self._used = added(self._used, usage)
+        if usage.call == "begun":
+            self._read(usage.context_used or 0, model)
+        elif _tokens(usage):
+            self._clear_open()
+            if usage.cost_usd is None and self._limits.cost is not None:
+                return _no_price(model, self._limits.cost)
+        return self.over()
 
     def count(self, event: Event) -> Failure | None:
         """As `use`, of an event that `watches` names."""
-        if event.parent is not None:
-            return None
-        if isinstance(event, ToolFinished):
-            self._answered = True
-        elif self._answered:
-            self._answered = False
-            self._rounds += 1
-        limit = self._limits.turns
-        if limit is not None and self._rounds > limit:
-            message = f"the agent began round {self._rounds} of at most {limit}"
+        if event.parent is None:
+            self._rounds.shown(event)
+        return self.over()
+
+    def over(self) -> Failure | None:
+        """Which limit is passed, if one is."""
+        limits, least = self._limits, "at least " if self._open_tokens else ""
+        tokens = self._open_tokens + (_tokens(self._used) if self._used else 0)
+        if limits.cost is not None and self.cost > limits.cost:
+            message = f"{least}${self.cost:.4g} were spent, more than {limits.cost:g}"
+            return Failure(kind="cost_limit", message=message, hint=_hint("--max-cost"))
+        if limits.tokens is not None and tokens > limits.tokens:
+            message = f"{least}{tokens} tokens were used, more than {limits.tokens}"
+            return Failure(kind="token_limit", message=message, hint=_hint("--max-tokens"))
+        rounds = self._rounds.count
+        if limits.turns is not None and rounds > limits.turns:
+            message = f"the agent began round {rounds} of at most {limits.turns}"
             return Failure(kind="turn_limit", message=message, hint=_hint("--max-turns"))
         return None
+
+    def _read(self, context: int, model: str | None) -> None:
+        """A call reads so much: what the one before it read may have come from a cache."""
+        new, self._context = max(0, context - self._context), context
+        self._open_tokens += context
+        if self._limits.cost is None:
+            return
+        if price := self._models().price(model) if model else None:
+            self._open_cost += price.cost(new, 0, context - new)
+        else:
+            self._unpriced = model or _ITS_MODEL
+
+
+def _tokens(usage: UsageReported) -> int:
+    return usage.input_tokens + usage.output_tokens + usage.cached_tokens
+
+
+def _no_price(model: str | None, limit: float) -> Failure:
+    """Better than to go on without a limit that was asked for."""
+    name = model or _ITS_MODEL
+    return Failure(
+        kind="cost_limit",
+        message=f"what is spent cannot be held to {limit:g}: no price is known for {name}",
+        hint="give its price under [models] in the config, or limit it by --max-tokens",
+    )
 
 
 def _hint(flag: str) -> str:

@@ -106,7 +106,14 @@ class Runner:
         self._idle = asyncio.Event()
         self._idle.set()
         self._clocks = Clocks()
-        self._guard = Guard(limits, self._meter, self._clocks, self._stop)
+        self._guard = Guard(
+            limits,
+            self._meter,
+            self._clocks,
+            agent=lambda: self.agent,
+            stop=self._stop,
+            warn=self._warn,
+        )
         self._requests = Requests(policy, self._clocks, limits.request, self._answered)
         self._begin_lock = asyncio.Lock()
         self._asked: Prompt | None = None  # what the open turn began with
@@ -317,6 +324,7 @@ class Runner:
             return
         self._going_on = None
         self._visible = False
+        self._guard.begin_work()
         self._await_words()
         await self._send(conversation, sending)
 
@@ -348,8 +356,12 @@ class Runner:
             self._requests.withdraw_all()
         for change in await self._outlook.changes():
             self._log.say(change)
-        if self._guard.verdict and event.reason != "completed":
-            event = TurnEnded(reason="failed", failure=self._guard.verdict)
+        if verdict := self._guard.verdict:
+            self._queue.clear()
+            if event.reason == "completed":
+                self._warn(f"{verdict.message}: the turn was over by then")
+            else:
+                event = TurnEnded(reason="failed", failure=verdict)
         self._log.say(event, raw)
         self._guard.end_turn()
         self._asked = None
@@ -429,7 +441,7 @@ class Runner:
             case UsageReported():
                 usage = self._meter.priced(event, self._line.model)
                 self._log.write(usage, raw)
-                self._guard.use(usage)
+                self._guard.use(usage, self._line.model)
             case PermissionRequested() | QuestionAsked():
                 self._requests.open(event)
                 self._log.write(event, raw)
@@ -487,6 +499,9 @@ class Runner:
             self._visible = self._begun = True
         if type(event) in self._guard.watches:
             self._guard.count(event)
+
+    def _warn(self, text: str) -> None:
+        self._log.say(Notice(level="warning", kind="limit", text=text))
 
     def _stop(self, why: Failure) -> None:
         """A limit was passed."""

@@ -114,7 +114,17 @@ def test_agents_that_count_tell_what_each_turn_used() -> None:
         for agent in ("claude-agent-acp", "codex-acp", "opencode")
     }
     counted = {agent: [(u.input_tokens, u.output_tokens) for u in us] for agent, us in used.items()}
-    assert counted == {"claude-agent-acp": [(200, 30)], "codex-acp": [(0, 0)], "opencode": [(0, 0)]}
+    assert counted == {
+        "claude-agent-acp": [(0, 0), (0, 0), (200, 30)],
+        "codex-acp": [(0, 0)],
+        "opencode": [(0, 0)],
+    }
+    calls = {agent: [u.call for u in us] for agent, us in used.items()}
+    assert calls == {
+        "claude-agent-acp": ["begun", "begun", None],
+        "codex-acp": ["begun"],
+        "opencode": [None],
+    }
 
 
 def test_there_are_recordings_of_every_agent() -> None:

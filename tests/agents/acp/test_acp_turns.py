@@ -575,13 +575,42 @@ def test_tokens_are_counted_as_their_total_says(usage: Any, counted: tuple[int, 
     assert used == ([counted] if any(counted) else [])
 
 
-def test_tokens_told_after_each_call_of_the_model_are_added_up() -> None:
+CALL = {"usage": {"inputTokens": 50, "outputTokens": 7, "totalTokens": 57}}
+
+
+def test_tokens_told_after_each_call_of_the_model_are_passed_on_at_once_and_once() -> None:
     talk = opened()
+    part = UsageReported(input_tokens=50, output_tokens=7, context_used=50, call="done")
     for _ in range(2):
-        talk.says("", _meta={"usage": {"inputTokens": 50, "outputTokens": 7, "totalTokens": 57}})
-    assert talk.answers(END) == [UsageReported(input_tokens=100, output_tokens=14), DONE]
+        assert talk.says("", _meta=CALL) == [part]
+    assert talk.answers(END) == [DONE]
     talk.prompt()
     assert talk.answers(END) == [DONE]
+
+
+def test_of_tokens_that_were_told_call_by_call_the_answer_adds_only_the_rest() -> None:
+    talk = opened()
+    talk.says("", _meta=CALL)
+    whole = {"inputTokens": 60, "outputTokens": 7, "totalTokens": 67}
+    rest = UsageReported(input_tokens=10, context_used=50)
+    assert talk.answers({**END, "usage": whole}) == [rest, DONE]
+
+
+def test_the_context_that_a_call_reads_is_told_once_as_the_call_begins() -> None:
+    talk = opened()
+
+    def begun(used: int) -> UsageReported:
+        return UsageReported(context_used=used, context_limit=100, call="begun")
+
+    assert talk.is_told("usage_update", used=10, size=100) == [begun(10)]
+    assert talk.is_told("usage_update", used=12, size=100) == []
+    talk.is_told("tool_call", **LS, status="completed")
+    assert talk.is_told("usage_update", used=20, size=100) == [begun(20)]
+    assert talk.answers({**END, "usage": {"inputTokens": 30, "outputTokens": 2}}) == [
+        UsageReported(input_tokens=30, output_tokens=2, context_used=20, context_limit=100),
+        DONE,
+    ]
+    assert talk.is_told("usage_update", used=21, size=100) == []
 
 
 def test_the_count_of_the_last_call_is_no_count_of_a_turn_with_tools() -> None:

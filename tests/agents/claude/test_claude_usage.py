@@ -45,7 +45,7 @@ def test_after_a_resume_the_earlier_turns_do_not_count() -> None:
 
 def test_recorded_costs_of_a_resumed_conversation_are_those_of_its_turns() -> None:
     costs = [
-        usages(play(lines(RECORDINGS / "2.1.325" / name)))[0].cost_usd
+        usages(play(lines(RECORDINGS / "2.1.325" / name)))[-1].cost_usd
         for name in ("resume_turn1", "resume_turn2")
     ]
     assert costs == [0.000806, 0.000806]
@@ -70,6 +70,7 @@ def test_tokens_of_all_models_count_and_the_window_is_that_of_the_agents_own() -
     }
     heard = hear(claude, init(model="opus"), start, result(total_cost_usd=0.3, modelUsage=models))
     assert usages(heard) == [
+        UsageReported(context_used=357, call="begun"),
         UsageReported(
             input_tokens=64,
             output_tokens=10,
@@ -77,7 +78,7 @@ def test_tokens_of_all_models_count_and_the_window_is_that_of_the_agents_own() -
             cost_usd=0.3,
             context_used=357,
             context_limit=200_000,
-        )
+        ),
     ]
 
 

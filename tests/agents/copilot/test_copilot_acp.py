@@ -84,8 +84,17 @@ def test_its_tools_are_told_apart_by_what_they_take(talk: str, tools: list[str])
 
 
 def test_each_turn_counts_its_own_tokens() -> None:
-    used = [(one.input_tokens, one.output_tokens) for one in _heard("two_turns", UsageReported)]
+    told = _heard("two_turns", UsageReported)
+    used = [(one.input_tokens, one.output_tokens) for one in told if not one.call]
     assert used == [(200, 40), (300, 60)]
+
+
+def test_each_call_of_the_model_tells_what_it_reads_and_whose_it_is() -> None:
+    told = [one for one in _heard("subagent", UsageReported) if one.call]
+    assert [(one.context_used, one.call, one.parent) for one in told] == [
+        (8988, "begun", None),
+        (9022, "begun", None),
+    ]
 
 
 def test_a_file_that_was_written_is_a_diff_and_not_announced_besides() -> None:

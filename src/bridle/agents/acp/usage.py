@@ -5,13 +5,17 @@ of the model as `_meta.usage` of an empty chunk. Some count what was read from a
 input, and thoughts among the output: their total tells. `usage_update` has the context, and the
 cost of the session so far. `input_tokens` are those not read from a cache.
 
+What is known before the turn is over is told at once, for limits to hold: the tokens of a call, or
+the context that a call reads. Of several updates within one call the first one counts.
+
 An agent that counts only its last call of the model tells nothing of a turn with tools: then the
 tokens are left out, which is better than a number that is too low.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 from bridle.agents.fields import Table, at, count, number, table, text
 from bridle.core.events import UsageReported
@@ -25,33 +29,52 @@ class _Tokens(NamedTuple):
     def plus(self, other: _Tokens) -> _Tokens:
         return _Tokens(*(one + another for one, another in zip(self, other, strict=True)))
 
+    def less(self, other: _Tokens) -> _Tokens:
+        return _Tokens(*(max(0, one - another) for one, another in zip(self, other, strict=True)))
+
 
 class Meter:
     def __init__(self) -> None:
-        self._calls = _Tokens()  # of this turn, as they were told one by one
+        self._told = _Tokens()  # of this turn, call by call
         self._cost: float | None = None  # of the session so far
         self._paid = 0.0  # of it, in earlier turns
         self._context: int | None = None
         self._window: int | None = None
+        self._known: tuple[int | None, int | None] = (None, None)  # of these two, what was told
+        self._reads = False  # what comes next is a new call of the model
 
-    def update(self, update: Table) -> None:
+    def update(self, update: Table) -> Iterator[UsageReported]:
         """`usage_update`."""
         self._context = count(update, "used") or self._context
         self._window = count(update, "size") or self._window
         cost = number(table(update, "cost"), "amount")
-        if cost is not None and text(table(update, "cost"), "currency") in ("USD", ""):
+        if cost is None:
+            if self._reads and self._context:
+                self._reads = False
+                yield self._report(_Tokens(), call="begun")
+        elif text(table(update, "cost"), "currency") in ("USD", ""):
             self._cost = cost
 
-    def call(self, usage: Table) -> None:
-        """One call of the model is over."""
-        self._calls = self._calls.plus(_tokens(usage))
+    def call(self, usage: Table, *, main: bool) -> Iterator[UsageReported]:
+        """One call of the model is over; `main`: not one of a subagent."""
+        self._reads = False
+        tokens = _tokens(usage)
+        self._told = self._told.plus(tokens)
+        if main:
+            self._context = tokens.input + tokens.cached or self._context
+        if any(tokens):
+            yield self._report(tokens, call="done" if main else None)
 
     def begin(self) -> None:
         """What was paid before this turn is not this turn's."""
         self._paid = self._cost or 0.0
 
-    def report(self, result: Table, *, whole: bool = True) -> UsageReported:
-        """Of the turn whose prompt was answered so; `whole`: the answer counts all of it."""
+    def told_model(self) -> None:
+        """A prompt, or what came of a call: the model is asked what to do."""
+        self._reads = True
+
+    def report(self, result: Table, *, whole: bool = True) -> Iterator[UsageReported]:
+        """The rest of the turn whose prompt was answered so; `whole`: the answer counts all."""
         told = table(result, "usage") if whole else {}
         quota = at(result, "_meta", "quota", "token_count")
         if told:
@@ -59,16 +82,27 @@ class Meter:
         elif isinstance(quota, dict):
             tokens = _Tokens(count(quota, "input_tokens"), count(quota, "output_tokens"))
         else:
-            tokens = self._calls
-        self._calls = _Tokens()
+            tokens = _Tokens()
+        rest, self._told, self._reads = tokens.less(self._told), _Tokens(), False
         cost = None if self._cost is None else round(self._cost - self._paid, 9)
+        if any(rest) or cost is not None or (self._context, self._window) != self._known:
+            yield self._report(rest, cost if cost is None or cost >= 0 else self._cost)
+
+    def _report(
+        self,
+        tokens: _Tokens,
+        cost: float | None = None,
+        call: Literal["begun", "done"] | None = None,
+    ) -> UsageReported:
+        self._known = (self._context, self._window)
         return UsageReported(
             input_tokens=tokens.input,
             output_tokens=tokens.output,
             cached_tokens=tokens.cached,
-            cost_usd=cost if cost is None or cost >= 0 else self._cost,
+            cost_usd=cost,
             context_used=self._context,
             context_limit=self._window,
+            call=call,
         )
 
 

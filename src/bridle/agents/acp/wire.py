@@ -29,7 +29,6 @@ from bridle.core.events import (
     SettingsChanged,
     TurnEnded,
     TurnStarted,
-    UsageReported,
 )
 from bridle.core.failure import Failure
 from bridle.core.wire import Keep, Launch, Reply
@@ -167,10 +166,12 @@ class AcpWire:
                     return
                 self._speech.rest()
                 yield from self._calls.told(update, parent)
+                if text(update, "status") in ("completed", "failed"):
+                    self._meter.told_model()
             case "plan":
                 yield PlanChanged(steps=tuple(_steps(update)), parent=parent)
             case "usage_update":
-                self._meter.update(update)
+                yield from self._meter.update(update)
             case "available_commands_update":
                 names = (text(one, "name") for one in tables(update, "availableCommands"))
                 yield SettingsChanged(commands=tuple(filter(None, names)))
@@ -192,7 +193,7 @@ class AcpWire:
     def _chunk(self, thought: bool, update: Table, parent: str | None) -> Said:
         usage = at(update, "_meta", "usage")
         if isinstance(usage, dict):
-            self._meter.call(usage)
+            yield from self._meter.call(usage, main=parent is None)
         content = table(update, "content")
         said = text(content, "text")
         if said and text(content, "type") == "text" and said.startswith(self._dialect.row.asides):
@@ -223,6 +224,7 @@ class AcpWire:
         self._turn = "agent"
         self._calls.begin()
         self._meter.begin()
+        self._meter.told_model()
         yield TurnStarted(origin="agent")
 
     def _told(self, told: Told, raw: bytes) -> Said:
@@ -298,6 +300,7 @@ class AcpWire:
         preamble = "" if can and "systemPrompt" in can.sessions else self._preamble
         blocks = prompts.blocks(prompt, preamble=preamble, embeds=bool(can and can.embeds))
         self._preamble = ""
+        self._meter.told_model()
         params = {"sessionId": self._opening.session, "prompt": blocks}
         return self._peer.request("session/prompt", params, self._prompted)
 
@@ -340,8 +343,7 @@ class AcpWire:
         self._requests.forget()
         self._speech.rest()
         self._turn = self._waiting = None
-        if (used := self._meter.report(result, whole=whole)) != UsageReported():
-            yield used
+        yield from self._meter.report(result, whole=whole)
         yield end
 
 

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from bridle.agents.fields import Table, count, number, table
@@ -48,13 +49,17 @@ class Meter:
         self._context: int | None = None
         self._window: int | None = None
 
-    def message(self, usage: Table) -> None:
+    def message(self, usage: Table) -> Iterator[UsageReported]:
         """A message begins: this much is in the agent's context."""
         self._context = (
             count(usage, "input_tokens")
             + count(usage, "cache_read_input_tokens")
             + count(usage, "cache_creation_input_tokens")
         ) or None
+        if self._context:
+            yield UsageReported(
+                context_used=self._context, context_limit=self._window, call="begun"
+            )
 
     def count(self, result: Table, model: str) -> None:
         self._turn = self._turn.plus(self._since(result))

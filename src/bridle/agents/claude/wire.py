@@ -144,7 +144,7 @@ class ClaudeWire:
                 message = table(event, "message")
                 if parent is None:
                     yield from self._wake()
-                    self._meter.message(table(message, "usage"))
+                    yield from self._meter.message(table(message, "usage"))
                 yield from speech.begin(text(message, "id"))
             case "content_block_delta":  # one that the quick way did not know
                 for kind in ("text", "thinking"):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from bridle.agents.fields import Table, count, table
 from bridle.core.events import UsageReported
 
@@ -61,6 +63,7 @@ class Meter:
         since = total.minus(before)
         if not now or since == Used():
             return None
-        context = count(last, "totalTokens") if main else 0
-        window = count(usage, "modelContextWindow") if main else 0
-        return since.report(context or None, window or None)
+        if not main:
+            return since.report()
+        context, window = count(last, "totalTokens"), count(usage, "modelContextWindow")
+        return replace(since.report(context or None, window or None), call="done")
