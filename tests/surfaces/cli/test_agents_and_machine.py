@@ -85,6 +85,7 @@ def test_agents_are_listed_with_what_would_make_them_ready(bench: Bench) -> None
     assert re.search(r"^claude +not installed +2\.1\.197 – 2\.1\.325$", text, re.MULTILINE)
     assert re.search(r"^mock +ready$", text, re.MULTILINE)
     assert "\nto install claude: npm install -g @anthropic-ai/claude-code\n" in text
+    assert "\nto install codex, codex-exec: npm install -g @openai/codex\n" in text
     assert bench.run("agents", "nobody").returncode == 2
 
 
@@ -383,6 +384,14 @@ def test_doctor_goes_on_where_something_is_broken(bench: Bench) -> None:
     assert "approve must be one of" in done.stdout
     assert "Supervision" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_doctor_needs_one_line_for_all_that_is_not_installed(bench: Bench) -> None:
+    install(bench, "qwen", "print('0.24.4')")
+    text = bench.run("doctor").stdout
+    assert "! not installed: claude, claude-agent-acp, codex, " in text
+    assert "    to mend it: `bridle agents` tells how\n" in text
+    assert text.count("not installed") == 1
 
 
 BROKEN = {

@@ -264,13 +264,14 @@ def test_a_projects_settings_count_after_they_are_trusted(bench: Bench) -> None:
     asked.wait_for("as it is now? [y/N]")
     asked.press("y\r")
     assert asked.end() == 0
+    assert f"{file.parent} is trusted, as it is now" in asked.text.replace("\n", "")
     assert bench.run("config", "get", "approve").stdout == "auto\n"
     assert bench.run("trust").stdout.endswith("is trusted already\n")
     file.write_text('approve = "auto"  # changed\n')
     assert bench.run("config", "get", "approve").stdout == "ask\n"
     assert bench.run("trust", "--yes").returncode == 0
     assert bench.run("config", "get", "approve").stdout == "auto\n"
-    assert bench.run("trust", "--revoke").returncode == 0
+    assert bench.run("trust", "--revoke").stdout == f"{bench.project} is no longer trusted\n"
     assert bench.run("config", "get", "approve").stdout == "ask\n"
     assert bench.run("trust", "--revoke").returncode == 2
     assert bench.run("trust", str(bench.home)).returncode == 2

@@ -30,10 +30,17 @@ async def agents(management: Management, config: Config) -> list[Finding]:
     node = await node_version() if any(map(_engine, reports)) else None
     chosen = config.agent.split(",") if "agent" in config.sources else []
     stuck = not any(one.ready for one in reports if one.name in chosen)
-    findings = []
+    findings, absent = [], []
     for one in reports:
-        findings.append(_finding(one, stuck and one.name in chosen))
+        needed = stuck and one.name in chosen
+        if one.present or needed:
+            findings.append(_finding(one, needed))
+        else:
+            absent.append(one.name)
         findings += _beside(one, node)
+    if absent:
+        text = f"not installed: {', '.join(absent)}"
+        findings.append(Finding("agents", "note", text, "`bridle agents` tells how"))
     return findings
 
 

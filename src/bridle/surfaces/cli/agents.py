@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import to_builtins
@@ -45,7 +45,7 @@ async def _agents(options: Namespace) -> int:
         say(table(_abilities(found), ("CAN", "WHO"), style, width(), wrap=True))
     else:
         say(table(map(cells, found), HEAD, style, width(), wrap=True))
-        say(*(style("dim", line) for one in found for line in next_steps(one)))
+        say(*(style("dim", line) for line in next_steps(found)))
         if own:
             say(table(map(profiles.cells, own), profiles.HEAD, style, width(), wrap=True))
     return 0
@@ -89,16 +89,20 @@ def signed_in(one: Report) -> str:
     return f"{how} as {who}" if who else how
 
 
-def next_steps(one: Report) -> Iterator[str]:
-    """What would make it ready, a line each."""
-    if one.problem:
-        yield f"{one.name}: {phrases.one_line(one.problem)}"
-    if not one.present and one.install:
-        yield f"to install {one.name}: {clean(one.install)}"
-    if one.account and not one.account.signed_in and one.account.hint:
-        yield f"to sign in to {one.name}: {phrases.one_line(one.account.hint)}"
-    if one.notice:
-        yield phrases.one_line(one.notice)
+def next_steps(found: Iterable[Report]) -> Iterator[str]:
+    """What would make them ready, a line each; one program may be behind several agents."""
+    behind: dict[str, list[str]] = {}
+    for one in found:
+        if one.problem:
+            yield f"{one.name}: {phrases.one_line(one.problem)}"
+        if not one.present and one.install:
+            behind.setdefault(clean(one.install), []).append(one.name)
+        if one.account and not one.account.signed_in and one.account.hint:
+            yield f"to sign in to {one.name}: {phrases.one_line(one.account.hint)}"
+        if one.notice:
+            yield phrases.one_line(one.notice)
+    for command, names in behind.items():
+        yield f"to install {', '.join(names)}: {command}"
 
 
 def _account_of(one: Report, style: Style) -> Iterator[str]:
@@ -109,7 +113,7 @@ def _account_of(one: Report, style: Style) -> Iterator[str]:
         yield f"  tested with {tested(one)}"
     if who := signed_in(one):
         yield f"  signed in {clean(who)}"
-    yield from (f"  {line}" for line in next_steps(one))
+    yield from (f"  {line}" for line in next_steps([one]))
     for word, meaning in CAPABILITIES.items():
         mark = style("green", "✓") if word in one.can else style("dim", "·")
         yield f"  {mark} {word:<14} {meaning}"

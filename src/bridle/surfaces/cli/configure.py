@@ -69,6 +69,7 @@ def trust(options: Namespace) -> int:
     if options.revoke:
         if not trusting.untrust(paths, project):
             raise ConfigError(f"{project} was not trusted")
+        say(f"{clean(str(project))} is no longer trusted")
         return 0
     folder = trusting.read_folder(project)
     if folder is None:
@@ -81,6 +82,7 @@ def trust(options: Namespace) -> int:
         if not confirmed(f"trust {folder.path}, as it is now?"):
             raise UsageError("nothing was trusted", hint="--yes trusts without asking")
     trusting.trust(paths, folder)
+    say(f"{clean(str(folder.path))} is trusted, as it is now")
     return 0
 
 

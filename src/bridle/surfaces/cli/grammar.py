@@ -17,7 +17,7 @@ def everywhere() -> Parser:
     """Options that stand before or after the command."""
     parser = Parser(add_help=False, argument_default=argparse.SUPPRESS)
     parser.add_argument(
-        "--color", choices=("auto", "always", "never"), help="auto looks at the terminal, NO_COLOR"
+        "--color", choices=("auto", "always", "never"), help="auto: on a terminal, without NO_COLOR"
     )
     parser.add_argument("--debug", action="store_true", help="write a log file, show tracebacks")
     return parser

@@ -27,6 +27,10 @@ exit codes: 0 completed · 1 failed · 2 usage or config
 """
 MODES = ("agent", "plan", "ask")
 PRESETS = ("ask", "edits", "auto", "readonly", "none")
+APPROVE = (
+    "what goes on without your word. ask: reads; edits: writes in the workspace too; auto: all "
+    "that no guard denies. And without asking: readonly: reads alone; none: nothing"
+)
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -75,7 +79,7 @@ def _run(commands: Any) -> None:
 
 def _limits(run: argparse.ArgumentParser) -> None:
     limits = run.add_argument_group("limits")
-    limits.add_argument("--approve", choices=PRESETS, help="what needs no word of yours")
+    limits.add_argument("--approve", choices=PRESETS, help=APPROVE)
     limits.add_argument("--max-turns", type=positive_int, metavar="N", help="model calls at most")
     limits.add_argument("--max-cost", type=positive, metavar="USD", help="US dollars at most")
     limits.add_argument("--max-tokens", type=positive_int, metavar="N", help="tokens at most")

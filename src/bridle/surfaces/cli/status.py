@@ -65,7 +65,7 @@ def _lines(one: Report, about: Mapping[str, str], style: Style) -> Iterator[str]
     yield f"{style('bold', one.name)}  {state(one)}"
     if who := signed_in(one):
         yield f"  signed in {clean(who)}"
-    yield from (f"  {line}" for line in next_steps(one))
+    yield from (f"  {line}" for line in next_steps([one]))
     for key, value in about.items():
         yield f"  {phrases.one_line(key)}: {phrases.one_line(value)}"
 
