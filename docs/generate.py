@@ -1,5 +1,5 @@
-"""Writes what the documents say of the code: the tree and the events in ARCHITECTURE.md, and the
-pages about agents.
+"""Writes what the documents say of the code: the tree and the events in ARCHITECTURE.md, the
+settings in docs/cli.md, and the pages about agents.
 
 `python docs/generate.py` writes, `--check` says what has drifted and fails.
 """
@@ -15,6 +15,7 @@ from typing import get_args
 import msgspec
 from agent_pages import pages
 
+from bridle.config.settings import SETTINGS
 from bridle.core.events import Event
 
 ROOT = Path(__file__).parents[1]
@@ -23,14 +24,14 @@ PARTS = re.compile(r"(<!-- (\w+): generated -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def tree() -> str:
-    """Packages and modules with the first line of what they say about themselves."""
+    """Packages and what lies at the top, with the first line of what they say about themselves."""
     lines = [f"{'src/bridle/':<26}{_says(PACKAGE / '__init__.py')}"]
     for path in sorted(PACKAGE.iterdir(), key=lambda path: (path.is_dir(), path.name)):
         if path.suffix == ".py" and not path.name.startswith("__init__"):
             lines.append(_line(path, 1))
-        elif (path / "__init__.py").exists():
+        elif _is_package(path):
             lines.append(_line(path, 1))
-            lines += [_line(inner, 2) for inner in sorted(path.iterdir()) if _is_module(inner)]
+            lines += [_line(inner, 2) for inner in sorted(path.iterdir()) if _is_package(inner)]
     return "```text\n" + "\n".join(line.rstrip() for line in lines) + "\n```\n"
 
 
@@ -43,10 +44,16 @@ def events() -> str:
     return "\n".join(rows) + "\n"
 
 
-def _is_module(path: Path) -> bool:
-    if path.is_dir():
-        return (path / "__init__.py").exists()
-    return path.suffix == ".py" and path.name != "__init__.py"
+def settings() -> str:
+    rows = ["| key | default | |", "| --- | --- | --- |"]
+    rows += [
+        f"| `{one.key}` | {one.kind.show(one.default)} | {one.help} |" for one in SETTINGS.values()
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _is_package(path: Path) -> bool:
+    return (path / "__init__.py").exists()
 
 
 def _line(path: Path, depth: int) -> str:
@@ -59,16 +66,18 @@ def _says(path: Path) -> str:
     return words.split("\n")[0]
 
 
-def architecture() -> dict[Path, str]:
-    document = ROOT / "ARCHITECTURE.md"
-    made = {"tree": tree(), "events": events()}
-    parts = PARTS.sub(lambda part: part[1] + made[part[2]] + part[3], document.read_text("utf-8"))
-    return {document: parts}
+def parts() -> dict[Path, str]:
+    """The documents that are written by hand, with what is generated in them."""
+    made = {"tree": tree(), "events": events(), "settings": settings()}
+    return {
+        document: PARTS.sub(lambda part: part[1] + made[part[2]] + part[3], document.read_text())
+        for document in (ROOT / "ARCHITECTURE.md", ROOT / "docs/cli.md")
+    }
 
 
 def main() -> int:
     drifted = []
-    for path, text in {**architecture(), **pages()}.items():
+    for path, text in {**parts(), **pages()}.items():
         if path.exists() and path.read_text("utf-8") == text:
             continue
         drifted.append(path)
