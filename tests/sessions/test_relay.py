@@ -128,10 +128,10 @@ async def test_the_next_agent_finishes_in_the_middle_of_a_task_from_an_account(
         "write one and two",
         "the quota is used up",
         "Write `one.txt`: completed",
-        "- added one.txt",
-        "[x] one\n[ ] two",
+        "> added one.txt",
+        "> [x] one\n> [ ] two",
         "Now the other.",
-        "## What remains\n- two\n",
+        "## What remains\n> two\n",
     ):
         assert part in handed.text
     assert handed.text in said(entries)  # the mock says what it was prompted with
@@ -308,7 +308,7 @@ async def test_an_agent_that_cannot_resume_is_told_what_was_said_before(desk: De
     again = await desk.sessions.resume(row, plain, desk.spec(path), desk.terms())
     entries = await entries_of(again, "what did you write?")
     (told,) = of(entries, UserMessage)
-    assert "User: write a file\nplain: It is written." in told.text
+    assert "User:\n> write a file\nplain:\n> It is written." in told.text
     assert "Write `a.txt`: completed" in told.text
     assert said(entries) == f"{told.text}\nwhat did you write?"
     assert of(entries, TurnStarted)[0].prompt == "what did you write?"
