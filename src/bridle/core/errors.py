@@ -62,9 +62,11 @@ class AgentUnknown(AgentError):
     exit_code = 2
 
     def __init__(self, agent: str, known: list[str]) -> None:
-        super().__init__(
-            agent, f"no agent is called {agent!r}", hint=f"known agents: {', '.join(known)}"
-        )
+        from difflib import get_close_matches
+
+        near = get_close_matches(agent, known, n=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+        super().__init__(agent, f"no agent is called {agent!r}", hint=hint)
 
 
 class Unsupported(AgentError):

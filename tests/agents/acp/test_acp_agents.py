@@ -83,6 +83,12 @@ def test_an_unknown_agent_names_all_that_are_known() -> None:
     assert "foo" in caught.value.hint
 
 
+def test_a_name_that_is_nearly_an_agents_is_told_which() -> None:
+    with pytest.raises(AgentUnknown) as caught:
+        agents.load("cluade")
+    assert caught.value.hint == "did you mean claude?"
+
+
 def test_rows_are_not_read_for_an_agent_with_an_entry_point() -> None:
     code = "import sys; from bridle import agents; agents.load('claude'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
