@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from bridle.config import Config
+from bridle.config.settings import Limits
 from bridle.core.agent import SecretFile
+from bridle.core.errors import Unsupported
 from bridle.order import order
 from bridle.sessions.headstart import HeadStart
 
@@ -69,3 +74,24 @@ def test_no_word_of_the_command_line_tells_of_the_servers(tmp_path: Path) -> Non
     words = [word.flag if isinstance(word, SecretFile) else word for word in launch.argv]
     assert "--mcp-config=" in words
     assert not [word for word in words if "issues" in word]
+
+
+VAIN = {
+    "cost": ({"max_cost": 1.0}, "a limit on cost"),
+    "tokens": ({"max_tokens": 9}, "a limit on tokens"),
+}
+
+
+@pytest.mark.parametrize(("wish", "what"), VAIN.values(), ids=VAIN)
+def test_a_limit_that_nothing_could_hold_is_refused(
+    tmp_path: Path, wish: dict[str, Any], what: str
+) -> None:
+    with pytest.raises(Unsupported, match=f"cursor-acp does not support {what}"):
+        order(Config(), "cursor-acp", cwd=tmp_path, **wish)
+    assert order(Config(), "cursor-acp", cwd=tmp_path, max_turns=3).terms.limits.turns == 3
+    order(Config(), "qwen", cwd=tmp_path, **wish)
+
+
+def test_a_limit_of_the_config_that_nothing_could_hold_is_refused_too(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported):
+        order(Config(limits=Limits(cost=1.0)), "cursor-acp", cwd=tmp_path)

@@ -8,8 +8,6 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec.structs import replace
-
 from bridle.core.agent import Agent, Conversation, Heard, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import (
     AgentError,
@@ -37,7 +35,7 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 from bridle.core.permission import Context, Policy
-from bridle.core.versions import warning
+from bridle.sessions.bearing import Bearing
 from bridle.sessions.clocks import Clocks
 from bridle.sessions.connection import Connection
 from bridle.sessions.guard import Guard
@@ -49,7 +47,7 @@ from bridle.sessions.relay import Relay, Switch, Wait
 from bridle.sessions.requests import Request, Requests, ends_planning
 from bridle.sessions.scribe import Scribe
 from bridle.sessions.shelf import Shelf
-from bridle.sessions.succession import GO_ON, Succession, as_failure
+from bridle.sessions.succession import Succession, as_failure
 from bridle.sessions.terms import Order, Terms
 from bridle.sessions.turns import Turns
 from bridle.store.writer import Storage
@@ -85,20 +83,19 @@ class Runner:
         opened: Callable[[Agent, SessionSpec], None],
     ) -> None:
         limits = order.terms.limits
-        self._context = context
         self._relay = relay
         self._line = Connection(
             order, native_id, host, heard=self._heard, lost=self._gone, opened=opened
         )
-        self._version: str | None = None  # of the agent, as far as it told
         self._models = cache(partial(_models, order.terms))
         self._meter = Meter(limits, self._models)
         self._watched = _VISIBLE | self._meter.watches
         self._turns = Turns(last_turn)
         self._log = Scribe(journal, intake, shelf, self._turns, history)
+        self._bearing = Bearing(context, self._line, self._log, self._models)
         self._outlook = Outlook(order.spec.cwd)
         self._heirs = Succession(
-            self._line, relay, self._outlook, self._meter, self._log.past, order.terms.notices
+            self._line, relay, self._outlook, self._meter, self._log, order.terms.notices
         )
         self._background = False
         self._queue: deque[Prompt] = deque()
@@ -178,20 +175,7 @@ class Runner:
                 await conversation.close()
 
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
-        """The mode is ours to keep, so it counts at once; the agent tells when it took a model."""
-        if mode:
-            self._set_mode(mode)
-        if model:
-            own = self._models().own(self.agent, model)
-            if own.warning:
-                self._log.say(Notice(level="warning", kind="settings", text=own.warning))
-            model = own.name
-            self._line.spec = replace(self._line.spec, model=model)
-        if self._line.begun:
-            conversation = await self._line.open()  # it may have begun with what was set before
-            await conversation.configure(model=model, mode=mode)
-        elif model:
-            self._log.say(SettingsChanged(model=model))
+        await self._bearing.configure(model=model, mode=mode)
 
     async def idle(self) -> None:
         """Until no turn is open, none is queued, and nothing works in the background."""
@@ -305,11 +289,11 @@ class Runner:
 
     async def _go_on(self, way: Wait | Switch, end: TurnEnded, raw: bytes | None) -> None:
         try:
-            match way:
-                case Wait():
-                    prompt = await self._wait(way, raw)
-                case Switch():
-                    prompt = await self._hand_over(end, raw)
+            assert end.failure and self._asked
+            why, first = end.failure.message, self._turns.last == 1
+            prompt = await self._heirs.next_prompt(
+                way, why, raw, asked=self._asked, begun=lambda: self._begun, first=first
+            )
             if prompt is None:
                 self._going_on = None
                 await self._end_turn(end, raw)
@@ -327,26 +311,6 @@ class Runner:
         self._guard.begin_work()
         self._await_words()
         await self._send(conversation, sending)
-
-    async def _wait(self, wait: Wait, raw: bytes | None) -> Prompt | None:
-        self._log.say(self._heirs.waits(wait), raw)
-        await asyncio.sleep(wait.seconds)
-        return GO_ON if self._begun else self._asked
-
-    async def _hand_over(self, end: TurnEnded, raw: bytes | None) -> Prompt | None:
-        """What the next agent is told; None: there is nobody."""
-        assert end.failure and self._asked
-        found = await self._relay.next()
-        why = end.failure.message
-        self._log.say_all(self._heirs.takes_over(why, found), raw)
-        if found.order is None:
-            return None
-        await self._heirs.pass_to(found.order)
-        if not self._begun and self._turns.last == 1:
-            return self._asked
-        prompt, account = await self._heirs.task(self._asked, why)
-        self._log.say(account)
-        return prompt
 
     async def _end_turn(self, event: TurnEnded, raw: bytes | None = None) -> None:
         if not self._turns:
@@ -415,8 +379,8 @@ class Runner:
             kind = type(event)
             if kind in _ACTED_ON:
                 await self._act(event, raw)
-            elif kind is SettingsChanged and event == SettingsChanged(mode=self._context.mode):
-                continue  # it confirms what we have told already
+            elif kind is SettingsChanged and self._bearing.knows(event):
+                continue
             else:
                 if kind in _NOTED:
                     self._note(event)
@@ -445,7 +409,7 @@ class Runner:
             case PermissionRequested() | QuestionAsked():
                 self._requests.open(event)
                 self._log.write(event, raw)
-                self._requests.judge(event, self._context)
+                self._requests.judge(event, self._bearing.context)
 
     def _note(self, event: Event) -> None:
         """State that later steps depend on; everything else is only written."""
@@ -455,35 +419,17 @@ class Runner:
                 self._settle_idle() if not tasks else self._idle.clear()
             case RequestAnswered(request_id=request_id):
                 self._requests.forget(request_id)
-            case SettingsChanged(mode=mode, model=model):
-                self._line.model = model or self._line.model
-                if mode in ("plan", "ask", self._line.spec.mode):  # tighter, or what a person set
-                    self._context = replace(self._context, mode=mode)
-            case AgentReady(native_id=native_id, model=model, version=version):
-                self._line.model = model or self._line.model
-                self._line.native_id = native_id
-                self._line.spec = replace(self._line.spec, fork=False)
-                self._judge_version(version)
-
-    def _judge_version(self, version: str | None) -> None:
-        if version == self._version:
-            return
-        self._version = version
-        info = self._line.agent.info
-        if text := warning(info.title, info.tested, version):
-            self._log.say(Notice(level="warning", kind="version", text=text))
-
-    def _set_mode(self, mode: Mode) -> None:
-        self._line.spec = replace(self._line.spec, mode=mode)
-        self._context = replace(self._context, mode=mode)
-        self._log.say(SettingsChanged(mode=mode))
+            case SettingsChanged():
+                self._bearing.changed(event)
+            case AgentReady():
+                self._bearing.ready(event)
 
     def _answered(self, request: Request, event: RequestAnswered) -> None:
         self._log.say(event)
         if event.by != "withdrawn" and self._line.conversation:
             self._later(self._line.conversation.answer(event.request_id, event.answer))
         if ends_planning(request, event.answer):
-            self._set_mode("agent")
+            self._bearing.set_mode("agent")
         self._await_words()
 
     # -- limits ----------------------------------------------------------------------------------

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
 
-from bridle.core.account import Account
 from bridle.core.agent import Conversation, Prompt
 from bridle.core.errors import AgentError, AgentNotInstalled
 from bridle.core.events import Notice, UserMessage
@@ -16,7 +15,8 @@ from bridle.core.failure import Failure, FailureKind
 from bridle.sessions.connection import Connection
 from bridle.sessions.meter import Meter
 from bridle.sessions.outlook import Outlook
-from bridle.sessions.relay import Found, Relay, Wait
+from bridle.sessions.relay import Found, Relay, Switch, Wait
+from bridle.sessions.scribe import Scribe
 from bridle.sessions.terms import Order
 
 GO_ON = Prompt("Go on where you stopped: the rate limit is over.")
@@ -24,22 +24,20 @@ LEAST_COST = 0.01  # US dollars; an agent that may spend nothing would not begin
 
 
 class Succession:
-    """`past` is what the log says by now."""
-
     def __init__(
         self,
         line: Connection,
         relay: Relay,
         outlook: Outlook,
         meter: Meter,
-        past: Callable[[], Awaitable[Account]],
+        log: Scribe,
         notices: Sequence[Notice],
     ) -> None:
         self._line = line
         self._relay = relay
         self._outlook = outlook
         self._meter = meter
-        self._past = past
+        self._log = log
         self._untold = list(notices)
 
     def news(self) -> list[Notice]:
@@ -56,7 +54,7 @@ class Succession:
                 found = await self._relay.next()
                 if found.order is None:
                     raise
-                self._untold += self.takes_over(error.message, found)
+                self._untold += self._takes_over(error.message, found)
                 await self.pass_to(found.order)
 
     async def _call(self) -> Conversation:
@@ -77,20 +75,48 @@ class Succession:
 
     async def reminded(self, prompt: Prompt) -> tuple[Prompt, UserMessage | None]:
         """The prompt for an agent, with an account of what was before if it remembers nothing."""
-        if not self._line.blank or not (past := await self._past()):
+        if not self._line.blank or not (past := await self._log.past()):
             return prompt, None
         told = past.earlier()
         return replace(prompt, text=f"{told}\n{prompt.text}"), UserMessage(text=told, how="handoff")
 
-    async def task(self, prompt: Prompt, why: str) -> tuple[Prompt, UserMessage]:
-        """The prompt for an agent that goes on with what another began."""
+    async def next_prompt(
+        self,
+        way: Wait | Switch,
+        why: str,
+        raw: bytes | None,
+        *,
+        asked: Prompt,
+        begun: Callable[[], bool],
+        first: bool,
+    ) -> Prompt | None:
+        """What whoever goes on is told after an agent stopped; None: there is nobody.
+
+        `asked` is what the turn began with, `begun` whether something was said or done in it by
+        now, `first` that there was none before it.
+        """
+        match way:
+            case Wait(seconds):
+                self._log.say(self._waits(seconds), raw)
+                await asyncio.sleep(seconds)
+                return GO_ON if begun() else asked
+            case Switch():
+                found = await self._relay.next()
+                self._log.say_all(self._takes_over(why, found), raw)
+                if found.order is None:
+                    return None
+                await self.pass_to(found.order)
+                return asked if first and not begun() else await self._unfinished(asked, why)
+
+    async def _unfinished(self, asked: Prompt, why: str) -> Prompt:
         files = await self._outlook.so_far()
-        told = (await self._past()).unfinished(why, files)
-        return replace(prompt, text=told), UserMessage(text=told, how="handoff")
+        told = (await self._log.past()).unfinished(why, files)
+        self._log.say(UserMessage(text=told, how="handoff"))
+        return replace(asked, text=told)
 
     # -- words -----------------------------------------------------------------------------------
 
-    def takes_over(self, why: str, found: Found) -> list[Notice]:
+    def _takes_over(self, why: str, found: Found) -> list[Notice]:
         """Who it is and why, or why it is nobody."""
         passed_over = "passed over" if found.order else "nobody goes on"
         notices = [_warning("fallback", f"{passed_over}: {one}") for one in found.passed_over]
@@ -100,9 +126,9 @@ class Succession:
             notices.insert(0, _warning("fallback", text))
         return notices
 
-    def waits(self, wait: Wait) -> Notice:
+    def _waits(self, seconds: float) -> Notice:
         name = self._line.agent.info.name
-        return _warning("retry", f"{name} is rate limited: it is asked again in {wait.seconds:g} s")
+        return _warning("retry", f"{name} is rate limited: it is asked again in {seconds:g} s")
 
 
 def as_failure(error: AgentError) -> Failure:

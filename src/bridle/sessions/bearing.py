@@ -1,0 +1,75 @@
+"""What a session is set to: mode, model and version, by a person's word and by its agent's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from bridle.core.agent import Mode
+from bridle.core.events import AgentReady, Event, Notice, SettingsChanged
+from bridle.core.permission import Context
+from bridle.core.versions import warning
+from bridle.sessions.connection import Connection
+from bridle.sessions.scribe import Scribe
+
+if TYPE_CHECKING:
+    from bridle.config.models import Models
+
+
+class Bearing:
+    """`context` is what requests are judged in."""
+
+    def __init__(
+        self, context: Context, line: Connection, log: Scribe, models: Callable[[], Models]
+    ) -> None:
+        self.context = context
+        self._line = line
+        self._log = log
+        self._models = models
+        self._version: str | None = None  # of the agent, as far as it told
+
+    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+        """The mode is ours to keep, so it counts at once; the agent tells when it took a model."""
+        if mode:
+            self.set_mode(mode)
+        if model:
+            own = self._models().own(self._line.agent.info.name, model)
+            if own.warning:
+                self._log.say(Notice(level="warning", kind="settings", text=own.warning))
+            model = own.name
+            self._line.spec = replace(self._line.spec, model=model)
+        if self._line.begun:
+            conversation = await self._line.open()  # it may have begun with what was set before
+            await conversation.configure(model=model, mode=mode)
+        elif model:
+            self._log.say(SettingsChanged(model=model))
+
+    def set_mode(self, mode: Mode) -> None:
+        self._line.spec = replace(self._line.spec, mode=mode)
+        self.context = replace(self.context, mode=mode)
+        self._log.say(SettingsChanged(mode=mode))
+
+    def knows(self, event: Event) -> bool:
+        """It confirms what we have told already."""
+        return event == SettingsChanged(mode=self.context.mode)
+
+    def changed(self, event: SettingsChanged) -> None:
+        self._line.model = event.model or self._line.model
+        mode = event.mode
+        if mode in ("plan", "ask", self._line.spec.mode):  # tighter, or what a person set
+            self.context = replace(self.context, mode=mode)
+
+    def ready(self, event: AgentReady) -> None:
+        self._line.model = event.model or self._line.model
+        self._line.native_id = event.native_id
+        self._line.spec = replace(self._line.spec, fork=False)
+        if event.version != self._version:
+            self._version = event.version
+            self._judge_version(event.version)
+
+    def _judge_version(self, version: str | None) -> None:
+        info = self._line.agent.info
+        if text := warning(info.title, info.tested, version):
+            self._log.say(Notice(level="warning", kind="version", text=text))
