@@ -42,7 +42,7 @@ def crashed(how: str, last: str = "") -> TurnEnded:
         failure=Failure(
             kind="agent_crashed",
             message=f"the agent ended without a result ({how}){last}",
-            hint="its last words are in the agent_exited event; try again",
+            hint="try again; `bridle sessions show ID --json` has all of its last words",
         ),
     )
 
@@ -52,7 +52,7 @@ BROKEN = TurnEnded(
     failure=Failure(
         kind="stream_broken",
         message="the agent ended without a result (exit code 0)",
-        hint="its last words are in the agent_exited event; try again",
+        hint="try again; `bridle sessions show ID --json` has all of its last words",
     ),
 )
 

@@ -231,7 +231,7 @@ def reconcile(
             or Failure(
                 kind="stream_broken" if exit.clean else "agent_crashed",
                 message=f"the agent ended without a result ({how})" + (last and f": {last}"),
-                hint="its last words are in the agent_exited event; try again",
+                hint="try again; `bridle sessions show ID --json` has all of its last words",
             ),
         )
     if said.reason == "completed" and not exit.clean:

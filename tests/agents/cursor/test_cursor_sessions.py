@@ -234,7 +234,7 @@ FAILURES = [
         Failure(
             kind="stream_broken",
             message="the agent ended without a result (exit code 0)",
-            hint="its last words are in the agent_exited event; try again",
+            hint="try again; `bridle sessions show ID --json` has all of its last words",
         ),
     ),
     (
@@ -242,7 +242,7 @@ FAILURES = [
         Failure(
             kind="agent_crashed",
             message="the agent ended without a result (signal 9)",
-            hint="its last words are in the agent_exited event; try again",
+            hint="try again; `bridle sessions show ID --json` has all of its last words",
         ),
     ),
 ]
@@ -315,12 +315,12 @@ async def test_a_file_that_it_cannot_take_is_refused_before_any_turn_begins(desk
 
 async def test_a_turn_cancelled_in_its_words_keeps_them(desk: Desk) -> None:
     session = await desk.start()
-    await session.prompt(script({"say": "One moment"}, {"wait": 600}, {"say": "Never."}))
+    await session.prompt(script({"say": "Now."}, {"wait": 600}, {"say": "Never."}))
     await until(session, MessageChunk)
     await session.cancel()
     await session.idle()
     entries = [entry async for entry in session.until_idle()]
-    assert (said(entries), end(entries)) == ("One moment", CANCELLED)
+    assert (said(entries), end(entries)) == ("Now.", CANCELLED)
     assert of(entries, AgentExited) == [AgentExited(code=130, detail="Aborting operation...\n")]
     assert said(await told(session, "@@recall@@")).startswith("You began with: @@script@@")
 
