@@ -134,6 +134,9 @@ BROKEN = {
     "another name": ("---\nname: two\n---\n", ":2: its name is 'two', and the file's is 'one'"),
     "a mode that is none": ("---\nmode: yolo\n---\n", ":2: no mode is called 'yolo'"),
     "a colour that is none": ("---\ncolor: #12345\n---\n", ":2: no colour is called '#12345'"),
+    "tools that are none": ("---\ntools: []\n---\n", ":2: no tool is named"),
+    "tools left open": ("---\nmodel: a\ntools:\nmode: plan\n---\n", ":3: no tool is named"),
+    "a tool without a name": ("---\ntools: ''\n---\n", ":2: no tool is named"),
 }
 
 

@@ -174,6 +174,9 @@ def _checked(key: str, value: Any, path: str, line: int) -> Any:
     if key == "color" and value not in COLORS and not _is_hex(value):
         known = ", ".join(COLORS)
         raise _wrong(path, line, f"no colour is called {value!r}", f"#rrggbb, or one of {known}")
+    if key == "tools" and not any(value):
+        hint = "name those it may use, as in `tools: Read, Grep`, or leave the line out for all"
+        raise _wrong(path, line, "no tool is named", hint)
     if key in _LISTS:
         return tuple(value)
     return value or None if key == "model" else value
