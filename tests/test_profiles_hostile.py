@@ -64,3 +64,17 @@ async def test_tools_are_refused_for_an_agent_that_neither_takes_a_list_nor_asks
     async with bridle.open(paths=paths, cwd=project) as harness:
         with pytest.raises(Unsupported, match="list of tools"):
             await harness.start("reader", approve="auto")
+
+
+async def test_tools_are_refused_for_a_surface_on_which_an_agent_does_not_ask(
+    paths: Paths, project: Path
+) -> None:
+    paths.config_file.write_text(
+        '[agents.gemini]\nsurface = "stream-json"\nbinary = "/bin/false"\n'
+    )
+    (paths.config / "agents").mkdir()
+    (paths.config / "agents" / "reader.md").write_text(READER.replace("mock", "gemini"))
+    async with bridle.open(paths=paths, cwd=project) as harness:
+        session = await harness.start("reader", approve="auto")
+        with pytest.raises(Unsupported, match="gemini does not support a list of tools"):
+            await session.ask("write a file")

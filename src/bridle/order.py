@@ -46,14 +46,11 @@ def order(
     limits = _limits(config, given, timeout, max_tokens)
     if "limits" not in driver.info.can:  # ours hold for it all the same
         given = {name: given[name] for name in given.keys() - {"max_turns", "max_cost"}}
-    if tools and driver.info.can.isdisjoint({"tools", "permissions"}):
-        hint = "it does not ask before it acts either: use another agent, or no such profile"
-        raise Unsupported(driver.info.name, "a list of tools", hint=hint)
     if tools and "tools" in driver.info.can:
         given["denied_tools"] = (*given.get("denied_tools", ()), *_others(tools))
     given.setdefault("flags", tuple(options.get("flags", ())))
     given["options"] = {**options, **given.get("options", {})}
-    spec = SessionSpec(cwd=Path(cwd).resolve(), **given)
+    spec = SessionSpec(cwd=Path(cwd).resolve(), only_tools=tuple(tools), **given)
     refuse_unsupported(driver.info, spec)
     _refuse_vain_limits(driver, limits)
     terms = _terms(driver, config, spec, approve, env)

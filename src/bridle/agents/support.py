@@ -28,3 +28,6 @@ def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
             raise Unsupported(
                 info.name, feature, hint=f"`bridle agents {info.name}` tells what it can do"
             )
+    if spec.only_tools and info.can.isdisjoint({"tools", "permissions"}):
+        hint = "it does not ask before it acts either: use another agent, or no such profile"
+        raise Unsupported(info.name, "a list of tools", hint=hint)

@@ -109,6 +109,24 @@ async def test_the_stream_refuses_servers_that_it_could_not_start(tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    ("version", "options"), [("0.61.0", {"surface": "stream-json"}), ("0.20.0", {})]
+)
+async def test_the_stream_refuses_a_list_of_tools_that_nobody_would_hold_it_to(
+    tmp_path: Path, version: str, options: dict[str, Any]
+) -> None:
+    (tmp_path / "package.json").write_text(json.dumps({"version": version}))
+    program = tmp_path / "bin" / "gemini"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    options = {"binary": str(program), **options}
+    spec = SessionSpec(cwd=tmp_path, approve="auto", only_tools=("Read",), options=options)
+    async with PlainHost.open(tmp_path) as host:
+        with pytest.raises(Unsupported, match="a list of tools"):
+            await agent.open(spec, host)
+
+
+@pytest.mark.parametrize(
     ("code", "kind", "hint"),
     [
         (41, "not_signed_in", "GEMINI_API_KEY"),
