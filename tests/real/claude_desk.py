@@ -21,7 +21,7 @@ from desk import (
     turns_of,
     until,
     until_true,
-    used,
+    usages,
 )
 from real_claude import RealClaude
 
@@ -44,7 +44,7 @@ __all__ = [
     "turns_of",
     "until",
     "until_true",
-    "used",
+    "usages",
 ]
 
 

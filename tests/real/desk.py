@@ -163,7 +163,7 @@ def of(entries: Iterable[Entry], kind: type[E]) -> list[E]:
     return [entry.event for entry in entries if isinstance(entry.event, kind)]
 
 
-def used(entries: Iterable[Entry]) -> list[UsageReported]:
+def usages(entries: Iterable[Entry]) -> list[UsageReported]:
     """What was told as used, less the calls that only begin."""
     return [report for report in of(entries, UsageReported) if report.call != "begun"]
 

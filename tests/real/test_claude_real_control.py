@@ -13,7 +13,7 @@ from claude_desk import (
     said,
     until,
     until_true,
-    used,
+    usages,
 )
 
 from bridle.core.events import (
@@ -189,7 +189,7 @@ async def test_words_after_the_last_call_are_still_answered_in_the_same_turn(
     log = desk.log(session)
     assert said(log) == "Blue. That is all. Green."
     assert ends(log) == [COMPLETED]
-    assert [report.output_tokens for report in used(log)] == [40]
+    assert [report.output_tokens for report in usages(log)] == [40]
 
 
 async def test_a_cancel_takes_back_words_that_still_wait(desk: ClaudeDesk) -> None:

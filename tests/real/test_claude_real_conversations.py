@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from claude_desk import ClaudeDesk, ends, of, run, said, used
+from claude_desk import ClaudeDesk, ends, of, run, said, usages
 
 from bridle.core.agent import File
 from bridle.core.errors import Unsupported
@@ -75,10 +75,10 @@ async def test_usage_after_a_resume_is_that_of_the_turn(desk: ClaudeDesk) -> Non
         reply(Say("Two."), usage=Usage(input=70, output=7)),
     ]
     session = await desk.start()
-    [first] = used(await run(session, "@@count@@"))
+    [first] = usages(await run(session, "@@count@@"))
 
     await desk.reopen()
-    [second] = used(await run(await desk.resume(session.id), "go on"))
+    [second] = usages(await run(await desk.resume(session.id), "go on"))
 
     assert (second.input_tokens, second.output_tokens) == (70, 7)
     assert first.cost_usd and second.cost_usd
@@ -240,5 +240,5 @@ async def test_a_limit_on_cost_ends_the_turn_as_that(desk: ClaudeDesk) -> None:
     assert end.failure is not None
     assert (end.reason, end.failure.kind) == ("failed", "cost_limit")
     assert len(desk.double.turns) == 1
-    [usage] = used(log)
+    [usage] = usages(log)
     assert usage.cost_usd and usage.cost_usd > 0.5

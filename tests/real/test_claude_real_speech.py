@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from claude_desk import KEY, ClaudeDesk, ends, of, run, said, used
+from claude_desk import KEY, ClaudeDesk, ends, of, run, said, usages
 
 from bridle.core.events import (
     AgentReady,
@@ -72,7 +72,7 @@ async def test_each_turn_tells_what_it_used_alone(desk: ClaudeDesk) -> None:
 
     log = await run(session, "@@count@@") + await run(session, "and again")
 
-    one, two = used(log)
+    one, two = usages(log)
     assert (one.input_tokens, one.output_tokens, one.cached_tokens) == (1007, 100, 50)
     assert (two.input_tokens, two.output_tokens, two.cached_tokens) == (200, 10, 5)
     assert (one.context_used, two.context_used) == (1057, 205)

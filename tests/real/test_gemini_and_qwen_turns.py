@@ -18,6 +18,7 @@ from desk import (
     shown,
     until,
     until_true,
+    usages,
 )
 from stages import Actor
 
@@ -78,8 +79,8 @@ async def test_a_turn_tells_what_it_used(any_desk: Desk, actor: Actor) -> None:
     ]
     session = await any_desk.start()
 
-    first = reduce(added, used(await run(session, "@@use@@ go")))
-    second = reduce(added, used(await run(session, "@@use:2@@ more")))
+    first = reduce(added, usages(await run(session, "@@use@@ go")))
+    second = reduce(added, usages(await run(session, "@@use:2@@ more")))
 
     assert (first.input_tokens, first.output_tokens) == (200, 40)
     assert (second.input_tokens, second.output_tokens) == (100, 20)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk, ends, of, processes_with, said, shown, until, until_true, used
+from desk import Desk, ends, of, processes_with, said, shown, until, until_true, usages
 from stages import Actor
 
 from bridle.core.agent import File
@@ -90,7 +90,7 @@ async def test_words_thoughts_usage_an_image_and_a_system_prompt(
     assert len(of(first, MessageChunk)) == 4
     assert "".join(chunk.text for chunk in of(first, ThoughtChunk)) == "Let me see."
     for entries in (first, second):
-        [counted] = used(entries)
+        [counted] = usages(entries)
         assert (counted.input_tokens, counted.output_tokens) == (100, 20)
         assert counted.context_used
     assert "You are a kettle. Whistle." in str(any_desk.double.turns[0].body)
@@ -246,7 +246,7 @@ async def test_a_conversation_goes_on_in_a_new_process(any_desk: Desk, actor: Ac
     assert [one.native_id for one in of(after, AgentReady)] == [
         one.native_id for one in of(before, AgentReady)
     ]
-    [counted] = used(after)
+    [counted] = usages(after)
     assert (counted.input_tokens, counted.output_tokens) == (100, 20)
 
 
