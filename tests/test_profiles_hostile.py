@@ -28,7 +28,8 @@ def paths(tmp_path: Path) -> Iterator[Paths]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
-    (folder / ".git").mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".git").write_text("gitdir: elsewhere")
     (folder / ".bridle" / "agents").mkdir(parents=True)
     return folder
 

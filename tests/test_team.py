@@ -45,7 +45,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
-    (folder / ".git").mkdir()
+    (folder / ".git").write_text("gitdir: elsewhere")
     return folder
 
 

@@ -18,7 +18,8 @@ def paths(tmp_path: Path) -> Paths:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "project/.git").mkdir(parents=True)
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/.git").write_text("gitdir: elsewhere")
     return tmp_path / "project"
 
 

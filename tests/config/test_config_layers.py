@@ -16,7 +16,8 @@ class Place:
 
     def __init__(self, root: Path) -> None:
         self.project = root / "project"
-        (self.project / ".git").mkdir(parents=True)
+        self.project.mkdir(parents=True)
+        (self.project / ".git").write_text("gitdir: elsewhere")
         self.environment = {"BRIDLE_HOME": str(root / "home")}
 
     @property
@@ -88,12 +89,14 @@ def test_a_folder_above_the_repository_does_not_count(place: Place) -> None:
     place.in_project('agent = "mock"')
     inner = place.project / "vendored"
     (inner / ".git").mkdir(parents=True)
+    (inner / ".git/HEAD").touch()
     assert place.load(cwd="vendored").agent == "claude"
 
 
 def test_outside_of_a_repository_only_the_folder_itself_counts(place: Place) -> None:
     place.in_project('agent = "mock"')
-    (place.project / ".git").rmdir()
+    (place.project / ".git").unlink()
+    (place.project / ".git").mkdir()  # empty, which makes no repository
     (place.project / "below").mkdir()
     assert (place.load().agent, place.load(cwd="below").agent) == ("mock", "claude")
 

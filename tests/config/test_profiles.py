@@ -38,7 +38,7 @@ def paths(tmp_path: Path) -> Paths:
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     (folder / ".bridle" / "agents").mkdir(parents=True)
-    (folder / ".git").mkdir()
+    (folder / ".git").write_text("gitdir: elsewhere")
     return folder
 
 

@@ -66,8 +66,14 @@ def find_project(cwd: Path) -> Path | None:
     """
     cwd = cwd.absolute()
     chain = [cwd, *cwd.parents]
-    root = next((at for at, folder in enumerate(chain) if (folder / ".git").exists()), 0)
+    root = next((at for at, folder in enumerate(chain) if _is_repository(folder)), 0)
     return next((folder for folder in chain[: root + 1] if _is_there(folder / FOLDER)), None)
+
+
+def _is_repository(folder: Path) -> bool:
+    """A `.git` that is empty makes none: some agents' sandboxes leave one where they mask it."""
+    git = folder / ".git"
+    return git.is_file() or (git / "HEAD").exists()
 
 
 def project_folder(paths: Paths, cwd: Path) -> ProjectFolder | None:
