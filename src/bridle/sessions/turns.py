@@ -11,7 +11,7 @@ class Turns:
     def __init__(self, last: int = 0) -> None:
         self.last = last  # number of the newest turn
         self._open: int | None = None
-        self._of_call: dict[str, int] = {}
+        self._of_call: dict[int, int] = {}  # by the hash of an id, which may be of any length
 
     def __bool__(self) -> bool:
         return self._open is not None
@@ -31,13 +31,13 @@ class Turns:
         return ended
 
     def of(self, event: Event) -> int:
-        turn = self._of_call.get(event.parent) if event.parent else None
+        turn = self._of_call.get(hash(event.parent)) if event.parent else None
         match event:
             case ToolStarted(call_id=call_id):
                 turn = turn or self.current
-                self._of_call[call_id] = turn
+                self._of_call[hash(call_id)] = turn
                 if len(self._of_call) > REMEMBERED:
                     del self._of_call[next(iter(self._of_call))]
             case ToolUpdated(call_id=call_id) | ToolFinished(call_id=call_id):
-                turn = turn or self._of_call.get(call_id)
+                turn = turn or self._of_call.get(hash(call_id))
         return turn or self.current
