@@ -152,3 +152,26 @@ def test_a_broken_file_is_told_with_its_line(
     (listed,) = profiles(paths, project)
     assert isinstance(listed, Broken)
     assert message in listed.problem
+
+
+def test_the_profile_in_the_documents_is_one() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
+    example = page[page.index("---\ndescription: Reads") :].partition("```")[0]
+    assert parse(example.encode(), "reviewer.md", "user") == Profile(
+        name="reviewer",
+        path="reviewer.md",
+        layer="user",
+        description="Reads, and finds fault",
+        model="sonnet-5",
+        color="cyan",
+        agents=("claude", "codex"),
+        mode="plan",
+        tools=("Read", "Grep", "Glob"),
+        system="You review code. Be brief.  (the system prompt)",
+    )
+
+
+def test_a_comment_ends_a_value_unless_it_is_quoted() -> None:
+    text = "---\ndescription: 'number #1'\nmodel: a#b # the best\ntools:\n- Read # only\n---\n"
+    found = parse(text.encode(), "x.md", "user")
+    assert (found.description, found.model, found.tools) == ("number #1", "a#b", ("Read",))

@@ -142,6 +142,11 @@ def parse(data: bytes, path: str, layer: Literal["project", "user"]) -> Profile:
     return Profile(name=stem, path=path, layer=layer, system=system, **given)
 
 
+def _uncommented(value: str) -> str:
+    """As YAML has it: a `#` after a space begins a comment, unless the value is quoted."""
+    return value if value.strip()[:1] in ("'", '"') else f" {value}".partition(" #")[0]
+
+
 def _front_matter(lines: Sequence[str], path: str) -> tuple[dict[str, tuple[Any, int]], int]:
     """Each key's value and line, and how many lines all of it takes."""
     values: dict[str, tuple[Any, int]] = {}
@@ -153,10 +158,10 @@ def _front_matter(lines: Sequence[str], path: str) -> tuple[dict[str, tuple[Any,
             continue
         if line.lstrip().startswith("- ") and last in _LISTS:
             items, first = values[last]
-            values[last] = ([*items, *_items(line.lstrip()[2:])], first)
+            values[last] = ([*items, *_items(_uncommented(line.lstrip()[2:]))], first)
             continue
         key, colon, value = line.partition(":")
-        last = key.strip()
+        last, value = key.strip(), _uncommented(value)
         if not colon:
             raise _wrong(path, number, f"not `key: value`: {line.strip()!r}", "see `bridle agents`")
         if last not in _KEYS:
