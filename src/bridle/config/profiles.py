@@ -143,8 +143,9 @@ def parse(data: bytes, path: str, layer: Literal["project", "user"]) -> Profile:
 
 
 def _uncommented(value: str) -> str:
-    """As YAML has it: a `#` after a space begins a comment, unless the value is quoted."""
-    return value if value.strip()[:1] in ("'", '"') else f" {value}".partition(" #")[0]
+    """A `#` after a value and a space begins a comment, unless the value is quoted."""
+    value = value.strip()
+    return value if value[:1] in ("'", '"') else value.partition(" #")[0]
 
 
 def _front_matter(lines: Sequence[str], path: str) -> tuple[dict[str, tuple[Any, int]], int]:
