@@ -79,8 +79,8 @@ async def measure(folder: Path, project: Path) -> dict[str, float]:
                 "--include-partial-messages", "--allowedTools", "Bash", "--", "go",
             ],
             "bridle": [
-                sys.executable, "-m", "bridle", "run", "-a", "claude", "--approve", "auto",
-                "--json", "go",
+                str(Path(sys.executable).with_name("bridle")), "run", "-a", "claude",
+                "--approve", "auto", "--json", "go",
             ],
             "python": [sys.executable, "-c", "print('All done.')"],
         }  # fmt: skip
