@@ -96,7 +96,7 @@ async def test_the_next_agent_finishes_in_the_same_workspace(
     assert notice.text.startswith(f"{actor.agent} cannot go on (")
     assert notice.text.endswith(f"): {second} takes over")
     [handed] = of(log, UserMessage)
-    for part in (TASK, "echo 1 >", "- added one.txt", "I begin."):
+    for part in (TASK, "echo 1 >", "> added one.txt", "I begin."):
         assert part in handed.text
     heard = second_double.turns[0].body
     assert "You take over a task in this folder from another coding agent" in str(heard)
