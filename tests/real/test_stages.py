@@ -29,8 +29,9 @@ async def test_what_the_model_says_arrives_and_no_errand_takes_a_step(
 
     heard = run.said if actor.stage.speaks_acp else "\n".join(run.output)
     assert ("Good morning." in heard, "Good night." in heard) == (True, True), heard
-    turns = [(turn.api, turn.scenario, turn.step, turn.attempt) for turn in double.turns]
-    assert turns == [(actor.stage.api, name, 0, 0) for name in ("hello", "bye")]
+    # codex-acp asks some things twice; what counts is that no errand moves the script on
+    turns = list(dict.fromkeys((turn.api, turn.scenario, turn.step) for turn in double.turns))
+    assert turns == [(actor.stage.api, name, 0) for name in ("hello", "bye")]
     assert "sk-fake" not in str(double.requests)
 
 
