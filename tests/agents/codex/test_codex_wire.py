@@ -309,10 +309,10 @@ def test_a_subagent_is_heard_inside_its_call_and_counts_for_the_turn(talk: Talk)
 
 def test_a_subagent_that_goes_on_after_the_turn_is_in_the_background(talk: Talk) -> None:
     talk.hear(
-        begun("subAgentActivity", "s1", kind="started", agentThreadId="t2", agentPath="/root/a"),
+        begun("subAgentActivity", "s1", kind="started", agentThreadId="t2", agentPath="/agents/a"),
         tell("turn/started", "t2", turn={"id": "u2"}),
     )
-    task = BackgroundTask("s1", "Task `/root/a`", "s1")
+    task = BackgroundTask("s1", "Task `/agents/a`", "s1")
     assert talk.hear(completed()) == [
         ToolFinished(
             call_id="s1", outcome="completed", content=(Text("Works in the background."),)

@@ -210,9 +210,9 @@ def test_a_server_is_switched_off_and_on() -> None:
     [
         ({}, {}, False),
         ({}, {"GEMINI_CLI_TRUST_WORKSPACE": "true"}, True),
-        ({"/work": "TRUST_FOLDER"}, {}, True),
-        ({"/work": "TRUST_FOLDER", "/work/deep": "DO_NOT_TRUST"}, {}, False),
-        ({"/work/deep/other": "TRUST_PARENT"}, {}, True),
+        ({"/home/me": "TRUST_FOLDER"}, {}, True),
+        ({"/home/me": "TRUST_FOLDER", "/home/me/deep": "DO_NOT_TRUST"}, {}, False),
+        ({"/home/me/deep/other": "TRUST_PARENT"}, {}, True),
         ({"/else": "TRUST_FOLDER"}, {}, False),
     ],
 )
@@ -220,10 +220,10 @@ def test_the_nearest_rule_says_whether_a_folder_is_trusted(
     tmp_path: Path, rules: dict[str, str], given: dict[str, str], is_trusted: bool
 ) -> None:
     (tmp_path / "trustedFolders.json").write_text(json.dumps(rules))
-    assert trusted(tmp_path, Path("/work/deep/proj"), variables(**given)) is is_trusted
+    assert trusted(tmp_path, Path("/home/me/deep/proj"), variables(**given)) is is_trusted
 
 
 def test_who_has_turned_folder_trust_off_trusts_every_folder(tmp_path: Path) -> None:
     settings = {"security": {"folderTrust": {"enabled": False}}}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
-    assert trusted(tmp_path, Path("/work"), variables()) is True
+    assert trusted(tmp_path, Path("/home/me"), variables()) is True
