@@ -86,4 +86,4 @@ def test_a_limit_of_the_api_says_how_long_to_wait() -> None:
 
 def test_both_surfaces_conform() -> None:
     check_agent(load("gemini"), streams=0, far_side=far_side)
-    check_agent(agent.stream, RECORDINGS, cuts=5, streams=50)
+    check_agent(agent.other, RECORDINGS, cuts=5, streams=50)

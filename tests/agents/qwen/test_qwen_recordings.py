@@ -111,7 +111,7 @@ def test_the_agent_conforms() -> None:
 
 @pytest.mark.parametrize("version", ["0.15.10", "0.24.4"])
 def test_its_stream_conforms(version: str) -> None:
-    check_agent(agent.stream, RECORDINGS / version, cuts=5, streams=50)
+    check_agent(agent.other, RECORDINGS / version, cuts=5, streams=50)
 
 
 def _results(recording: Path) -> list[dict[str, str]]:

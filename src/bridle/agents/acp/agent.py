@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
 from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.row import Row
 from bridle.agents.stdio import INTERRUPT_GRACE, StdioAgent
 from bridle.core.agent import SessionSpec
-from bridle.core.management import Installed, Run
+from bridle.core.management import Dialog, Installed, Run
 from bridle.core.wire import Launch, Wire
+
+T = TypeVar("T")
 
 
 class AcpAgent(StdioAgent):
@@ -23,10 +29,27 @@ class AcpAgent(StdioAgent):
 
         return AcpWire(self.dialect, spec)
 
-    def program(self, spec: SessionSpec) -> Launch:
+    def program(self, spec: SessionSpec) -> Launch | None:
         return self.dialect.launch(spec)
 
     async def installed(self, run: Run) -> Installed:
-        """No version: what an unknown program does with `--version` is not known."""
-        binary = self.row.command[0]
-        return Installed(binary, run.find(binary), None, self.info.install)
+        from bridle.agents.commands import installed
+
+        return await installed(run, self.info)
+
+    async def ask(
+        self,
+        run: Run,
+        cwd: Path,
+        dialog: Dialog[T],
+        *,
+        env: Mapping[str, str] = {},
+        limit: float = 20,
+    ) -> T:
+        """Talks to a program of its own, without a session of ours."""
+        from bridle.agents.commands import binary
+
+        launch = self.dialect.launch(SessionSpec(cwd=cwd))
+        words = {name: word for name, word in launch.env.items() if isinstance(word, str)}
+        argv = [binary(run, self.info), *launch.argv[1:]]
+        return await run.dialog(argv, dialog, env={**words, **env}, limit=limit)

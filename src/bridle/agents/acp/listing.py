@@ -1,8 +1,12 @@
-"""Asks an ACP agent for the sessions it keeps, without opening one. No I/O."""
+"""Asks an ACP agent what it tells without a prompt: the sessions it keeps, a new one's settings.
+
+No I/O.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.hello import hello
@@ -30,6 +34,13 @@ def sessions(dialect: Dialect, cwd: Path) -> Dialog[list[NativeSession]]:
         params = {**params, "cursor": cursor}
     here = [one for one in found if one.cwd in (None, str(cwd))]
     return sorted(here, key=lambda one: one.updated, reverse=True)
+
+
+def new_session(dialect: Dialect, cwd: Path) -> Dialog[Any]:
+    """What it answers to session/new: its models and modes among others."""
+    peer = Peer()
+    yield from call(peer, "initialize", hello(dialect, SessionSpec(cwd=cwd)))
+    return (yield from call(peer, "session/new", {"cwd": str(cwd), "mcpServers": []}))
 
 
 def _session(one: Table) -> NativeSession:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from bridle.agents.acp.agent import AcpAgent
 from bridle.core.agent import SessionSpec
 from bridle.core.errors import BridleError, Unsupported
 from bridle.core.management import Dialog, Installed, NativeSession, Run
-
-_START = 20  # seconds; a slow one on a busy machine takes five
-
-T = TypeVar("T")
 
 
 class PlainAcpAgent(AcpAgent):
@@ -22,15 +17,10 @@ class PlainAcpAgent(AcpAgent):
         path, version = run.find(self.row.command[0]), None
         if path:
             try:
-                version = await self._ask(run, path, Path.home(), self._version())
+                version = await self.ask(run, Path.home(), self._version())
             except BridleError:
                 version = None  # it is there, and does not run; a session will say why
         return Installed(self.row.command[0], path, version, self.info.install)
-
-    async def _ask(self, run: Run, path: str, cwd: Path, dialog: Dialog[T]) -> T:
-        launch = self.dialect.launch(SessionSpec(cwd=cwd))
-        env = {name: word for name, word in launch.env.items() if isinstance(word, str)}
-        return await run.dialog([path, *launch.argv[1:]], dialog, env=env, limit=_START)
 
     def _version(self) -> Dialog[str | None]:
         from bridle.agents.acp import hello
@@ -46,11 +36,10 @@ class ListingAcpAgent(PlainAcpAgent):
 
     async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
         from bridle.agents.acp.listing import sessions
-        from bridle.agents.commands import binary
         from bridle.agents.dialog import Refused
 
         try:
-            return await self._ask(run, binary(run, self.info), cwd, sessions(self.dialect, cwd))
+            return await self.ask(run, cwd, sessions(self.dialect, cwd))
         except Refused as refused:
             raise Unsupported(
                 self.info.name, "listing its sessions", hint=refused.message

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.commands import binary, installed, output
+from bridle.agents.acp.two_surfaces import TwoSurfaces
+from bridle.agents.commands import binary, output
 from bridle.agents.copilot.dialect import ROW, CopilotDialect
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import Conversation, Host, SessionSpec
-from bridle.core.management import Account, Installed, McpServer, Model, NativeSession, Run
-from bridle.core.wire import Launch, Wire
+from bridle.core.agent import SessionSpec
+from bridle.core.management import Account, McpServer, Model, NativeSession, Run
+from bridle.core.wire import Wire
 
 if TYPE_CHECKING:  # the program is started before it is loaded
     from bridle.core.events import Event
@@ -32,25 +32,14 @@ def _json_wire(spec: SessionSpec) -> Wire:
 JSON = StdioAgent(replace(ROW.info, can=ROW.info.can - _LINES_LACK), _json_wire)
 
 
-class Copilot(AcpAgent):
-    """`[agents.copilot] surface = "json"` takes the other surface."""
-
+class Copilot(TwoSurfaces):
     def __init__(self) -> None:
-        super().__init__(ROW, CopilotDialect)
+        super().__init__(ROW, CopilotDialect, JSON, surface="json")
 
     def _wire(self, spec: SessionSpec) -> Wire:
         from bridle.agents.copilot.wire import CopilotWire
 
         return CopilotWire(self.dialect, spec)
-
-    def program(self, spec: SessionSpec) -> Launch | None:  # type: ignore[override]
-        return None if _lines(spec) else super().program(spec)
-
-    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        return await (JSON.open(spec, host) if _lines(spec) else super().open(spec, host))
-
-    async def installed(self, run: Run) -> Installed:
-        return await installed(run, self.info)
 
     async def account(self, run: Run) -> Account:
         from bridle.agents.copilot import home
@@ -93,7 +82,3 @@ class Copilot(AcpAgent):
 
     async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
         await output(run, self.info, ["mcp", "enable" if on else "disable", "--", name])
-
-
-def _lines(spec: SessionSpec) -> bool:
-    return spec.options.get("surface") == "json"

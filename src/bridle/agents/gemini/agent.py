@@ -8,25 +8,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.commands import binary, installed, plain
+from bridle.agents.acp.two_surfaces import TwoSurfaces
+from bridle.agents.commands import binary, plain
 from bridle.agents.gemini.dialect import GeminiDialect
-from bridle.agents.gemini.launch import ROW, acp, home
-from bridle.agents.native import packaged_version
+from bridle.agents.gemini.launch import ROW, home
 from bridle.agents.stdio import StdioAgent
-from bridle.agents.support import refuse_unsupported
 from bridle.core.agent import Conversation, Host, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import Event
-from bridle.core.management import Account, Installed, McpServer, Model, NativeSession, Run
-from bridle.core.versions import standing
-from bridle.core.wire import Launch, Wire
+from bridle.core.management import Account, McpServer, Model, NativeSession, Run
+from bridle.core.wire import Wire
 
 # Over its one-way stream nobody is asked, and nothing is told of thoughts.
 _LACKS = frozenset({"thinking", "permissions", "images", "mcp"})
-
-
-_ACP = ("0.33.0", "9999")  # the versions that have `--acp`
 
 
 def _stream(spec: SessionSpec) -> Wire:
@@ -35,33 +29,19 @@ def _stream(spec: SessionSpec) -> Wire:
     return GeminiStreamWire(spec)
 
 
-class GeminiCli(AcpAgent):
-    """`[agents.gemini] surface = "stream-json"` takes the other, as does a version without ACP."""
-
+class GeminiCli(TwoSurfaces):
     def __init__(self) -> None:
-        super().__init__(ROW, GeminiDialect)
-        self.stream = StdioAgent(replace(ROW.info, can=ROW.info.can - _LACKS), _stream)
+        stream = StdioAgent(replace(ROW.info, can=ROW.info.can - _LACKS), _stream)
+        super().__init__(ROW, GeminiDialect, stream, surface="stream-json", since="0.33.0")
 
-    def program(self, spec: SessionSpec) -> Launch:
-        return acp(spec)
-
-    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        if spec.options.get("surface") == "stream-json":
-            return await self.stream.open(spec, host)
-        refuse_unsupported(self.info, spec)
-        program = host.find(str(spec.options.get("binary") or ROW.command[0]))
-        if program and standing(_ACP, packaged_version(program)) == "older":
-            return await self.stream.open(spec, host)
+    async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
         if spec.servers and spec.options.get("trust") is not True:
             _refuse_servers(spec, host)
         if spec.resume:
             from bridle.agents.gemini import store
 
             await store.out_of_its_minute(home(host.variable), spec.resume)
-        return await super().open(spec, host)
-
-    async def installed(self, run: Run) -> Installed:
-        return await installed(run, self.info)
+        return await super().open_acp(spec, host)
 
     async def account(self, run: Run) -> Account:
         from bridle.agents.gemini.account import account
@@ -71,7 +51,7 @@ class GeminiCli(AcpAgent):
     async def models(self, run: Run) -> Sequence[Model]:
         from bridle.agents.gemini.models import models
 
-        return await models(run)
+        return await models(self, run)
 
     async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
         from bridle.agents.gemini import store

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from bridle.agents.acp.hello import hello
-from bridle.agents.commands import binary
-from bridle.agents.dialog import call
+from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.acp.listing import new_session
 from bridle.agents.fields import table, tables, text
-from bridle.agents.gemini.dialect import GeminiDialect
-from bridle.agents.gemini.launch import ROW, acp
-from bridle.agents.jsonrpc import Peer
-from bridle.core.agent import SessionSpec
-from bridle.core.management import Dialog, Model, Run
+from bridle.core.management import Model, Run
 
 
-async def models(run: Run) -> Sequence[Model]:
+async def models(agent: AcpAgent, run: Run) -> Sequence[Model]:
     """In a home of its own, with a key that is never used: a new session is written down."""
-    from pathlib import Path
-
     with tempfile.TemporaryDirectory(prefix="bridle-gemini-") as folder:
-        spec = SessionSpec(cwd=Path(folder))
-        launch = acp(spec)
-        env = {name: word for name, word in launch.env.items() if isinstance(word, str)}
-        env |= {"GEMINI_CLI_HOME": folder, "GEMINI_API_KEY": "unused"}
-        argv = [binary(run, ROW.info), *launch.argv[1:]]
-        return await run.dialog(argv, _asking(spec), env=env, limit=30)
-
-
-def _asking(spec: SessionSpec) -> Dialog[list[Model]]:
-    peer = Peer()
-    yield from call(peer, "initialize", hello(GeminiDialect(ROW), spec))
-    told = yield from call(peer, "session/new", {"cwd": str(spec.cwd), "mcpServers": []})
-    return listed(told)
+        env = {"GEMINI_CLI_HOME": folder, "GEMINI_API_KEY": "unused"}
+        asking = new_session(agent.dialect, Path(folder))
+        return listed(await agent.ask(run, Path(folder), asking, env=env, limit=30))
 
 
 def listed(told: Any) -> list[Model]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.commands import installed, output
+from bridle.agents.acp.two_surfaces import TwoSurfaces
+from bridle.agents.commands import output
 from bridle.agents.opencode.dialect import ROW, OpencodeDialect
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import Conversation, Host, SessionSpec
-from bridle.core.management import Account, Installed, McpServer, Model, NativeSession, Run
-from bridle.core.wire import Launch, Wire
+from bridle.core.agent import SessionSpec
+from bridle.core.management import Account, McpServer, Model, NativeSession, Run
+from bridle.core.wire import Wire
 
 if TYPE_CHECKING:  # the program is started before it is loaded
     from bridle.core.events import Event
@@ -32,25 +32,14 @@ def _run_wire(spec: SessionSpec) -> Wire:
 RUN = StdioAgent(replace(ROW.info, can=ROW.info.can - _RUN_LACKS | {"subagents"}), _run_wire)
 
 
-class OpenCode(AcpAgent):
-    """`[agents.opencode] surface = "run"` takes the other surface."""
-
+class OpenCode(TwoSurfaces):
     def __init__(self) -> None:
-        super().__init__(ROW, OpencodeDialect)
+        super().__init__(ROW, OpencodeDialect, RUN, surface="run")
 
     def _wire(self, spec: SessionSpec) -> Wire:
         from bridle.agents.opencode.wire import OpencodeWire
 
         return OpencodeWire(self.dialect, spec)
-
-    def program(self, spec: SessionSpec) -> Launch | None:  # type: ignore[override]
-        return None if _runs(spec) else super().program(spec)
-
-    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        return await (RUN.open(spec, host) if _runs(spec) else super().open(spec, host))
-
-    async def installed(self, run: Run) -> Installed:
-        return await installed(run, self.info)
 
     async def account(self, run: Run) -> Account:
         from bridle.agents.opencode import told
@@ -105,7 +94,3 @@ class OpenCode(AcpAgent):
         from bridle.agents.opencode import settings
 
         settings.switch(run.variable, name, on)
-
-
-def _runs(spec: SessionSpec) -> bool:
-    return spec.options.get("surface") == "run"

@@ -8,24 +8,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.commands import installed, output, plain
-from bridle.agents.native import packaged_version
+from bridle.agents.acp.two_surfaces import TwoSurfaces
+from bridle.agents.commands import output, plain
 from bridle.agents.qwen.dialect import QwenDialect
-from bridle.agents.qwen.launch import ROW, acp, home
+from bridle.agents.qwen.launch import ROW, home
 from bridle.agents.stdio import StdioAgent
-from bridle.agents.support import refuse_unsupported
-from bridle.core.agent import Conversation, Host, SessionSpec
+from bridle.core.agent import SessionSpec
 from bridle.core.events import Event
-from bridle.core.management import Account, Installed, McpServer, Model, NativeSession, Run
-from bridle.core.versions import standing
-from bridle.core.wire import Launch, Wire
+from bridle.core.management import Account, McpServer, Model, NativeSession, Run
+from bridle.core.wire import Wire
 
 # Its stream sends images as text to the model, and takes no answers to questions.
 _LACKS = frozenset({"images", "questions", "background"})
-
-
-_ACP = ("0.8.2", "9999")  # the versions that have `--acp`
 
 
 def _stream(spec: SessionSpec) -> Wire:
@@ -34,27 +28,10 @@ def _stream(spec: SessionSpec) -> Wire:
     return QwenStreamWire(spec)
 
 
-class QwenCode(AcpAgent):
-    """`[agents.qwen] surface = "stream-json"` takes the other, as does a version without ACP."""
-
+class QwenCode(TwoSurfaces):
     def __init__(self) -> None:
-        super().__init__(ROW, QwenDialect)
-        self.stream = StdioAgent(replace(ROW.info, can=ROW.info.can - _LACKS), _stream)
-
-    def program(self, spec: SessionSpec) -> Launch:
-        return acp(spec)
-
-    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        if spec.options.get("surface") == "stream-json":
-            return await self.stream.open(spec, host)
-        refuse_unsupported(self.info, spec)
-        program = host.find(str(spec.options.get("binary") or ROW.command[0]))
-        if program and standing(_ACP, packaged_version(program)) == "older":
-            return await self.stream.open(spec, host)
-        return await super().open(spec, host)
-
-    async def installed(self, run: Run) -> Installed:
-        return await installed(run, self.info)
+        stream = StdioAgent(replace(ROW.info, can=ROW.info.can - _LACKS), _stream)
+        super().__init__(ROW, QwenDialect, stream, surface="stream-json", since="0.8.2")
 
     async def account(self, run: Run) -> Account:
         from bridle.agents.qwen.account import account
@@ -64,7 +41,7 @@ class QwenCode(AcpAgent):
     async def models(self, run: Run) -> Sequence[Model]:
         from bridle.agents.qwen.models import models
 
-        return await models(run)
+        return await models(self, run)
 
     async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
         from bridle.agents.qwen import store

@@ -6,32 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bridle.agents.acp.hello import hello
-from bridle.agents.commands import binary
-from bridle.agents.dialog import call
+from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.acp.listing import new_session
 from bridle.agents.fields import count, table, tables, text
-from bridle.agents.jsonrpc import Peer
 from bridle.agents.qwen.dialect import QwenDialect
-from bridle.agents.qwen.launch import ROW, acp
-from bridle.core.agent import SessionSpec
-from bridle.core.management import Dialog, Model, Run
+from bridle.agents.qwen.launch import ROW
+from bridle.core.management import Model, Run
 
 _DIALECT = QwenDialect(ROW)
 
 
-async def models(run: Run) -> Sequence[Model]:
-    spec = SessionSpec(cwd=Path(run.variable("HOME") or Path.home()))
-    launch = acp(spec)
-    env = {name: word for name, word in launch.env.items() if isinstance(word, str)}
-    argv = [binary(run, ROW.info), *launch.argv[1:]]
-    return await run.dialog(argv, _asking(spec), env=env, limit=30)
-
-
-def _asking(spec: SessionSpec) -> Dialog[list[Model]]:
-    peer = Peer()
-    yield from call(peer, "initialize", hello(_DIALECT, spec))
-    told = yield from call(peer, "session/new", {"cwd": str(spec.cwd), "mcpServers": []})
-    return listed(told)
+async def models(agent: AcpAgent, run: Run) -> Sequence[Model]:
+    home = Path(run.variable("HOME") or Path.home())
+    return listed(await agent.ask(run, home, new_session(agent.dialect, home), limit=30))
 
 
 def listed(told: Any) -> list[Model]:
