@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+from bridle.agents.attached import quoted
 from bridle.core.agent import File, Prompt
 from bridle.core.errors import Unsupported
 
@@ -49,7 +50,7 @@ def _blocks(prompt: Prompt, preamble: str, embeds: bool) -> Iterator[dict[str, A
             resource = {"uri": f"attachment:{quote(file.name)}", "mimeType": file.mime}
             yield {"type": "resource", "resource": {**resource, "text": body}}
         else:
-            yield {"type": "text", "text": f'<file name="{file.name}">\n{body}\n</file>'}
+            yield {"type": "text", "text": quoted(file, body or "")}
     if prompt.text or not prompt.files:
         yield {"type": "text", "text": prompt.text}
 

@@ -6,8 +6,8 @@ import base64
 import json
 from typing import Any
 
+from bridle.agents.attached import in_words
 from bridle.core.agent import File, Mode, Prompt, SecretFile, SessionSpec, Word
-from bridle.core.errors import Unsupported
 from bridle.core.wire import Launch
 
 _PERMISSION_MODES: dict[Mode, str] = {
@@ -16,6 +16,7 @@ _PERMISSION_MODES: dict[Mode, str] = {
     # No mode of the CLI's own: the harness denies what changes anything.
     "ask": "default",
 }
+_TAKES = "it takes text, PDF, PNG, JPEG, GIF and WebP; name other files by their path"
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -71,15 +72,7 @@ def _block(file: File) -> dict[str, Any]:
         return {"type": "image", "source": _base64(file)}
     if file.mime == "application/pdf":
         return {"type": "document", "source": _base64(file), "title": file.name}
-    try:
-        body = file.data.decode()
-    except UnicodeDecodeError:
-        raise Unsupported(
-            "claude",
-            f"attachments of type {file.mime} ({file.name})",
-            hint="it takes text, PDF, PNG, JPEG, GIF and WebP; name other files by their path",
-        ) from None
-    return {"type": "text", "text": f'<file name="{file.name}">\n{body}\n</file>'}
+    return {"type": "text", "text": in_words("claude", file, hint=_TAKES)}
 
 
 def _base64(file: File) -> dict[str, str]:

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from bridle.agents.attached import in_words
 from bridle.agents.fields import Table
 from bridle.core.agent import File, Mode, Prompt, SessionSpec
-from bridle.core.errors import ConfigError, Unsupported
+from bridle.core.errors import ConfigError
 from bridle.core.wire import Launch
 
 ASKS = {"approvalPolicy": "untrusted", "approvalsReviewer": "user"}
@@ -110,15 +111,8 @@ def _block(file: File) -> Table:
 
 
 def file_text(file: File) -> str:
-    try:
-        body = file.data.decode()
-    except UnicodeDecodeError:
-        raise Unsupported(
-            "codex",
-            f"attachments of type {file.mime} ({file.name})",
-            hint="it takes text, PNG, JPEG, GIF and WebP; name other files by their path",
-        ) from None
-    return f'<file name="{file.name}">\n{body}\n</file>'
+    hint = "it takes text, PNG, JPEG, GIF and WebP; name other files by their path"
+    return in_words("codex", file, hint=hint)
 
 
 def _config(spec: SessionSpec) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from bridle.agents.attached import in_words
 from bridle.agents.copilot import failures
 from bridle.agents.copilot.dialect import words
 from bridle.agents.copilot.tools import Call, call_of, content, kept, outcome
@@ -11,7 +12,6 @@ from bridle.agents.fields import Table, count, parse, table, text
 from bridle.agents.hearing import unrecognized
 from bridle.agents.one_way import OneWay
 from bridle.core.agent import Prompt, SessionSpec, Word
-from bridle.core.errors import Unsupported
 from bridle.core.events import (
     AgentReady,
     Event,
@@ -213,13 +213,7 @@ def _prompt(spec: SessionSpec, prompt: Prompt) -> str:
     said = []
     if spec.system and not spec.resume:
         said.append(f"<instructions>\n{spec.system}\n</instructions>\n")
-    for file in prompt.files:
-        try:
-            said.append(f'<file name="{file.name}">\n{file.data.decode()}\n</file>\n')
-        except UnicodeDecodeError:
-            raise Unsupported(
-                "copilot",
-                f"attachments of type {file.mime} on its `json` surface ({file.name})",
-                hint="leave out `surface` in [agents.copilot]: over ACP it takes images",
-            ) from None
+    where = " on its `json` surface"
+    hint = "leave out `surface` in [agents.copilot]: over ACP it takes images"
+    said += [in_words("copilot", file, where=where, hint=hint) + "\n" for file in prompt.files]
     return "".join(said) + prompt.text

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from bridle.agents.attached import in_words
 from bridle.agents.cursor.approval import Approval
 from bridle.agents.cursor.config import FILE, copied
 from bridle.core.agent import File, Prompt, SecretFile, SessionSpec, Word
-from bridle.core.errors import Unsupported, UsageError
+from bridle.core.errors import UsageError
 from bridle.core.wire import Launch, Place
 
 _SANDBOX = {True: "enabled", False: "disabled", "enabled": "enabled", "disabled": "disabled"}
@@ -78,12 +79,4 @@ def _words(prompt: Prompt) -> str:
 
 
 def _inline(file: File) -> str:
-    try:
-        body = file.data.decode()
-    except UnicodeDecodeError:
-        raise Unsupported(
-            "cursor",
-            f"attachments of type {file.mime} ({file.name})",
-            hint="it takes text; name other files by their path",
-        ) from None
-    return f'<file name="{file.name}">\n{body}\n</file>'
+    return in_words("cursor", file, hint="it takes text; name other files by their path")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from bridle.agents.attached import in_words
 from bridle.agents.fields import Table, parse, table, text
 from bridle.agents.hearing import unrecognized
 from bridle.agents.one_way import OneWay
@@ -11,7 +12,6 @@ from bridle.agents.opencode import failures
 from bridle.agents.opencode.config import environment, unasked
 from bridle.agents.opencode.parts import Parts
 from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.errors import Unsupported
 from bridle.core.events import AgentReady, Event, Notice, TurnEnded
 from bridle.core.wire import Keep, Launch, Reply
 
@@ -120,14 +120,7 @@ def _rejected(part: Table) -> bool:
 
 
 def _words(prompt: Prompt) -> str:
-    said = []
-    for file in prompt.files:
-        try:
-            said.append(f'<file name="{file.name}">\n{file.data.decode()}\n</file>\n')
-        except UnicodeDecodeError:
-            raise Unsupported(
-                "opencode",
-                f"attachments of type {file.mime} on its `run` surface ({file.name})",
-                hint="leave out `surface` in [agents.opencode]: over ACP it takes images",
-            ) from None
-    return "".join(said) + prompt.text
+    where = " on its `run` surface"
+    hint = "leave out `surface` in [agents.opencode]: over ACP it takes images"
+    files = [in_words("opencode", file, where=where, hint=hint) + "\n" for file in prompt.files]
+    return "".join(files) + prompt.text
