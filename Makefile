@@ -24,8 +24,8 @@ test: $(READY) ## the tests that need nothing but this checkout
 
 test-real: $(READY) ## real agent CLIs (from npm) with a scripted model; as root, an ordinary user
 	$(BIN)/python tests/real/clis.py install
-	$(BIN)/pytest -n 4 -m real tests/real --ignore tests/real/test_ordinary_user.py
-	$(BIN)/pytest -m real tests/real/test_ordinary_user.py
+	$(BIN)/pytest -n 4 -m real --reruns 1 tests/real --ignore tests/real/test_ordinary_user.py
+	$(BIN)/pytest -m real --reruns 1 tests/real/test_ordinary_user.py
 
 torture: $(READY) ## long fault injection: kills, fuzz, power cuts, secrets
 	$(BIN)/python tests/real/clis.py install

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bare import run_bare
-from desk import KEY, Desk, ends, of, run, said, until
+from desk import KEY, Desk, ends, of, run, said, until, until_true
 from home_tree import home_tree
 from stages import Actor
 
@@ -43,6 +43,8 @@ async def test_a_session_goes_on_in_a_new_process(any_desk: Desk, actor: Actor) 
     [ready] = of(await run(first, "@@two@@ remember"), AgentReady)
     if actor.agent == "gemini":
         _age(actor.home, ready.native_id)
+    if actor.version == "0.15.10":
+        await _written(actor.home, ready.native_id, "The word is kettle.")
     await any_desk.reopen()
 
     second = await any_desk.resume(first.id)
@@ -58,6 +60,12 @@ def _age(home: Path, native_id: str) -> None:
     """The session was made in another minute, so that nobody has to wait for the next."""
     [file] = home.glob(f".gemini/tmp/*/chats/session-*-{native_id[:8]}.jsonl")
     file.rename(file.with_name(f"session-2026-01-01T00-00-{native_id[:8]}.jsonl"))
+
+
+async def _written(home: Path, native_id: str, words: str) -> None:
+    """This version leaves without waiting for its own history to be written."""
+    file = next(home.glob(f".qwen/projects/*/chats/{native_id}.jsonl"))
+    await until_true(lambda: words in file.read_text())
 
 
 @pytest.mark.agents("gemini")
