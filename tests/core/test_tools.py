@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridle.core.tools import READS, TOOLS, WRITES, paths_of, shorten, title
+from bridle.core.tools import READS, TOOLS, WRITES, class_of, paths_of, shorten, title
 
 
 @pytest.mark.parametrize(
@@ -98,3 +98,16 @@ def test_input_of_an_odd_shape_still_has_a_title(tool: str, odd: Any) -> None:
 def test_every_class_of_tools_is_in_the_vocabulary_and_in_one_class_only() -> None:
     assert set(TOOLS) >= READS | WRITES
     assert not READS & WRITES
+
+
+def test_every_tool_has_a_class_but_those_of_the_loop() -> None:
+    classes = {tool: class_of(tool) for tool in (*TOOLS, "SomebodysTool")}
+
+    assert {tool for tool, its in classes.items() if its is None} == {
+        "TodoWrite", "Task", "ExitPlanMode", "Question",
+    }  # fmt: skip
+    assert classes["SomebodysTool"] == classes["MCP"] == "mcp"
+    assert classes["Bash"] == "shell"
+    assert classes["WebFetch"] == "network"
+    assert {classes[tool] for tool in READS} == {"read"}
+    assert {classes[tool] for tool in WRITES} == {"write"}

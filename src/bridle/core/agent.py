@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
+from bridle.core.tools import ToolClass
+
 if TYPE_CHECKING:
     from bridle.core.events import Answer, Event
 
@@ -23,6 +25,7 @@ class AgentInfo(Struct, frozen=True):
     variables: tuple[str, ...] = ()  # its credentials and endpoints; `NAME` or `PREFIX_*`
     tested: tuple[str, str] | None = None  # oldest and newest version that the suite has run
     sign_in: str = ""  # how, where no command does it: "set GEMINI_API_KEY"
+    asks: frozenset[ToolClass] = frozenset()  # of every call of these classes, before it runs
 
 
 class SessionSpec(Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 TOOLS = (
     "Read", "Write", "Edit", "MultiEdit", "Delete", "Rename", "Bash", "LS", "Glob", "Grep",
@@ -13,6 +13,11 @@ TOOLS = (
 
 READS = frozenset({"Read", "LS", "Glob", "Grep", "SemSearch"})
 WRITES = frozenset({"Write", "Edit", "MultiEdit", "Delete", "Rename", "NotebookEdit"})
+
+# What is judged apart, and asked about apart by agents.
+ToolClass = Literal["read", "write", "shell", "network", "mcp"]
+_OF_THE_LOOP = frozenset({"TodoWrite", "Task", "ExitPlanMode", "Question"})
+_NETWORK = frozenset({"WebSearch", "WebFetch"})
 
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "absolute_path", "target_file")
 _QUERY_KEYS = ("pattern", "query", "q", "url", "prompt")
@@ -29,6 +34,19 @@ _VERBS = {
     "ExitPlanMode": "Present the plan",
     "Question": "Ask",
 }
+
+
+def class_of(tool: str) -> ToolClass | None:
+    """None for what touches nothing by itself. A tool that nobody knows is somebody's server's."""
+    if tool in READS:
+        return "read"
+    if tool in WRITES or tool == "SaveMemory":
+        return "write"
+    if tool in _NETWORK:
+        return "network"
+    if tool == "Bash":
+        return "shell"
+    return None if tool in _OF_THE_LOOP else "mcp"
 
 
 def paths_of(input: Mapping[str, Any]) -> tuple[str, ...]:
