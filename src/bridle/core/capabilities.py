@@ -13,6 +13,7 @@ CAPABILITIES = {
     "steer": "takes words in the middle of a turn",
     "cancel": "stops a turn and stays usable",
     "permissions": "asks before it acts",
+    "changed_input": "does a call with other input, when that is what was allowed",
     "questions": "asks the user questions with choices",
     "modes": "plans without acting",
     "model": "takes a model by name",

@@ -96,6 +96,7 @@ class Answer(_Part, frozen=True):
     note: str | None = None  # told to the agent with a deny
     input: dict[str, Any] | None = None  # changed input, with an allow
     answers: dict[str, str] | None = None  # question text -> chosen label(s) or free text
+    remember: Literal["session", "project"] | None = None  # as a rule, for what is like it
 
 
 class Attachment(_Part, frozen=True):
@@ -226,6 +227,7 @@ class RequestAnswered(_Event, frozen=True):
     answer: Answer
     by: Literal["policy", "person", "timeout", "withdrawn"]
     surface: str | None = None  # where the person was, or which rule decided
+    waits: bool = False  # nobody ran the session: it is for whoever asks the same again, once
 
 
 class UsageReported(_Event, frozen=True):

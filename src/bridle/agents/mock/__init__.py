@@ -13,7 +13,8 @@ INFO = AgentInfo(
     name="mock",
     title="Mock",
     can=frozenset({
-        "streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions", "questions",
+        "streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions",
+        "changed_input", "questions",
         "modes", "model", "effort", "images", "system", "subagents", "background", "usage",
     }),
     variables=("BRIDLE_MOCK_*",),
