@@ -1,92 +1,27 @@
-"""A message read as if every field could be missing, or of another type than it should be."""
+"""A message read as if every field could be missing: what `bridle.core.fields` has, for wires."""
 
-from __future__ import annotations
+from bridle.core.fields import (
+    Table,
+    at,
+    count,
+    number,
+    parse,
+    storable,
+    strings,
+    table,
+    tables,
+    text,
+)
 
-import json
-import math
-from typing import Any
-
-import msgspec
-
-Table = dict[str, Any]
-
-_DEEPEST = 64
-_decoder = msgspec.json.Decoder()
-
-
-def parse(line: bytes) -> Table | str:
-    """The line's object, or why it is none."""
-    try:
-        value = _decoder.decode(line)
-    except RecursionError:
-        return "nested too deeply"
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        try:  # lone surrogates and NaN, which JavaScript writes and strict JSON forbids
-            value = storable(json.loads(line.decode("utf-8", "replace")))
-        except RecursionError:
-            return "nested too deeply"
-        except ValueError as error:
-            return f"not JSON: {error}"
-    return value if isinstance(value, dict) else "not a JSON object"
-
-
-def storable(value: Any, depth: int = _DEEPEST) -> Any:
-    """The value with all that our own JSON cannot carry as text instead."""
-    match value:
-        case str():
-            return value.encode("utf-8", "replace").decode() if not value.isascii() else value
-        case bool() | None:
-            return value
-        case int():
-            return value if -(2**63) <= value < 2**63 else str(value)
-        case float():
-            return value if math.isfinite(value) else str(value)
-        case dict() | list() if depth == 0:
-            return "(nested too deeply)"
-        case dict():
-            return {str(k): storable(v, depth - 1) for k, v in value.items()}
-        case list():
-            return [storable(v, depth - 1) for v in value]
-    return str(value)
-
-
-def text(table: Table, key: str) -> str:
-    value = table.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def table(table: Table, key: str) -> Table:
-    value = table.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def tables(table: Table, key: str) -> list[Table]:
-    value = table.get(key)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def strings(table: Table, key: str) -> list[str]:
-    value = table.get(key)
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def count(table: Table, key: str) -> int:
-    """A count that fits the log; anything else is 0."""
-    value = table.get(key)
-    return value if type(value) is int and 0 <= value < 2**63 else 0
-
-
-def number(table: Table, key: str) -> float | None:
-    value = table.get(key)
-    if type(value) is int or isinstance(value, float):
-        return float(value) if abs(value) < 1e15 else None
-    return None
-
-
-def at(table: Any, *keys: str) -> Any:
-    """What is at the end of this path of keys, or None."""
-    for key in keys:
-        if not isinstance(table, dict):
-            return None
-        table = table.get(key)
-    return table
+__all__ = [
+    "Table",
+    "at",
+    "count",
+    "number",
+    "parse",
+    "storable",
+    "strings",
+    "table",
+    "tables",
+    "text",
+]

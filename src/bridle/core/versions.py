@@ -14,7 +14,7 @@ def standing(tested: tuple[str, str] | None, version: str | None) -> Standing:
     """What nobody knows, or cannot be compared, is taken for tested."""
     if not (tested and version):
         return "tested"
-    oldest, newest, here = map(_numbers, (*tested, version))
+    oldest, newest, here = map(numbers, (*tested, version))
     if here and here < oldest:
         return "older"
     return "newer" if here > newest else "tested"
@@ -34,7 +34,7 @@ def warning(agent: str, tested: tuple[str, str] | None, version: str | None) -> 
     return ""
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def numbers(version: str) -> tuple[int, ...]:
     """Of `1.2.3-beta.4` the first three: what comes before a release counts as the release."""
     release = version.partition("-")[0].partition("+")[0]
     return tuple(int(number) for number in _NUMBER.findall(release)[:3])
