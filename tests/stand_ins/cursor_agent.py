@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -42,6 +43,7 @@ RAW_MODE = (
     "  ERROR Raw mode is not supported on the current process.stdin, which Ink uses\n"
     "        as input stream by default."
 )
+VERSION = os.environ["CURSOR_STAND_IN_VERSION"]
 NO_SERVERS = "No MCP servers configured (expected in .cursor/mcp.json or ~/.cursor/mcp.json)"
 
 
@@ -91,7 +93,7 @@ def main(argv: list[str]) -> int:
         fail(f"Error: Workspace directory does not exist: {folder}")
     home = Home(folder)
     if options.has("-v", "--version"):
-        print(recorded("version"), end="")
+        print(VERSION)
         return 0
     if options.has("-p", "--print"):
         return turn(options, home)
@@ -201,7 +203,7 @@ def turn(options: Options, home: Home) -> int:
             "generation_id": chat,
             "model": model,
             "session_id": chat,
-            "cursor_version": recorded("version").strip(),
+            "cursor_version": VERSION,
             "workspace_roots": [str(home.cwd)],
             "user_email": EMAIL,
             "transcript_path": None,
@@ -217,16 +219,22 @@ def turn(options: Options, home: Home) -> int:
             mode=mode,
             excluded=excluded,
             approve_mcps=options.has("--approve-mcps"),
+            sandbox=options.value("--sandbox") == "enabled",
         ),
+        hooks,
         chat=chat,
         model=title,
         format=options.value("--output-format", "text"),
         partial=options.has("--stream-partial-output"),
     )
-    hooks.tell("sessionStart", is_background_agent=False, composer_mode=mode)
-    code = stage.play(prompt)
+    began = time.monotonic()
+    here = {"is_background_agent": False}
+    replies = hooks.tell("sessionStart", **here, composer_mode=mode)
+    code = stage.play(prompt, [reply.get("additional_context", "") for reply in replies])
     status = "error" if code else "completed"
-    hooks.tell("sessionEnd", reason=status, final_status=status, duration_ms=0)
+    took = int((time.monotonic() - began) * 1000)
+    why = {"error_message": "the turn failed"} if code else {}
+    hooks.tell("sessionEnd", reason=status, final_status=status, duration_ms=took, **here, **why)
     return code
 
 

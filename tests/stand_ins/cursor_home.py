@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import threading
 import uuid
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ class Home:
         self.cwd = cwd
         self.user = Path(os.environ["HOME"])
         self.cursor = Path(os.environ.get("CURSOR_DATA_DIR") or self.user / ".cursor")
+        self._told: list[str] = []
+        self._telling = threading.Lock()
 
     # -- who is signed in --------------------------------------------------------------------
 
@@ -82,12 +85,19 @@ class Home:
             with file.open("a") as kept:
                 kept.write(line)
 
-    def note_told(self, rules: str, before: list[dict[str, Any]], prompt: str) -> None:
+    def note_told(self, rules: str, before: list[dict[str, Any]], now: list[str]) -> None:
         """What its model would be told, less the scripts that tell us what to play."""
         said = [one["message"]["content"][0]["text"] for one in before]
-        told = [rules, *(words.partition("@@script@@")[0] for words in [*said, prompt])]
-        self.cursor.mkdir(parents=True, exist_ok=True)
-        (self.cursor / "stand-in-told.json").write_text(json.dumps(told, ensure_ascii=False))
+        self._told = [rules, *(words.partition("@@script@@")[0] for words in [*said, *now])]
+        self.note_result("")
+
+    def note_result(self, words: str) -> None:
+        """What its model hears of a tool."""
+        with self._telling:
+            self._told += filter(None, [words])
+            self.cursor.mkdir(parents=True, exist_ok=True)
+            told = json.dumps(self._told, ensure_ascii=False)
+            (self.cursor / "stand-in-told.json").write_text(told)
 
     @property
     def projects(self) -> Path:

@@ -1,4 +1,7 @@
-"""Runs hooks.json as Cursor does in print mode: who is asked, with what, and whose word counts."""
+"""Runs hooks.json as Cursor does in print mode: who is asked, with what, and whose word counts.
+
+Hooks of `prompt` type need a model and are left out.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ EVENTS = frozenset({
 })  # fmt: skip
 DEFAULT_TIMEOUT = 60.0
 NOTE = "\n\nAgent note: Do not suggest workarounds to the blocked tool."
+PLUGINS_RUN_SINCE = "2026.08.11"  # in print mode
 
 
 class Hook(NamedTuple):
@@ -31,13 +35,16 @@ class Hook(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """`deny`: why not, or None."""
+    """`deny`: why not, or None; `told`: what the model hears besides."""
 
     deny: str | None = None
     input: dict[str, Any] | None = None
+    told: str = ""
 
 
 class Hooks:
+    """In the order of their places: those of the project before those of the user."""
+
     def __init__(
         self, *, project: Path, user: Path, plugins: list[Path], common: dict[str, Any]
     ) -> None:
@@ -47,16 +54,15 @@ class Hooks:
         self._hooks: dict[str, list[Hook]] = {}
         self._load(project / ".cursor" / "hooks.json", project, None)
         self._load(user / ".cursor" / "hooks.json", user / ".cursor", None)
-        for plugin in plugins:
+        for plugin in plugins if common["cursor_version"] >= PLUGINS_RUN_SINCE else ():
             manifest = _json(plugin / ".cursor-plugin" / "plugin.json")
-            if isinstance(manifest, dict):
+            if manifest:
                 file = plugin / manifest.get("hooks", "hooks/hooks.json")
                 self._load(file, plugin, plugin)
 
     def _load(self, file: Path, cwd: Path, root: Path | None) -> None:
         """One unknown event, or a command with a URL in it, voids the whole file without a word."""
-        config = _json(file)
-        events = config.get("hooks", {}) if isinstance(config, dict) else {}
+        events = _json(file).get("hooks", {})
         hooks = [one for each in events.values() for one in each]
         if set(events) - EVENTS or any("://" in one.get("command", "") for one in hooks):
             return
@@ -84,18 +90,19 @@ class Hooks:
 
     def judge(self, event: str, subject: str, **extra: Any) -> Verdict:
         """All are asked; one that denies is enough. Nobody is there whom `ask` could mean."""
-        denied: str | None = None
+        denied: Verdict | None = None
         changed: dict[str, Any] | None = None
         for hook in self._matching(event, subject):
             reply, refused = self._ask(hook, event, extra)
             permission = reply.get("permission")
             if refused is not None:
-                denied = denied or refused
+                denied = denied or Verdict(refused)
             elif permission == "deny" or (permission == "ask" and event != "preToolUse"):
-                denied = denied or reply.get("user_message") or "blocked by a hook"
-            elif "updated_input" in reply:
-                changed = reply["updated_input"]
-        return Verdict(denied, changed)
+                why = reply.get("user_message") or "blocked by a hook"
+                denied = denied or Verdict(why, told=reply.get("agent_message", ""))
+            elif event == "preToolUse" and isinstance(reply.get("updated_input"), dict):
+                changed = changed or reply["updated_input"]
+        return denied or Verdict(input=changed)
 
     def _matching(self, event: str, subject: str) -> list[Hook]:
         return [h for h in self._hooks.get(event, []) if re.search(h.matcher, subject)]
@@ -108,16 +115,16 @@ class Hooks:
         code, out, errors = self._run(hook, json.dumps(payload))
         if code == 2:
             return {}, errors.strip() or "blocked by a hook"
-        failed: str | None = None
+        failed = f"the hook failed: {code}" if code != 0 else None
         reply: Any = {}
-        if code != 0:
-            failed = f"the hook failed: {code}"
-        elif out.strip():
+        if failed is None and out.strip():
             try:
                 reply = json.loads(out)
             except ValueError:
-                failed = "the hook said no JSON"
-        if failed or not isinstance(reply, dict):
+                reply = None
+        if not isinstance(reply, dict):
+            failed = "the hook said no JSON object"
+        if failed:
             return {}, failed if hook.fail_closed else None
         return reply, None
 
@@ -127,6 +134,7 @@ class Hooks:
             "CLAUDE_PROJECT_DIR": str(self._project),
             "CURSOR_VERSION": self._common["cursor_version"],
             "CURSOR_USER_EMAIL": self._common["user_email"] or "",
+            "CURSOR_TRANSCRIPT_PATH": self._common["transcript_path"] or "",
             "CURSOR_CODE_REMOTE": "false",
             **self._env,
         }
@@ -141,6 +149,7 @@ class Hooks:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            errors="replace",
             start_new_session=True,
         ) as process:
             try:
@@ -152,8 +161,9 @@ class Hooks:
         return process.returncode, out, errors
 
 
-def _json(file: Path) -> Any:
+def _json(file: Path) -> dict[str, Any]:
     try:
-        return json.loads(file.read_text())
+        found = json.loads(file.read_text())
     except (OSError, ValueError):
         return {}
+    return found if isinstance(found, dict) else {}

@@ -7,7 +7,8 @@ The prompt names what is to be played: `@@NAME@@` a recording or a scene of SCEN
     {"hold": FILE, "limit": SECONDS}  until it is there
     {"line": TEXT or OBJECT}  {"complain": TEXT}
     {"shell": COMMAND}  {"edit": PATH, "content": TEXT}  {"read": PATH}  {"delete": PATH}
-    {"tool": KIND, "args": {…}, "result": {…}}  {"tools": [STEP, …]}  begun together
+    {"tool": KIND, "args": {…}, "result": {…}}  {"tools": [STEP, …]}  all at once
+    {"fire": EVENT, "with": {…}}  a hook event of which nobody knows when it comes in print mode
     {"exit": CODE, "stderr": TEXT}  {"die": SIGNAL}  {"stop": true}  no result  {"error": TEXT}
 """
 
@@ -17,6 +18,7 @@ import json
 import os
 import re
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -25,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from cursor_home import Home
+from cursor_hooks import Hooks
 from cursor_tools import Tools
 
 Table = dict[str, Any]
@@ -57,10 +60,19 @@ SUGAR = {"shell": "command", "edit": "path", "read": "path", "delete": "path"}
 
 class Stage:
     def __init__(
-        self, home: Home, tools: Tools, *, chat: str, model: str, format: str, partial: bool
+        self,
+        home: Home,
+        tools: Tools,
+        hooks: Hooks,
+        *,
+        chat: str,
+        model: str,
+        format: str,
+        partial: bool,
     ) -> None:
         self._home = home
         self._tools = tools
+        self._hooks = hooks
         self._chat = chat
         self._model = model
         self._format = format
@@ -70,11 +82,12 @@ class Stage:
         self._numbers = count()
         self._said = ""
         self._since = time.monotonic()
+        self._lines = threading.Lock()
 
-    def play(self, prompt: str) -> int:
-        """The exit code."""
+    def play(self, prompt: str, contexts: list[str]) -> int:
+        """The exit code. `contexts`: what hooks have added."""
         before = self._home.said(self._chat)
-        self._home.note_told(self._rules(), before, prompt)
+        self._home.note_told(self._rules(), before, [*filter(None, contexts), prompt])
         self._home.remember(self._chat, "user", prompt)
         self._tell(
             "system",
@@ -126,17 +139,23 @@ class Stage:
                 continue
             if message["type"] == "user" or message.get("subtype") == "init":
                 continue
-            self._write(json.dumps({**message, "session_id": self._chat}))
             if message["type"] == "tool_call" and message["subtype"] == "completed":
-                self._redo(message["tool_call"])
+                self._redo(message["call_id"], message["tool_call"])
+            self._write(json.dumps({**message, "session_id": self._chat}))
             if message["type"] == "result":
                 self._home.remember(self._chat, "assistant", message["result"])
         return 0
 
-    def _redo(self, call: Table) -> None:
+    def _redo(self, call_id: str, call: Table) -> None:
+        """What it did, unless a hook objects."""
         for key, value in call.items():
             body = value.get("result", {}).get("success") if isinstance(value, dict) else None
-            if body is None or "path" not in body:
+            if body is None:
+                continue
+            refused, _ = self._tools.ask(call_id, key.removesuffix("ToolCall"), value["args"])
+            if refused:
+                value["result"] = refused
+            if refused or "path" not in body:
                 continue
             path = Path(body["path"])
             if key == "deleteToolCall":
@@ -177,6 +196,8 @@ class Stage:
                 case {"error": text}:
                     self._result(text, failed=True)
                     return 0
+                case {"fire": event}:
+                    self._hooks.tell(event, **step.get("with", {}))
                 case {"tools": several}:
                     self._use(several)
                 case _:
@@ -202,9 +223,12 @@ class Stage:
         self._tell("assistant", message={"role": "assistant", "content": content}, **more)
 
     def _use(self, steps: list[Table]) -> None:
-        ends = [self._start(step) for step in steps]
-        for end in ends:
-            end()
+        """All at once: each asks its hooks and ends in its own time."""
+        threads = [threading.Thread(target=self._start(step), daemon=True) for step in steps]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         self._model_calls += 1
 
     def _start(self, step: Table) -> Callable[[], None]:
@@ -215,8 +239,11 @@ class Stage:
         call_id = f"call-{self._request}-{number}\nfc_{self._request}_{number}"
         started = str(_now())
 
-        def tell(subtype: str, result: Table, **more: Any) -> None:
-            call = {f"{kind}ToolCall": {"args": args, **result}, "hookAdditionalContexts": []}
+        def tell(
+            subtype: str, result: Table, contexts: list[str] | None = None, **more: Any
+        ) -> None:
+            added = {"hookAdditionalContexts": contexts or []}
+            call = {f"{kind}ToolCall": {"args": args, **result}, **added}
             self._tell(
                 "tool_call",
                 subtype=subtype,
@@ -229,8 +256,8 @@ class Stage:
         tell("started", {})
 
         def end() -> None:
-            result = self._tools.use(call_id, kind, args, step.get("result"))
-            tell("completed", {"result": result}, completedAtMs=str(_now()))
+            result, contexts = self._tools.use(call_id, kind, args, step.get("result"))
+            tell("completed", {"result": result}, contexts, completedAtMs=str(_now()))
 
         return end
 
@@ -264,7 +291,8 @@ class Stage:
 
     def _write(self, line: str) -> None:
         if self._format == "stream-json":
-            print(line, flush=True)
+            with self._lines:
+                print(line, flush=True)
 
 
 def _is_call(step: Table) -> bool:

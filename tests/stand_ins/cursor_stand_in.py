@@ -6,18 +6,28 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+VERSION = "2026.09.28-a1b2c3d"
 
 
-def install_cursor(folder: Path, home: Path, *, signed_in: bool = True) -> Path:
-    """`cursor-agent` in a folder for PATH, and somebody signed in at home."""
+def install_cursor(
+    folder: Path, home: Path, *, signed_in: bool = True, version: str = VERSION
+) -> Path:
+    """`cursor-agent` in a folder for PATH, and somebody signed in at home.
+
+    As the real one's installer does: a link to a folder that is named by the version.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    program = folder / "cursor-agent"
+    program = home / ".local" / "share" / "cursor-agent" / "versions" / version / "cursor-agent"
+    program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(
-        f'#!/bin/sh\nexec "{sys.executable}" -S -B "{HERE / "cursor_agent.py"}" "$@"\n'
+        f"#!/bin/sh\nexport CURSOR_STAND_IN_VERSION={version}\n"
+        f'exec "{sys.executable}" -S -B "{HERE / "cursor_agent.py"}" "$@"\n'
     )
     program.chmod(0o755)
+    (folder / "cursor-agent").unlink(missing_ok=True)
+    (folder / "cursor-agent").symlink_to(program)
     if signed_in:
         login = home / ".config" / "cursor" / "auth.json"
         login.parent.mkdir(parents=True, exist_ok=True)
         login.write_text("{}")
-    return program
+    return folder / "cursor-agent"

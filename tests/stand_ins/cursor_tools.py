@@ -15,7 +15,7 @@ from typing import Any
 
 import cursor_mcp
 from cursor_home import Home
-from cursor_hooks import NOTE, Hooks
+from cursor_hooks import NOTE, Hooks, Verdict
 
 Table = dict[str, Any]
 
@@ -30,8 +30,16 @@ CLOCK = time.monotonic
 
 class Tools:
     def __init__(
-        self, home: Home, hooks: Hooks, *, mode: str, excluded: set[str], approve_mcps: bool
+        self,
+        home: Home,
+        hooks: Hooks,
+        *,
+        mode: str,
+        excluded: set[str],
+        approve_mcps: bool,
+        sandbox: bool,
     ) -> None:
+        self._sandbox = sandbox
         self._home = home
         self._servers = home.servers(approved=approve_mcps)
         self._cwd = home.cwd
@@ -43,33 +51,45 @@ class Tools:
         """`--exclude-tools`: the server keeps them from the model."""
         return _snake(kind) not in self._excluded
 
-    def use(self, call_id: str, kind: str, args: Table, result: Table | None = None) -> Table:
-        """What came of it, as the stream tells it; `result` is given for what cannot be done."""
+    def use(
+        self, call_id: str, kind: str, args: Table, result: Table | None = None
+    ) -> tuple[Table, list[str]]:
+        """What came of it, as the stream tells it, and what hooks add for the model.
+
+        `result` is given for what cannot be done.
+        """
         if self._planning and kind in NOT_WHILE_PLANNING:
-            return _rejected("Plan mode is read-only", kind, args)
+            return _rejected("Plan mode is read-only", kind, args), []
         since = CLOCK()
-        refused, args = self._ask(call_id, kind, args)
+        refused, args = self.ask(call_id, kind, args)
         if refused is None:
             refused = self._denied(kind, args)
         told = refused or self._do(kind, args, result)
-        self._tell(call_id, kind, args, told, (CLOCK() - since) * 1000)
-        return told
+        replies = self._tell(call_id, kind, args, told, (CLOCK() - since) * 1000)
+        contexts = [one["additional_context"] for one in replies if "additional_context" in one]
+        for reply in replies if kind == "mcp" and "success" in told else ():
+            if "updated_mcp_tool_output" in reply:
+                told = {"success": _as_told(reply["updated_mcp_tool_output"])}
+        self._home.note_result(json.dumps([told, *contexts]))
+        return told, contexts
 
     # -- gates -------------------------------------------------------------------------------
 
-    def _ask(self, call_id: str, kind: str, args: Table) -> tuple[Table | None, Table]:
+    def ask(self, call_id: str, kind: str, args: Table) -> tuple[Table | None, Table]:
+        """How it was refused, or nothing; and what the call is to do now."""
         name, input = self._as_hooks_see(kind, args)
         if name is None:
             return None, args
         asked = [("Read", {"file_path": args["path"]})] if kind in ("edit", "write") else []
+        where = {"cwd": ""} if kind == "shell" else {}
         for tool, given in [*asked, (name, input)]:
             verdict = self._hooks.judge(
-                "preToolUse", tool, tool_name=tool, tool_input=given, tool_use_id=call_id, cwd=""
+                "preToolUse", tool, tool_name=tool, tool_input=given, tool_use_id=call_id, **where
             )
             if verdict.deny is not None:
-                return _rejected(verdict.deny + NOTE, kind, args), args
-            if verdict.input and kind == "shell":
-                args = {**args, "command": verdict.input.get("command", args["command"])}
+                return self._blocked(verdict, f"{verdict.deny}{NOTE}", kind, args), args
+            if verdict.input:
+                args = _changed(kind, args, verdict.input)
         match kind:
             case "shell":
                 command = args["command"]
@@ -78,7 +98,7 @@ class Tools:
                     command,
                     command=command,
                     cwd=str(self._folder(args)),
-                    sandbox=False,
+                    sandbox=self._sandbox,
                 )
                 why = f"Hook blocked with message: {verdict.deny}{NOTE}"
             case "read":
@@ -98,12 +118,22 @@ class Tools:
                     args["toolName"],
                     tool_name=args["toolName"],
                     tool_input=json.dumps(args["args"]),
-                    command="stand-in",
+                    **self._address(args),
                 )
                 why = f"{verdict.deny}{NOTE}"
             case _:
                 return None, args
-        return (_rejected(why, kind, args) if verdict.deny is not None else None), args
+        return (self._blocked(verdict, why, kind, args) if verdict.deny is not None else None), args
+
+    def _blocked(self, verdict: Verdict, why: str, kind: str, args: Table) -> Table:
+        self._home.note_result(verdict.told)
+        return _rejected(why, kind, args)
+
+    def _address(self, args: Table) -> Table:
+        server = self._servers.get(args["serverIdentifier"], {})
+        if "url" in server:
+            return {"url": server["url"]}
+        return {"command": " ".join([server.get("command", ""), *server.get("args", [])])}
 
     def _denied(self, kind: str, args: Table) -> Table | None:
         """The lists of the config; they win over `--force`."""
@@ -131,10 +161,10 @@ class Tools:
             names.append(str(path.relative_to(self._cwd)))
         return any(_glob(pattern).fullmatch(name) for name in names)
 
-    def _tell(self, call_id: str, kind: str, args: Table, told: Table, took: float) -> None:
+    def _tell(self, call_id: str, kind: str, args: Table, told: Table, took: float) -> list[Table]:
         name, input = self._as_hooks_see(kind, args)
         if name is None:
-            return
+            return []
         common = {"tool_name": name, "tool_input": input, "tool_use_id": call_id}
         where = {"cwd": str(self._folder(args)), "duration": took}
         if "success" in told:
@@ -145,7 +175,7 @@ class Tools:
                     command=args["command"],
                     output=body["interleavedOutput"],
                     duration=took,
-                    sandbox=False,
+                    sandbox=self._sandbox,
                 )
             if kind == "mcp":
                 self._hooks.tell(
@@ -155,16 +185,16 @@ class Tools:
                     result_json=json.dumps(body),
                     duration=took,
                 )
-            self._hooks.tell("postToolUse", name, **common, tool_output=json.dumps(body), **where)
-            return
+            output = {"tool_output": json.dumps(body)}
+            return self._hooks.tell("postToolUse", name, **common, **output, **where)
         outcome = next(iter(told))
         refused = outcome in ("rejected", "permissionDenied")
-        self._hooks.tell(
+        return self._hooks.tell(
             "postToolUseFailure",
             name,
             **common,
             error_message=json.dumps(told[outcome]),
-            failure_type="permission_denied" if refused else "error",
+            failure_type="permission_denied" if refused else _why(told[outcome]),
             is_interrupt=False,
             **where,
         )
@@ -331,6 +361,27 @@ class Tools:
 
     def _folder(self, args: Table) -> Path:
         return self._cwd / args.get("workingDirectory", "")
+
+
+def _changed(kind: str, args: Table, input: Table) -> Table:
+    """By `updated_input`; what it means for other tools nobody has seen."""
+    match kind:
+        case "shell":
+            return {**args, "command": input.get("command", args["command"])}
+        case "read":
+            return {**args, "path": input.get("file_path", args["path"])}
+        case "mcp":
+            return {**args, "args": input}
+    return args
+
+
+def _as_told(output: Table) -> Table:
+    content = [{"text": {"text": part["text"]}} for part in output.get("content", [])]
+    return {"content": content, "isError": False, "systemReminders": []}
+
+
+def _why(body: Table) -> str:
+    return "timeout" if body.get("aborted") else "error"
 
 
 def _rejected(reason: str, kind: str, args: Table) -> Table:
