@@ -10,8 +10,6 @@ It runs on every tool call, so it imports only what the interpreter has loaded b
 `_socket`. `shim.c` is the same program.
 """
 
-from __future__ import annotations
-
 import _socket
 import _thread
 import sys
@@ -21,10 +19,6 @@ try:
     import posix as os
 except ImportError:
     import os  # type: ignore[no-redef]
-
-TYPE_CHECKING = False  # `typing` would be loaded for nothing else
-if TYPE_CHECKING:
-    from typing import NoReturn
 
 PAYLOAD_CAP = 16 * 1024 * 1024
 REPLY_CAP = 32 * 1024 * 1024 + 1024
@@ -38,7 +32,7 @@ class Trouble(Exception):
 def main(words: list[str]) -> None:
     begin = time.monotonic()
     if len(words) != 4:
-        give_up("usage: FOLDER AGENT EVENT DEADLINE_S", observing=False)
+        os._exit(trouble("usage: FOLDER AGENT EVENT DEADLINE_S", observing=False))
     folder, agent, event, seconds = words
     observing = event.startswith("-")
     try:
@@ -59,23 +53,25 @@ def main(words: list[str]) -> None:
         write(1, out)
         write(2, error)
     except BaseException as reason:  # a traceback would end with 1, which blocks nobody
-        give_up(f"{reason or type(reason).__name__}", observing=observing)
+        code = trouble(f"{reason or type(reason).__name__}", observing=observing)
     os._exit(code)
 
 
 def watch(seconds: float, observing: bool) -> None:
     """Sleeps by the monotonic clock, and ends the process whatever it is waiting for."""
     time.sleep(seconds)
-    give_up(f"no answer within {seconds} s", observing=observing)
+    os._exit(trouble(f"no answer within {seconds} s", observing=observing))
 
 
-def give_up(reason: str, *, observing: bool) -> NoReturn:
-    if not observing:
-        try:  # noqa: SIM105  contextlib is dear here
-            write(2, f"bridle: {reason}\n".encode(errors="replace"))
-        except OSError:
-            pass  # nobody reads it; the exit still says it
-    os._exit(0 if observing else 2)
+def trouble(reason: str, *, observing: bool) -> int:
+    """Says why, and the exit that blocks; an observer does neither."""
+    if observing:
+        return 0
+    try:  # noqa: SIM105  contextlib is dear here
+        write(2, f"bridle: {reason}\n".encode(errors="replace"))
+    except OSError:
+        pass  # nobody reads it; the exit still says it
+    return 2
 
 
 def read_stdin() -> bytes:
