@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.agent import SecretFile
+from bridle.core.agent import SecretFolder
 from bridle.supervision.tree import Warden, sweep
 
 WORDS = b"Speak plainly.\n"
@@ -101,10 +101,10 @@ def test_a_killed_harness_leaves_nothing_behind(
     assert below(work) == []
 
 
-async def test_a_secret_file_with_a_name_lies_in_a_folder_of_its_own(
+async def test_a_secret_folder_is_one_of_its_own_and_gone_with_the_warden(
     warden: Warden, tmp_path: Path
 ) -> None:
-    env = {"PATH": os.environ["PATH"], "CONFIG": SecretFile("", WORDS, "config.json")}
+    env = {"PATH": os.environ["PATH"], "CONFIG": SecretFolder("", {"config.json": WORDS})}
     argv = ["sh", "-c", 'cp "$CONFIG/config.json" copy; echo more >"$CONFIG/more"']
     child = await warden.spawn(argv, cwd=tmp_path, env=env)
     assert (await child.wait()).clean

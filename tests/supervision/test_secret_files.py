@@ -6,7 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from bridle.core.agent import Child, SecretFile, Word
+from bridle.core.agent import Child, SecretFile, SecretFolder, Word
 from bridle.supervision.tree import Warden
 
 CANARY = "canary-7f3Kq9ZtW2"
@@ -57,3 +57,11 @@ async def test_a_variable_names_a_file_of_its_own(warden: Warden) -> None:
         "600",
         "",
     ]
+
+
+async def test_a_folder_of_secret_files_has_them_where_they_are_looked_for(warden: Warden) -> None:
+    show = 'cd "${1#--plugin=}"; cat a/b.json top.json; echo; stat -c %a . a a/b.json'
+    folder = SecretFolder("--plugin=", {"a/b.json": b"{}", "top.json": CANARY.encode()})
+    words: list[Word] = ["sh", "-c", show, "sh", folder]
+    told = ["{}" + CANARY, "700", "700", "600", ""]
+    assert await said(await warden.spawn(words, cwd="/", env=PATH)) == told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -12,6 +12,7 @@ from bridle.core.tools import ToolClass
 
 if TYPE_CHECKING:
     from bridle.core.events import Answer, Event
+    from bridle.hooks.server import HookAsked, HookServer
 
 Mode = Literal["agent", "plan", "ask"]
 
@@ -112,10 +113,16 @@ class SecretFile(NamedTuple):
 
     flag: str
     content: bytes
-    name: str = ""  # then the path is that of a folder, in which the file has this name
 
 
-Word = str | SecretFile
+class SecretFolder(NamedTuple):
+    """As a `SecretFile`, of several: the word is `flag` and the path of the folder they are in."""
+
+    flag: str
+    files: Mapping[str, bytes]  # by their path in it
+
+
+Word = str | SecretFile | SecretFolder
 
 
 class Host(Protocol):
@@ -133,6 +140,16 @@ class Host(Protocol):
     async def spawn(
         self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, Word] = {}, stdin: bool = True
     ) -> Child: ...
+    @property
+    def patience(self) -> float | None: ...  # seconds until an open request is denied
+    async def hooks(
+        self, asked: Callable[[HookAsked], None], overdue: Callable[[int | None], None]
+    ) -> HookServer:
+        """Where the hooks of its programs ask; whoever opened it closes it.
+
+        `overdue` is told of a hook that was asked, and neither waits nor ends in time.
+        """
+        ...
 
 
 class Conversation(Protocol):

@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bridle.core.agent import Child, Word
 from bridle.sessions.budget import Budget
 from bridle.supervision.programs import find_program
 from bridle.supervision.secrets import Redactor, Secrets
 from bridle.supervision.tree import Warden
+
+if TYPE_CHECKING:
+    from bridle.hooks.server import HookAsked, HookServer
 
 BLOCK = 256 * 1024  # bytes of a spill that are gone through at once
 
@@ -28,7 +32,9 @@ class SessionHost:
         spill_cap: int,
         line_cap: int,
         budget: Budget,
+        patience: float | None = None,
     ) -> None:
+        self.patience = patience
         self._warden = warden
         self._environment = environment
         self._secrets = secrets
@@ -63,6 +69,13 @@ class SessionHost:
     ) -> Child:
         whole = {**self._environment, **env}
         return await self._warden.spawn(argv, cwd=cwd, env=whole, stdin=stdin)
+
+    async def hooks(
+        self, asked: Callable[[HookAsked], None], overdue: Callable[[int | None], None]
+    ) -> HookServer:
+        from bridle.hooks.server import HookServer  # few agents ask by hooks
+
+        return await HookServer.open(self._warden.folder / "hooks", asked, overdue=overdue)
 
     def spill(self) -> SpillFile:
         with contextlib.suppress(OSError):

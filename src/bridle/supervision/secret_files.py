@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bridle.core.agent import SecretFile, Word
+from bridle.core.agent import SecretFile, SecretFolder, Word
 
 
 def written(folder: Path, argv: Sequence[Word]) -> list[str]:
@@ -23,19 +23,21 @@ def variables_written(folder: Path, env: Mapping[str, Word]) -> dict[str, str]:
 
 
 def _plain(path: Path, word: Word) -> str:
-    return f"{word.flag}{_file(path, word)}" if isinstance(word, SecretFile) else word
-
-
-def _file(path: Path, word: SecretFile) -> Path:
-    if word.name:
+    if isinstance(word, str):
+        return word
+    if isinstance(word, SecretFile):
+        _write(path, word.content)
+    if isinstance(word, SecretFolder):
         path.mkdir(mode=0o700, exist_ok=True)
-        return _written(path / word.name, word).parent
-    return _written(path, word)
+        for name, content in word.files.items():
+            (path / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write(path / name, content)
+    return f"{word.flag}{path}"
 
 
-def _written(path: Path, word: SecretFile) -> Path:
+def _write(path: Path, content: bytes) -> None:
     draft = path.with_suffix(".draft")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(word.content)
-    return draft.replace(path)  # at once: an earlier program may be reading it
+        file.write(content)
+    draft.replace(path)  # at once: an earlier program may be reading it

@@ -104,7 +104,7 @@ class Warden:
         self.pid = launched.process.pid
         self._process = launched.process
         self._lifeline = launched.lifeline
-        self._folder = launched.folder
+        self.folder = launched.folder  # the user's alone, and gone with the warden
         self.places = Places(str(launched.folder))
         self._channel = Channel(launched.control)
         self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
@@ -144,8 +144,8 @@ class Warden:
         """Run a program with exactly `env` and the marker; OSError as exec or chdir gave it."""
         if self._ended.done():
             raise self._lost()
-        words = written(self._folder, argv)
-        variables = variables_written(self._folder, env)
+        words = written(self.folder, argv)
+        variables = variables_written(self.folder, env)
         if child := self._take_early(words, str(cwd), variables, stdin=stdin):
             return await self._started(child)
         self._count += 1
@@ -305,7 +305,7 @@ class Warden:
         for child in self._children.values():
             if not child._started.done():
                 child._started.set_exception(self._lost())
-        if greeted and self._folder.exists():
+        if greeted and self.folder.exists():
             self._mourning = self._loop.create_task(self._mourn())
         self._ended.set_result(None)
 
@@ -313,8 +313,8 @@ class Warden:
         """After a killed warden the keepers end their trees; then nothing of them may be left."""
         swept: Swept | None = None
         deadline = self._loop.time() + _GONE_WITHIN
-        while swept is None and self._folder.exists() and self._loop.time() < deadline:
-            swept = await asyncio.to_thread(sweep_one, self._folder)
+        while swept is None and self.folder.exists() and self._loop.time() < deadline:
+            swept = await asyncio.to_thread(sweep_one, self.folder)
             if swept is None:  # a keeper is still at it
                 await asyncio.sleep(0.01)
         for child in self._children.values():

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bridle.core.agent import Child, Spill, Word
+from bridle.hooks.server import HookAsked, HookServer
 from bridle.supervision.tree import Warden
 
 LINE_CAP = 16 * 1024 * 1024
@@ -18,6 +19,8 @@ SPILL_CAP = 64 * 1024 * 1024
 
 class PlainHost:
     """Open it with `async with PlainHost.open(folder)`; its children see `folder` as their home."""
+
+    patience = None
 
     def __init__(self, warden: Warden, folder: Path, line_cap: int, env: Mapping[str, str]) -> None:
         self.folder = folder
@@ -62,6 +65,11 @@ class PlainHost:
         folder = self.folder / "spill"
         folder.mkdir(exist_ok=True)
         return FileSpill(folder / str(next(self._spills)))
+
+    async def hooks(
+        self, asked: Callable[[HookAsked], None], overdue: Callable[[int | None], None]
+    ) -> HookServer:
+        return await HookServer.open(self._warden.folder / "hooks", asked, overdue=overdue)
 
     async def spawn(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bridle.agents.hearing import Hearing
@@ -15,6 +15,7 @@ from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import Child, Exit, Prompt, SessionSpec, Word
 from bridle.core.events import Event, TurnEnded, TurnStarted
 from bridle.core.wire import Wire
+from bridle.hooks.server import HookAsked, HookServer
 
 LINE_CAP = 16 * 1024 * 1024
 SPEC = SessionSpec(cwd=Path("/proj"))
@@ -112,6 +113,7 @@ class PlayingHost:
 
     level = "none"
     line_cap = LINE_CAP
+    patience = None
 
     def __init__(self) -> None:
         self.child: PlayingChild
@@ -130,6 +132,11 @@ class PlayingHost:
 
     def spill(self) -> Nowhere:
         return Nowhere()
+
+    async def hooks(
+        self, asked: Callable[[HookAsked], None], overdue: Callable[[int | None], None]
+    ) -> HookServer:
+        raise NotImplementedError("no program runs that could have hooks")
 
     async def spawn(
         self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, Word] = {}, stdin: bool = True

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from bridle.agents.cursor import config
 from bridle.agents.cursor.approval import Approval
 from bridle.agents.cursor.launch import launch
-from bridle.core.agent import Prompt, SecretFile
+from bridle.core.agent import Prompt, SecretFolder
 from bridle.core.errors import UsageError
 from bridle.core.wire import Launch, Place
 
@@ -26,9 +26,8 @@ def started(**changes: Any) -> Launch:
 
 def denied(program: Launch) -> list[str]:
     copy = program.env["CURSOR_CONFIG_DIR"]
-    assert isinstance(copy, SecretFile)
-    assert copy.name == "cli-config.json"
-    return list(json.loads(copy.content)["permissions"]["deny"])
+    assert isinstance(copy, SecretFolder)
+    return list(json.loads(copy.files["cli-config.json"])["permissions"]["deny"])
 
 
 def test_a_plain_turn() -> None:

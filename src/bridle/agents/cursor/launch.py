@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bridle.agents.attached import in_words
 from bridle.agents.cursor.approval import Approval
 from bridle.agents.cursor.config import FILE, copied
-from bridle.core.agent import File, Prompt, SecretFile, SessionSpec, Word
+from bridle.core.agent import File, Prompt, SecretFolder, SessionSpec, Word
 from bridle.core.errors import UsageError
 from bridle.core.wire import Launch, Place
 
@@ -20,7 +20,7 @@ def launch(spec: SessionSpec, prompt: Prompt, own_config: bytes) -> Launch:
     return Launch(
         argv=_argv(spec, approval),
         env={
-            "CURSOR_CONFIG_DIR": SecretFile("", copied(own_config, approval), FILE),
+            "CURSOR_CONFIG_DIR": SecretFolder("", {FILE: copied(own_config, approval)}),
             "NO_OPEN_BROWSER": "1",
         },
         stdin=_words(prompt).encode("utf-8", "replace"),
