@@ -106,6 +106,7 @@ def test_every_tool_has_a_class_but_those_of_the_loop() -> None:
     assert {tool for tool, its in classes.items() if its is None} == {
         "TodoWrite", "Task", "ExitPlanMode", "Question",
     }  # fmt: skip
+    assert class_of("ToolSearch") is None
     assert classes["SomebodysTool"] == classes["MCP"] == "mcp"
     assert classes["Bash"] == "shell"
     assert classes["WebFetch"] == "network"

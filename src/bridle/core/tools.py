@@ -17,6 +17,11 @@ WRITES = frozenset({"Write", "Edit", "MultiEdit", "Delete", "Rename", "NotebookE
 # What is judged apart, and asked about apart by agents.
 ToolClass = Literal["read", "write", "shell", "network", "mcp"]
 _OF_THE_LOOP = frozenset({"TodoWrite", "Task", "ExitPlanMode", "Question"})
+# Of an agent's own mind: its tools, its subagents, its aims.
+_INWARD = frozenset({
+    "ToolSearch", "ListAgents", "StructuredOutput", "TaskGet", "TaskList", "TaskOutput", "Skill",
+    "Goal", "Topic",
+})  # fmt: skip
 _NETWORK = frozenset({"WebSearch", "WebFetch"})
 
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "absolute_path", "target_file")
@@ -46,7 +51,7 @@ def class_of(tool: str) -> ToolClass | None:
         return "network"
     if tool == "Bash":
         return "shell"
-    return None if tool in _OF_THE_LOOP else "mcp"
+    return None if tool in _OF_THE_LOOP | _INWARD else "mcp"
 
 
 def paths_of(input: Mapping[str, Any]) -> tuple[str, ...]:
