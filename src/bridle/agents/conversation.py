@@ -28,7 +28,7 @@ from bridle.core.events import (
 from bridle.core.failure import Failure
 from bridle.core.wire import ExplainsExit, Launch, Wire
 
-_TURNS = (TurnStarted, TurnEnded)
+_TURNS = frozenset({TurnStarted, TurnEnded})
 CLOSE_GRACE = 2.0  # seconds
 LAST_LINE = 300  # characters
 READING = 1.0  # seconds for an agent to take what it is told
@@ -182,8 +182,12 @@ class StdioConversation(Talk):
 
     def _with_turns(self, heard: Heard) -> Heard:
         raw, events, kept = heard
-        if self._turn_open and not any(isinstance(event, _TURNS) for event in events):
-            return heard
+        if self._turn_open:
+            for event in events:
+                if type(event) in _TURNS:
+                    break
+            else:
+                return heard
         return Heard(raw, list(self._turns_in(events)), kept)
 
     def _turns_in(self, events: Sequence[Event]) -> Iterator[Event]:

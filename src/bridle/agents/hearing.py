@@ -50,7 +50,7 @@ class Hearing:
         return heard, replies
 
     def _decode(self, raw: bytes, replies: list[dict[str, Any]]) -> Heard:
-        if deeper_than(MAX_DEPTH, raw):
+        if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and deeper_than(MAX_DEPTH, raw):
             return Heard(raw, [unrecognized(raw, f"nested deeper than {MAX_DEPTH} levels")])
         if len(raw) > LONG and (size := decoded_size(raw)) > MOST_DECODED:
             return Heard(raw, [unrecognized(raw, f"would take {size >> 20} MB to decode")])
@@ -59,9 +59,9 @@ class Hearing:
         except Exception as error:  # a wire's mistake must not end the turn
             why = f"{type(error).__name__} in the wire: {error}"
             return Heard(raw, [unrecognized(raw, why)])
+        if len(said) == 1 and type(said[0]) not in _NO_EVENTS:  # as nearly always
+            return Heard(raw, said)  # type: ignore[arg-type]
         events = [one for one in said if not isinstance(one, _NO_EVENTS)]
-        if len(events) == len(said):  # as nearly always
-            return Heard(raw, events)
         replies += [one.message for one in said if isinstance(one, Reply)]
         return Heard(raw, events, tuple(one.data for one in said if isinstance(one, Keep)))
 
@@ -77,8 +77,6 @@ class Hearing:
 
 def deeper_than(levels: int, raw: bytes) -> bool:
     """Whether JSON nests deeper: its readers have less stack left than whoever decodes it first."""
-    if raw.count(b"{") + raw.count(b"[") <= levels:
-        return False
     unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     brackets = b"".join(unescaped.translate(STEPS, NO_BRACKETS).split(b'"')[::2])
     depth = 0

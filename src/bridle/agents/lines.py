@@ -39,9 +39,10 @@ class Lines:
 
     def feed(self, chunk: bytes) -> Iterator[Line]:
         *whole, rest = chunk.split(b"\n")
-        for part in whole:
-            if line := self._finish(part):
-                yield line
+        # Of a short chunk only the first line can be too long, with what came before it.
+        parts = len(whole) if len(chunk) > self._cap else 1
+        yield from filter(None, map(self._finish, whole[:parts]))
+        yield from filter(None, whole[parts:])
         if rest:
             self._keep(rest)
 

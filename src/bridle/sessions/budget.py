@@ -43,11 +43,16 @@ class Budget:
         self._left = self.size
         self._told_of_rest = False
 
-    def admits(self, size: int, events: Sequence[Event]) -> bool:
+    def spend(self, size: int, events: Sequence[Event]) -> bool:
+        """Whether they may be kept."""
+        if size <= self._left or self._admits(size, events):
+            self._left -= size
+            return True
+        return False
+
+    def _admits(self, size: int, events: Sequence[Event]) -> bool:
         """Once the cap is reached nothing that is only streamed, then only what others wait for,
         and past twice the cap only the turn's end."""
-        if size <= self._left:
-            return True
         kinds = {type(event) for event in events}
         if kinds <= _STREAM:
             self._left = min(self._left, 0)  # a shorter line must not slip through the gap
@@ -65,9 +70,6 @@ class Budget:
         self._told_of_rest = True
         return True
 
-    def spend(self, size: int) -> None:
-        self._left -= size
-
     def take(self, wanted: int) -> int:
         """As much of it as there is."""
         granted = max(0, min(wanted, self._left))
@@ -77,7 +79,11 @@ class Budget:
 
 def weight(event: Event) -> int:
     """Bytes of an event, in the log or in memory; of a chunk not counted but guessed."""
-    match event:
-        case MessageChunk(text=text) | ThoughtChunk(text=text) | Unrecognized(raw=text):
-            return _FRAME + (len(text) if text.isascii() else 4 * len(text))
-    return len(encode(event))
+    kind = type(event)
+    if kind is MessageChunk or kind is ThoughtChunk:
+        text = event.text  # type: ignore[union-attr]
+    elif kind is Unrecognized:
+        text = event.raw  # type: ignore[union-attr]
+    else:
+        return len(encode(event))
+    return _FRAME + (len(text) if text.isascii() else 4 * len(text))

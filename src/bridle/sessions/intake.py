@@ -29,6 +29,7 @@ _BETWEEN = b"\x1e"  # stands in no JSON line
 _BREAK = "\x1e"
 
 Chunk = MessageChunk | ThoughtChunk
+_CHUNKS = frozenset({MessageChunk, ThoughtChunk})
 
 
 class Intake:
@@ -64,7 +65,12 @@ class Intake:
         kept = list(self._kept(batch))
         clean = not self._secrets.finds(_BETWEEN.join([heard.raw for heard in kept if heard.raw]))
         plain = clean and self._redactor.passes("".join(_words(kept)))
-        for raw, said, pictures in kept:
+        for heard in kept:
+            raw, said, pictures = heard
+            if plain and len(said) == 1 and type(said[0]) in _CHUNKS and len(raw or b"") <= RAW_CAP:
+                self._speaking = said[0]  # type: ignore[assignment]
+                yield heard  # as nearly always
+                continue
             events: list[Event] = []
             whole = True
             for event in said:
@@ -88,8 +94,7 @@ class Intake:
     def _kept(self, batch: Sequence[Heard]) -> Iterator[Heard]:
         for heard in batch:
             size = _size(heard)
-            if self._budget.admits(size, heard.events):
-                self._budget.spend(size)
+            if self._budget.spend(size, heard.events):
                 yield heard if size < MESSAGE_CAP else self._shortened(heard)
                 continue
             if not self._dropped:
@@ -126,7 +131,7 @@ class Intake:
 
     def _chunk(self, chunk: Chunk) -> Iterator[Event]:
         speaking = self._speaking
-        if speaking and _voice(speaking) != _voice(chunk):
+        if speaking and not _same_voice(speaking, chunk):
             yield from self._let_go()
         self._speaking = chunk
         if text := self._redactor.feed(chunk.text):
@@ -185,8 +190,12 @@ def _spilled(said: Sequence[Event]) -> bool:
 
 def _size(heard: Heard) -> int:
     """What it takes in the log; of what is very long most goes elsewhere."""
-    raw = len(heard.raw or b"")
-    return raw + sum(map(weight, heard.events)) if raw <= RAW_CAP else 2 * RAW_CAP
+    size = len(heard.raw or b"")
+    if size > RAW_CAP:
+        return 2 * RAW_CAP
+    for event in heard.events:
+        size += weight(event)
+    return size
 
 
 def _words(batch: Sequence[Heard]) -> Iterator[str]:
@@ -197,14 +206,18 @@ def _words(batch: Sequence[Heard]) -> Iterator[str]:
             if not isinstance(event, Chunk):
                 last = None
                 continue
-            if last is None or _voice(last) != _voice(event):
+            if last is None or not _same_voice(last, event):
                 yield _BREAK
             yield event.text
             last = event
 
 
-def _voice(chunk: Chunk) -> tuple[type, str, str | None]:
-    return type(chunk), chunk.message_id, chunk.parent
+def _same_voice(one: Chunk, other: Chunk) -> bool:
+    return (
+        type(one) is type(other)
+        and one.message_id == other.message_id
+        and one.parent == other.parent
+    )
 
 
 def _sha256(data: bytes) -> str:

@@ -54,7 +54,8 @@ class Scribe:
     def take(self, batch: Sequence[Heard]) -> Iterator[tuple[bytes | None, Sequence[Event]]]:
         """What an agent said, as it may be written; its pictures are kept already."""
         for raw, events, pictures in self._intake.take(batch):
-            self._shelf.keep_bytes(pictures)
+            if pictures:
+                self._shelf.keep_bytes(pictures)
             yield raw, events
             del raw, events, pictures
 

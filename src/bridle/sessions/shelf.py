@@ -57,23 +57,23 @@ class Shelf:
         if type(event) not in _INDEXED:
             return
         match event:
+            case MessageChunk(message_id=message_id, text=text):
+                if self._sizes[turn] < MOST_TEXT:
+                    self._hear(turn, message_id, text)
             case UserMessage(how="handoff"):
                 pass  # it tells again what is found where it was said
             case TurnStarted(prompt=str(text)) | UserMessage(text=text):
                 self._said[turn].append(("user", text))
-            case MessageChunk(message_id=message_id, text=text):
-                if self._sizes[turn] < MOST_TEXT:
-                    self._hear(turn, message_id, text)
             case MessageWithdrawn(message_id=message_id):
                 self._messages[turn].pop(message_id, None)
 
     def _hear(self, turn: int, message_id: str, text: str) -> None:
-        messages = self._messages[turn]
+        messages, size = self._messages[turn], self._sizes[turn]
         if message_id not in messages:
             messages[message_id] = StringIO()
-            self._sizes[turn] += MESSAGE_COST
-        messages[message_id].write(text[: MOST_TEXT - self._sizes[turn]])
-        self._sizes[turn] += len(text)
+            size += MESSAGE_COST
+        messages[message_id].write(text[: MOST_TEXT - size])
+        self._sizes[turn] = size + len(text)
 
     def index(self, turn: int | None) -> None:
         """The turn is over: its messages can be found from now on."""

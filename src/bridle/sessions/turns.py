@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bridle.core.events import Event, ToolFinished, ToolStarted, ToolUpdated
 
+_OF_CALLS = frozenset({ToolStarted, ToolUpdated, ToolFinished})
 REMEMBERED = 10_000  # calls: an agent may begin them without end
 
 
@@ -31,6 +32,8 @@ class Turns:
         return ended
 
     def of(self, event: Event) -> int:
+        if event.parent is None and type(event) not in _OF_CALLS:
+            return self.current
         turn = self._of_call.get(hash(event.parent)) if event.parent else None
         match event:
             case ToolStarted(call_id=call_id):

@@ -14,6 +14,8 @@ from bridle.core.events import Entry, Event, Unrecognized
 Heard = tuple[bytes | None, Sequence[Entry]]  # a line of the agent, and the entries it caused
 
 PACK_ABOVE = 512  # bytes of an event; below it zlib gains nothing
+PACK_LINES_ABOVE = 1024  # bytes of some lines; below it zlib takes longer than it is worth
+ZLIB = b"\x78"  # its first byte, which no list of msgpack has
 BLOCK = 256 * 1024  # bytes of raw lines kept, and unpacked, together
 
 _any_json = msgspec.json.Decoder(msgspec.Raw)
@@ -93,13 +95,15 @@ def pack_lines(heard: Sequence[Heard], first: int = 0) -> list[tuple[int, bytes]
 def unpack_lines(block: bytes) -> list[tuple[int, int, bytes]]:
     """Lines with the numbers of their first and last entries; `ValueError` when damaged."""
     try:
-        return _lines_decoder.decode(zlib.decompress(block))
+        packed = block[:1] == ZLIB
+        return _lines_decoder.decode(zlib.decompress(block) if packed else block)
     except (zlib.error, TypeError, msgspec.MsgspecError) as error:
         raise ValueError(str(error)) from error
 
 
 def _pack_block(lines: list[tuple[int, int, bytes]]) -> tuple[int, bytes]:
-    return lines[0][0], zlib.compress(msgspec.msgpack.encode(lines), 1)
+    block = msgspec.msgpack.encode(lines)
+    return lines[0][0], block if len(block) <= PACK_LINES_ABOVE else zlib.compress(block, 1)
 
 
 def _replaced(value: Any) -> Any:

@@ -100,4 +100,5 @@ class MockWire:
 
 
 def _parent(message: dict[str, Any]) -> str | None:
-    return convert(message.get("parent"), str | None)
+    parent = message.get("parent")
+    return parent if parent is None else convert(parent, str)
