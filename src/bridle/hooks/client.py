@@ -36,6 +36,8 @@ def main(words: list[str]) -> None:
     folder, agent, event, seconds = words
     observing = event.startswith("-")
     try:
+        for number in (0, 1, 2):
+            os.fstat(number)  # must be open: else the socket would get its number, and our words
         limit = float(seconds)
         if not 0 < limit <= 86400:
             raise Trouble(f"no deadline: {seconds}")
@@ -52,8 +54,10 @@ def main(words: list[str]) -> None:
             raise Trouble(f"no answer within {limit} s")
         write(1, out)
         write(2, error)
-    except BaseException as reason:  # a traceback would end with 1, which blocks nobody
-        code = trouble(f"{reason or type(reason).__name__}", observing=observing)
+    except OSError as why:
+        code = trouble(f"bridle could not be asked: {why}", observing=observing)
+    except BaseException as why:  # a traceback would end with 1, which blocks nobody
+        code = trouble(str(why) or type(why).__name__, observing=observing)
     os._exit(code)
 
 

@@ -206,6 +206,9 @@ int main(int argc, char **argv) {
     if (argc != 5)
         give_up("usage: FOLDER AGENT EVENT DEADLINE_S");
     observing = argv[3][0] == '-';
+    for (int fd = 0; fd <= 2; fd++) /* else the socket would get its number, and our words */
+        if (fcntl(fd, F_GETFD) < 0)
+            give_up("stdin, stdout and stderr must be open");
     start_timer(argv[4]);
 
     struct bytes question = {.size = HEAD_ROOM};

@@ -1,0 +1,31 @@
+"""A process that owns a hook server, for tests that kill or stop it.
+
+    hook_owner.py FOLDER silent|allow
+
+Says `ready`, then `asked` for each question; ends with its stdin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from bridle.hooks.server import HookAsked, HookReply, HookServer
+from bridle.hooks.shim import python_shim
+
+
+async def main(folder: Path, manner: str) -> None:
+    def asked(question: HookAsked) -> None:
+        print("asked", flush=True)
+        if manner == "allow":
+            question.reply(HookReply(b"allow"))
+
+    server = await HookServer.open(folder, asked, shim=python_shim(folder.parent))
+    print("ready", flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    await server.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

@@ -1,0 +1,319 @@
+"""The socket where hooks ask, with real shims of both kinds as processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import selectors
+import signal
+import stat
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hook_desk import Open, Ran, Running, run, until
+
+from bridle.core.errors import ConfigError, UsageError
+from bridle.hooks.messages import PAYLOAD_CAP, REPLY_CAP
+from bridle.hooks.server import HookAsked, HookReply, HookServer, Limits
+from bridle.hooks.shim import Shim
+
+
+def echo(asked: HookAsked) -> None:
+    said = f"{asked.agent} {asked.event} {asked.observing} ".encode()
+    asked.reply(HookReply(said + asked.payload, b"and a word"))
+
+
+async def test_the_cli_gets_what_was_replied_to_its_own_words(opened: Open) -> None:
+    server = await opened(echo)
+    command = server.command("codex-exec", "preToolUse", timeout=20)
+    assert await run(command, b'{"tool":"Shell"}\n\0\xff') == Ran(
+        0, b'codex-exec preToolUse False {"tool":"Shell"}\n\0\xff', b"and a word"
+    )
+
+
+async def test_a_deny_is_exit_2_with_its_reason(opened: Open) -> None:
+    server = await opened(lambda asked: asked.reply(HookReply(b"{}", b"not that\n", 2)))
+    assert await run(server.command("claude", "PreToolUse", timeout=20)) == Ran(
+        2, b"{}", b"not that\n"
+    )
+
+
+async def test_an_empty_reply_is_a_reply(opened: Open) -> None:
+    server = await opened(lambda asked: asked.reply(HookReply()))
+    assert await run(server.command("codex", "PreToolUse", timeout=20)) == Ran(0, b"", b"")
+
+
+async def test_an_observing_hook_is_answered_too(opened: Open) -> None:
+    server = await opened(echo)
+    command = server.command("cursor", "sessionStart", timeout=20, observing=True)
+    assert command.endswith(" -sessionStart 16.0 || exit 0")
+    assert await run(command, b"x") == Ran(0, b"cursor sessionStart True x", b"and a word")
+
+
+async def test_an_observing_hook_that_finds_nobody_holds_nobody_up(opened: Open) -> None:
+    server = await opened(echo)
+    command = server.command("cursor", "afterFileEdit", timeout=20, observing=True)
+    await server.close()
+    assert await run(command, b"x") == Ran(0, b"", b"")
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_536, 262_144 - 512, 3_000_000, PAYLOAD_CAP])
+async def test_payloads_of_any_size_up_to_the_cap_go_there_and_back(
+    opened: Open, size: int
+) -> None:
+    payload = os.urandom(1000) * (size // 1000) + bytes(size % 1000)
+    server = await opened(lambda asked: asked.reply(HookReply(asked.payload, asked.payload[:9])))
+    command = server.command("cursor", "preToolUse", timeout=60)
+    assert await run(command, payload) == Ran(0, payload, payload[:9])
+
+
+async def test_a_payload_beyond_the_cap_blocks_before_anybody_is_asked(opened: Open) -> None:
+    asked: list[HookAsked] = []
+    server = await opened(asked.append)
+    ran = await run(server.command("cursor", "preToolUse", timeout=60), bytes(PAYLOAD_CAP + 1))
+    assert ran == Ran(2, b"", b"bridle: the hook was told too much\n")
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "reply", [HookReply(bytes(REPLY_CAP + 1)), HookReply(exit=256), HookReply(b"yes", exit=-1)]
+)
+async def test_a_reply_that_cannot_be_given_blocks(opened: Open, reply: HookReply) -> None:
+    server = await opened(lambda asked: asked.reply(reply))
+    ran = await run(server.command("cursor", "preToolUse", timeout=60))
+    assert (ran.exit, ran.stdout) == (2, b"")
+
+
+async def test_two_questions_are_answered_out_of_order(opened: Open) -> None:
+    asked: dict[bytes, HookAsked] = {}
+    server = await opened(lambda each: asked.update({each.payload: each}))
+    command = server.command("cursor", "preToolUse", timeout=20)
+    runs = [asyncio.create_task(run(command, name)) for name in (b"first", b"second")]
+    await until(lambda: len(asked) == 2)
+    assert asked[b"second"].reply(HookReply(b"2"))
+    assert await runs[1] == Ran(0, b"2", b"")
+    assert not runs[0].done()
+    assert asked[b"first"].reply(HookReply(b"1"))
+    assert await runs[0] == Ran(0, b"1", b"")
+
+
+async def test_the_first_answer_counts_and_the_second_is_told_so(opened: Open) -> None:
+    said: list[bool] = []
+
+    def twice(asked: HookAsked) -> None:
+        said.extend(asked.reply(HookReply(stderr=word, exit=2)) for word in (b"no", b"yes"))
+
+    server = await opened(twice)
+    assert await run(server.command("cursor", "preToolUse", timeout=20)) == Ran(2, b"", b"no")
+    assert said == [True, False]
+
+
+async def test_a_question_is_withdrawn_when_its_shim_goes_away(opened: Open) -> None:
+    asked: list[HookAsked] = []
+    server = await opened(asked.append)
+    running = await Running.start(server.command("cursor", "preToolUse", timeout=60))
+    running.feed(b"x")
+    await until(lambda: bool(asked))
+    os.kill(await running.shim(), signal.SIGKILL)
+    async with asyncio.timeout(10):
+        assert await asked[0].gone
+    assert not asked[0].reply(HookReply(b"too late"))
+    ran = await running.end(None)
+    assert (ran.exit, ran.stdout) == (2, b"")
+
+
+async def test_a_shim_that_was_answered_and_left_is_gone_but_not_withdrawn(opened: Open) -> None:
+    asked: list[HookAsked] = []
+    server = await opened(lambda each: (asked.append(each), each.reply(HookReply()))[0])
+    await run(server.command("cursor", "preToolUse", timeout=20))
+    async with asyncio.timeout(10):
+        assert await asked[0].gone is False
+
+
+async def test_a_question_nobody_answers_ends_with_its_shims_deadline(opened: Open) -> None:
+    asked: list[HookAsked] = []
+    overdue: list[int | None] = []
+    server = await opened(asked.append, overdue=overdue.append)
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    ran = await run(server.command("cursor", "preToolUse", timeout=1.25), b"x")
+    assert loop.time() - begin >= 1.0
+    assert (ran.exit, ran.stdout) == (2, b"")
+    assert ran.stderr.startswith(b"bridle: no answer within ")
+    async with asyncio.timeout(10):
+        assert await asked[0].gone
+    assert overdue == []
+
+
+async def test_more_questions_than_may_be_open_are_refused_at_once(opened: Open) -> None:
+    asked: list[HookAsked] = []
+    server = await opened(asked.append, limits=Limits(asks=2))
+    command = server.command("cursor", "preToolUse", timeout=60)
+    waiting = [asyncio.create_task(run(command, b"w")) for _ in range(2)]
+    await until(lambda: len(asked) == 2)
+    assert await run(command, b"x") == Ran(2, b"", b"bridle: too many questions are open\n")
+    for each in asked:
+        assert each.reply(HookReply(b"ok"))
+    assert await asyncio.gather(*waiting) == [Ran(0, b"ok", b"")] * 2
+    again = asyncio.create_task(run(command, b"y"))  # there is room once more
+    await until(lambda: len(asked) == 3)
+    asked[2].reply(HookReply(b"ok"))
+    assert await again == Ran(0, b"ok", b"")
+
+
+async def test_more_bytes_than_may_be_held_are_refused_without_being_read(opened: Open) -> None:
+    asked: list[HookAsked] = []
+    server = await opened(asked.append, limits=Limits(held=1_000_000))
+    command = server.command("cursor", "preToolUse", timeout=60)
+    ran = await run(command, bytes(5_000_000))
+    assert ran == Ran(2, b"", b"bridle: too much is asked at once\n")
+    assert asked == []
+    running = asyncio.create_task(run(command, bytes(900_000)))
+    await until(lambda: bool(asked))
+    asked[0].reply(HookReply(b"ok"))
+    assert await running == Ran(0, b"ok", b"")
+
+
+async def test_more_visitors_than_there_is_room_for_are_blocked(opened: Open) -> None:
+    asked: list[HookAsked] = []
+    server = await opened(asked.append, limits=Limits(visits=1))
+    command = server.command("cursor", "preToolUse", timeout=60)
+    first = asyncio.create_task(run(command, b"w"))
+    await until(lambda: bool(asked))
+    ran = await run(command, b"x")
+    assert (ran.exit, ran.stdout) == (2, b"")
+    asked[0].reply(HookReply(b"ok"))
+    assert await first == Ran(0, b"ok", b"")
+
+
+async def test_a_listener_that_raises_blocks(opened: Open) -> None:
+    def broken(asked: HookAsked) -> None:
+        raise RuntimeError("broken")
+
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    server = await opened(broken)
+    ran = await run(server.command("cursor", "preToolUse", timeout=20), b"x")
+    assert (ran.exit, ran.stdout) == (2, b"")
+
+
+async def test_a_folder_with_a_long_name_gets_a_short_one(opened: Open, tmp_path: Path) -> None:
+    server = await opened(echo, folder=tmp_path / ("long" * 30) / "hooks")
+    assert len(str(server.folder)) < 80
+    assert (await run(server.command("cursor", "stop", timeout=20), b"x")).exit == 0
+    await server.close()
+    assert not server.folder.exists()
+
+
+@pytest.mark.parametrize("name", ["with space", "with'quote", 'with"$(touch x)`', "-dash", "ünï;"])
+async def test_any_name_of_a_folder_is_quoted(opened: Open, tmp_path: Path, name: str) -> None:
+    server = await opened(echo, folder=tmp_path / name)
+    assert (await run(server.command("cursor", "stop", timeout=20), b"x")).exit == 0
+
+
+@pytest.mark.parametrize("name", ["", "two words", "-stop", "a;b", "x" * 65, "line\n"])
+async def test_no_agent_or_event_is_named_that_could_not_be_read_back(
+    opened: Open, name: str
+) -> None:
+    server = await opened(echo)
+    with pytest.raises(UsageError):
+        server.command("cursor", name, timeout=20)
+    with pytest.raises(UsageError):
+        server.command(name, "stop", timeout=20)
+
+
+async def test_only_the_user_can_enter(opened: Open) -> None:
+    server = await opened(echo)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in server.folder.iterdir()}
+    assert stat.S_IMODE(server.folder.stat().st_mode) == 0o700
+    assert modes == {"socket": 0o600, "key": 0o600}
+
+
+async def test_a_link_in_the_folders_place_is_refused(opened: Open, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "hooks").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError):
+        await opened(echo)
+
+
+async def test_what_a_killed_owner_left_is_replaced(opened: Open, tmp_path: Path) -> None:
+    folder = tmp_path / "hooks"
+    folder.mkdir(0o700)
+    (folder / "socket").write_text("stale")
+    (folder / "key").write_text("stale")
+    (folder / ".key.draft").write_text("stale")
+    server = await opened(echo)
+    assert (await run(server.command("cursor", "stop", timeout=20), b"x")).exit == 0
+
+
+async def test_closing_lets_those_go_who_wait_and_leaves_nothing(opened: Open) -> None:
+    asked: list[HookAsked] = []
+    server = await opened(asked.append)
+    running = asyncio.create_task(run(server.command("cursor", "stop", timeout=60), b"x"))
+    await until(lambda: bool(asked))
+    await server.close()
+    assert await asked[0].gone
+    ran = await running
+    assert (ran.exit, ran.stdout) == (2, b"")
+    assert not server.folder.exists()
+
+
+async def test_over_loopback_the_same_is_said(opened: Open, cache: Path) -> None:
+    from bridle.hooks.shim import ready_shim
+
+    python = ready_shim(cache, compiled=False)
+    server = await opened(echo, unix=False, shim=python)
+    command = server.command("cursor", "preToolUse", timeout=20)
+    payload = os.urandom(700_000)
+    assert await run(command, payload) == Ran(
+        0, b"cursor preToolUse False " + payload, b"and a word"
+    )
+    (server.folder / "key").write_text(f"{'0' * 64} {'0' * 64}\n")
+    ran = await run(command, payload)
+    assert (ran.exit, ran.stdout) == (2, b"")
+
+
+class Counting(selectors.DefaultSelector):
+    """What an event loop waits with; remembers for how long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float | None] = []
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self.waits.append(timeout)
+        return super().select(timeout)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="another kind of loop")
+def test_a_server_nobody_asks_does_not_wake_up(tmp_path: Path, shim: Shim) -> None:
+    """Before it was ever asked, and after."""
+    selector = Counting()
+    loop = asyncio.SelectorEventLoop(selector)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def idle() -> int:
+        before = -1
+        for _ in range(100):
+            before = len(selector.waits)
+            if selector.waits and selector.waits[-1] is None:
+                threading.Event().wait(0.5)
+                if len(selector.waits) == before:
+                    return before
+            threading.Event().wait(0.05)
+        raise AssertionError(f"it wakes up: {selector.waits[-10:]}")
+
+    try:
+        server = asyncio.run_coroutine_threadsafe(
+            HookServer.open(tmp_path / "hooks", echo, shim=shim), loop
+        ).result(10)
+        before = idle()
+        assert asyncio.run(run(server.command("cursor", "stop", timeout=20), b"x")).exit == 0
+        assert idle() > before
+        asyncio.run_coroutine_threadsafe(server.close(), loop).result(10)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
