@@ -219,6 +219,21 @@ def test_what_a_call_reads_costs_as_little_as_it_can_until_the_agent_tells() -> 
     assert meter.cost == 17.5
 
 
+def test_an_agent_that_tells_less_than_nothing_does_not_lift_its_limit() -> None:
+    meter = Meter(Limits(cost=1, tokens=10), lambda: pytest.fail("no price is asked for"))
+    less = UsageReported(input_tokens=-100, output_tokens=-1, cached_tokens=-5, cost_usd=-10.0)
+    assert meter.use(less, "m") is None
+
+    dear = meter.use(UsageReported(input_tokens=5, cost_usd=1.5), "m")
+    assert dear
+    assert dear.kind == "cost_limit"
+    meter.begin()
+    meter.use(less, "m")
+    long = meter.use(UsageReported(input_tokens=11, cost_usd=0.1), "m")
+    assert long
+    assert long.kind == "token_limit"
+
+
 async def test_a_limit_that_cannot_be_held_yet_is_told(desk: Desk) -> None:
     steps = [{"run": "true"}, {"run": "true"}, {"run": "true"}, {"say": "Done."}, usage(30, 0.5)]
     entries = await play(desk, Limits(cost=9, tokens=25), *steps)

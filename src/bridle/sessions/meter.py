@@ -82,7 +82,7 @@ class Meter:
         if usage.parent is not None:
             return None
         self._rounds.told(usage)
-        self._used = added(self._used, usage)
+        self._used = added(self._used, _nothing_given_back(usage))
         if usage.call == "begun":
             self._read(usage.context_used or 0, model)
         elif _tokens(usage):
@@ -127,6 +127,19 @@ class Meter:
 
 def _tokens(usage: UsageReported) -> int:
     return usage.input_tokens + usage.output_tokens + usage.cached_tokens
+
+
+def _nothing_given_back(usage: UsageReported) -> UsageReported:
+    """An agent that tells less than nothing would lift its own limit."""
+    if min(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cost_usd or 0) >= 0:
+        return usage
+    return replace(
+        usage,
+        input_tokens=max(0, usage.input_tokens),
+        output_tokens=max(0, usage.output_tokens),
+        cached_tokens=max(0, usage.cached_tokens),
+        cost_usd=None if usage.cost_usd is None else max(0.0, usage.cost_usd),
+    )
 
 
 def _no_price(model: str | None, limit: float) -> Failure:

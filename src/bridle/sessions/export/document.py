@@ -70,6 +70,8 @@ def answered(request: Request) -> str:
     if request.open:
         return "open"
     answer, by = request.answer, request.by
+    if by == "withdrawn":
+        return "withdrawn"
     words = [answer.option if answer else "no answer", f"by {by}"]
     if request.surface:
         words.append(f"({request.surface})")
