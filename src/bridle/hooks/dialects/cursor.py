@@ -15,12 +15,12 @@ from bridle.core.events import PermissionRequested
 from bridle.core.fields import Table, parse, text
 from bridle.core.versions import numbers
 from bridle.hooks.dialects import cursor_events as events
+from bridle.hooks.dialects import names
 from bridle.hooks.dialects.cursor_events import CursorEvent
+from bridle.hooks.dialects.dialect import BRIEF, Place
 from bridle.hooks.dialects.payload import HookEvent, Unreadable, reply, table_of, typed
 from bridle.hooks.messages import HookReply, refusal
 
-TOOLS = {"Shell": "Bash", "Read": "Read", "Write": "Write", "Grep": "Grep", "Delete": "Delete",
-         "Task": "Task"}  # fmt: skip
 MCP = "MCP:"  # before the name of a server's tool
 
 _FIRST = "0"  # with the six that hooks began with
@@ -67,7 +67,12 @@ CALLS = ("preToolUse", "beforeShellExecution", "beforeMCPExecution", "beforeRead
          "subagentStart")  # fmt: skip
 CHANGES_INPUT = frozenset({"preToolUse"})
 _CAN_ASK = (events.BeforeShellExecution, events.BeforeMCPExecution)
-_BRIEF = 10  # seconds, for what only listens
+PLACE = Place(
+    project=".cursor/hooks.json",
+    user=".cursor/hooks.json",
+    frame={"version": 1},
+    trust="those of a project count in a folder that Cursor trusts",
+)
 
 
 def known(version: str | None) -> frozenset[str]:
@@ -161,7 +166,7 @@ def request_of(event: HookEvent, request_id: str) -> PermissionRequested | None:
     match event:
         case events.PreToolUse():
             name = event.tool_name
-            tool = "MCP" if name.startswith(MCP) else TOOLS.get(name, name)
+            tool = "MCP" if name.startswith(MCP) else names.CURSOR.get(name, name)
             input, shown = event.tool_input, name.removeprefix(MCP)
             call, why = event.tool_use_id, event.agent_message or ""
         case events.BeforeShellExecution():
@@ -207,7 +212,7 @@ def entry(event: str, command: str, *, timeout: int) -> Table:
     """One of the list that `hooks.EVENT` is; `timeout` in seconds."""
     if event in GATES:
         return {"command": command, "timeout": timeout, "failClosed": True}
-    return {"command": command, "timeout": min(timeout, _BRIEF)}
+    return {"command": command, "timeout": min(timeout, BRIEF)}
 
 
 def config(

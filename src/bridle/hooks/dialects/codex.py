@@ -1,0 +1,80 @@
+"""Codex's hooks: Claude's form, where to allow is to say nothing, and nobody is asked.
+
+It runs a hook once its person has trusted it, and counts exit 2 only with words on stderr.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from bridle.core import tools
+from bridle.core.events import PermissionRequested
+from bridle.core.fields import Table, text
+from bridle.hooks.dialects import names, told
+from bridle.hooks.dialects.dialect import Place
+from bridle.hooks.dialects.nested import Nested
+from bridle.hooks.dialects.payload import HookEvent, Unreadable
+from bridle.hooks.dialects.told import Kind
+from bridle.hooks.messages import HookReply
+
+_FILES = re.compile(r"^\*\*\* (?:(Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+
+
+class Codex(Nested):
+    EVENTS: ClassVar = {
+        "SessionStart": Kind(told.SessionStart),
+        "UserPromptSubmit": Kind(told.PromptSubmit),
+        "PreToolUse": Kind(told.BeforeTool),
+        "PermissionRequest": Kind(told.PermissionAsked),
+        "PostToolUse": Kind(told.AfterTool),
+        "Stop": Kind(told.TurnEnd),
+        "SubagentStart": Kind(told.SubagentStart),
+        "SubagentStop": Kind(told.SubagentStop),
+        "PreCompact": Kind(told.Compaction),
+    }
+    NAMES = names.CODEX
+    PLACE = Place(
+        project=".codex/hooks.json",
+        user=".codex/hooks.json",
+        trust="start `codex` once and trust them under `/hooks`: it runs no others",
+    )
+
+    def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:
+        plain = isinstance(event, told.BeforeTool) and input is None
+        return self.nothing(event) if plain else super().allow(event, input=input)
+
+    def ask(self, event: HookEvent, message: str) -> HookReply:
+        return super().ask(event, message) if _asking(event) else self.deny(event, message)
+
+    def request_of(self, event: HookEvent, request_id: str) -> PermissionRequested | None:
+        """A patch names its files in its text."""
+        request = super().request_of(event, request_id)
+        named = isinstance(event, told.BeforeTool | told.PermissionAsked) and event.tool_name
+        if request is None or named != "apply_patch":
+            return request
+        patch = text(request.input, "command")
+        changes = _FILES.findall(patch)
+        tool = _tool({change for change, _ in changes})
+        paths = tuple(dict.fromkeys(path for _, path in changes))
+        input = {"patch": patch, "paths": list(paths)}
+        if len(paths) == 1:
+            input["file_path"] = paths[0]
+        title = tools.title(tool, {"edits": [{"file_path": path} for path in paths]})
+        return replace(request, tool=tool, title=title, input=input, paths=paths)
+
+
+def _asking(event: HookEvent) -> bool:
+    return isinstance(event, told.PermissionAsked | Unreadable)
+
+
+def _tool(changes: set[str]) -> str:
+    """Of a patch that does several things, the one word that covers them."""
+    if changes == {"Add"}:
+        return "Write"
+    return "Delete" if changes == {"Delete"} else "Edit"
+
+
+dialect = Codex()

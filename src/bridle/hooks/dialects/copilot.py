@@ -1,0 +1,97 @@
+"""GitHub Copilot CLI's hooks: flat entries and replies, and camel case; a timeout is an allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from bridle.core.fields import Table, parse
+from bridle.hooks.dialects import names, told
+from bridle.hooks.dialects.dialect import BRIEF, Place
+from bridle.hooks.dialects.nested import Nested
+from bridle.hooks.dialects.payload import HookEvent, Unreadable, reply
+from bridle.hooks.dialects.told import Kind
+from bridle.hooks.messages import HookReply, refusal
+
+_KEYS = {
+    "sessionId": "session_id",
+    "transcriptPath": "transcript_path",
+    "toolName": "tool_name",
+    "toolArgs": "tool_input",
+    "toolInput": "tool_input",
+    "toolResult": "tool_response",
+}
+
+
+class Copilot(Nested):
+    EVENTS: ClassVar = {
+        "sessionStart": Kind(told.SessionStart),
+        "sessionEnd": Kind(told.SessionEnd),
+        "userPromptSubmitted": Kind(told.PromptSubmit),
+        "preToolUse": Kind(told.BeforeTool),
+        "permissionRequest": Kind(told.PermissionAsked),
+        "postToolUse": Kind(told.AfterTool),
+        "postToolUseFailure": Kind(told.ToolFailed),
+        "agentStop": Kind(told.TurnEnd),
+        "subagentStart": Kind(told.SubagentStart),
+        "subagentStop": Kind(told.SubagentStop),
+        "preCompact": Kind(told.Compaction),
+        "notification": Kind(told.Notification),
+    }
+    CALLS = ("preToolUse",)
+    CHANGES_INPUT = frozenset({"preToolUse"})
+    NAMES = names.COPILOT
+    PLACE = Place(
+        project=".github/hooks/bridle.json",
+        user=".copilot/hooks/bridle.json",
+        frame={"version": 1},
+        ours=True,
+        trust="those of a project count once `copilot` was told to trust the folder",
+    )
+
+    def plain(self, given: Table) -> Table:
+        plain = {_KEYS.get(key, key): value for key, value in given.items()}
+        if isinstance(input := plain.get("tool_input"), str):  # older versions
+            plain["tool_input"] = parse(input.encode("utf-8", "replace"))
+        return plain
+
+    def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:
+        match event:
+            case told.BeforeTool():
+                changed = {} if input is None else {"modifiedArgs": input}
+                return reply({"permissionDecision": "allow", **changed})
+            case told.PermissionAsked():
+                return reply({"behavior": "allow"})
+            case Unreadable():
+                return refusal(event.why)
+        return self.nothing(event)
+
+    def deny(self, event: HookEvent, message: str) -> HookReply:
+        match event:
+            case told.BeforeTool():
+                return reply({"permissionDecision": "deny", "permissionDecisionReason": message})
+            case told.PermissionAsked():
+                return reply({"behavior": "deny", "message": message})
+        return refusal(message)
+
+    def ask(self, event: HookEvent, message: str) -> HookReply:
+        match event:
+            case told.BeforeTool():
+                return reply({"permissionDecision": "ask", "permissionDecisionReason": message})
+            case told.PermissionAsked():
+                return self.nothing(event)
+        return self.deny(event, message)
+
+    def context(
+        self, event: HookEvent, words: str = "", *, environment: Mapping[str, str] | None = None
+    ) -> HookReply:
+        if isinstance(event, told.SessionStart | told.AfterTool) and words:
+            return reply({"additionalContext": words})
+        return self.nothing(event)
+
+    def entry(self, event: str, command: str, *, timeout: int) -> Table:
+        seconds = timeout if event in self.GATES else min(timeout, BRIEF)
+        return {"type": "command", "bash": command, "timeoutSec": seconds}
+
+
+dialect = Copilot()

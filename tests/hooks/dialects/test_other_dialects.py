@@ -1,0 +1,321 @@
+"""What real CLIs told their hooks is read, judged in our words, and answered in theirs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridle.core.errors import UsageError
+from bridle.core.events import PermissionRequested
+from bridle.hooks.dialects import AGENTS, cursor, load, spoken, told
+from bridle.hooks.dialects.payload import HookEvent, Unreadable
+from bridle.hooks.messages import HookReply
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+OTHERS = tuple(agent for agent in AGENTS if agent != "cursor")
+SAMPLES = sorted(
+    (agent, path.stem) for agent in OTHERS for path in (RECORDINGS / agent / "hooks").glob("*.json")
+)
+
+
+def payload(agent: str, name: str) -> bytes:
+    sample = json.loads((RECORDINGS / agent / "hooks" / f"{name}.json").read_text())
+    return json.dumps(sample["request"]).encode()
+
+
+def heard(agent: str, name: str) -> HookEvent:
+    return load(agent).read(name.partition("_")[0], payload(agent, name))
+
+
+def spoke(reply: HookReply) -> Any:
+    assert (reply.exit, reply.stderr) == (0, b"")
+    return json.loads(reply.stdout) if reply.stdout else None
+
+
+@pytest.mark.parametrize(("agent", "name"), SAMPLES)
+def test_what_was_recorded_is_read(agent: str, name: str) -> None:
+    event = heard(agent, name)
+    assert not isinstance(event, Unreadable)
+    assert isinstance(event, told.Told)
+    assert (event.event, event.cwd) == (name.partition("_")[0], "/proj")
+    assert event.session_id
+
+
+@pytest.mark.parametrize("agent", OTHERS)
+def test_every_call_was_recorded_at_its_gate(agent: str) -> None:
+    (gate,) = load(agent).CALLS
+    assert gate in load(agent).GATES
+    assert [n for a, n in SAMPLES if a == agent and n.startswith(f"{gate}_")]
+
+
+REQUESTS = {
+    ("claude", "PreToolUse_Bash"): ("Bash", (), "Bash `exit 3`"),
+    ("claude", "PreToolUse_Read"): ("Read", ("/proj/made.txt",), "Read `made.txt`"),
+    ("claude", "PreToolUse_Write"): ("Write", ("/proj/made.txt",), "Write `made.txt`"),
+    ("claude", "PreToolUse_Edit"): ("Edit", ("/proj/made.txt",), "Edit `made.txt`"),
+    ("claude", "PreToolUse_WebFetch"): ("WebFetch", (), "Fetch `http://127.0.0.1:9/x`"),
+    ("claude", "PreToolUse_mcp__tiny__shout"): ("MCP", (), "MCP `tiny.shout`"),
+    ("claude", "PermissionRequest_WebFetch"): ("WebFetch", (), "Fetch `http://127.0.0.1:9/x`"),
+    ("codex", "PreToolUse_Bash"): ("Bash", (), "Bash `exit 3`"),
+    ("codex", "PreToolUse_apply_patch"): ("Edit", ("/proj/made.txt",), "Edit `/proj/made.txt`"),
+    ("codex", "PreToolUse_mcp__tiny__shout"): ("MCP", (), "MCP `tiny.shout`"),
+    ("copilot", "preToolUse_bash"): ("Bash", (), "Bash `exit 3`"),
+    ("copilot", "preToolUse_create"): ("Write", ("/proj/made.txt",), "Write `made.txt`"),
+    ("copilot", "preToolUse_edit"): ("Edit", ("/proj/made.txt",), "Edit `made.txt`"),
+    ("copilot", "preToolUse_view"): ("Read", ("/proj/made.txt",), "Read `made.txt`"),
+    ("copilot", "preToolUse_grep"): ("Grep", ("/proj",), "Search `x` in `/proj`"),
+    ("copilot", "preToolUse_glob"): ("Glob", ("/proj",), "Find `*` in `/proj`"),
+    ("copilot", "preToolUse_web_fetch"): ("WebFetch", (), "Fetch `http://127.0.0.1:9/x`"),
+    ("copilot", "preToolUse_tiny-shout"): ("tiny-shout", (), "tiny-shout"),
+    ("copilot", "permissionRequest_bash"): ("Bash", (), "Bash `exit 3`"),
+    ("copilot", "permissionRequest_edit"): ("Edit", ("/proj/made.txt",), "Edit `made.txt`"),
+    ("copilot", "permissionRequest_tiny-shout"): ("tiny/shout", (), "tiny/shout"),
+    ("gemini", "BeforeTool_run_shell_command"): ("Bash", (), "Bash `exit 3`"),
+    ("gemini", "BeforeTool_write_file"): ("Write", ("/proj/made.txt",), "Write `made.txt`"),
+    ("gemini", "BeforeTool_replace"): ("Edit", ("/proj/made.txt",), "Edit `made.txt`"),
+    ("gemini", "BeforeTool_read_file"): ("Read", ("/proj/made.txt",), "Read `made.txt`"),
+    ("gemini", "BeforeTool_list_directory"): ("LS", ("/proj",), "List `/proj`"),
+    ("gemini", "BeforeTool_grep_search"): ("Grep", ("/proj",), "Search `x` in `/proj`"),
+    ("gemini", "BeforeTool_web_fetch"): ("WebFetch", (), "Fetch ``"),
+    ("gemini", "BeforeTool_write_todos"): ("TodoWrite", (), "Update the plan"),
+    ("gemini", "BeforeTool_mcp_tiny_shout"): ("MCP", (), "MCP `tiny.shout`"),
+    ("qwen", "PreToolUse_run_shell_command"): ("Bash", (), "Bash `exit 3`"),
+    ("qwen", "PreToolUse_write_file"): ("Write", ("/proj/made.txt",), "Write `made.txt`"),
+    ("qwen", "PreToolUse_edit"): ("Edit", ("/proj/made.txt",), "Edit `made.txt`"),
+    ("qwen", "PreToolUse_read_file"): ("Read", ("/proj/made.txt",), "Read `made.txt`"),
+    ("qwen", "PreToolUse_grep_search"): ("Grep", ("/proj",), "Search `x` in `/proj`"),
+    ("qwen", "PreToolUse_web_fetch"): ("WebFetch", (), "Fetch `http://127.0.0.1:9/x`"),
+    ("qwen", "PreToolUse_todo_write"): ("TodoWrite", (), "Update the plan"),
+    ("qwen", "PreToolUse_mcp__tiny__shout"): ("MCP", (), "MCP `tiny.shout`"),
+}
+
+
+@pytest.mark.parametrize(("agent", "name"), SAMPLES)
+def test_a_call_is_asked_for_in_our_words(agent: str, name: str) -> None:
+    request = load(agent).request_of(heard(agent, name), "r1")
+    said = request and (request.tool, request.paths, request.title)
+    assert said == REQUESTS.get((agent, name))
+
+
+def test_the_whole_of_a_request() -> None:
+    assert load("qwen").request_of(heard("qwen", "PreToolUse_edit"), "r7") == PermissionRequested(
+        request_id="r7",
+        tool="Edit",
+        title="Edit `made.txt`",
+        input={"file_path": "/proj/made.txt", "old_string": "x", "new_string": "y"},
+        paths=("/proj/made.txt",),
+        call_id="c9",
+    )
+
+
+def test_a_patch_of_codex_tells_all_its_files() -> None:
+    patch = (
+        "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Update File: b.txt\n"
+        "*** Move to: ../out/c.txt\n@@\n-1\n+2\n*** Delete File: .git/config\n*** End Patch\n"
+    )
+    given = {"tool_name": "apply_patch", "tool_input": {"command": patch}, "tool_use_id": "c1"}
+    codex = load("codex")
+    assert codex.request_of(
+        codex.read("PreToolUse", json.dumps(given).encode()), "r"
+    ) == PermissionRequested(
+        request_id="r",
+        tool="Edit",
+        title="Edit `a.txt`, `b.txt`, `../out/c.txt` +1 more files",
+        input={"patch": patch, "paths": ["a.txt", "b.txt", "../out/c.txt", ".git/config"]},
+        paths=("a.txt", "b.txt", "../out/c.txt", ".git/config"),
+        call_id="c1",
+    )
+
+
+# -- replies ---------------------------------------------------------------------------------------
+
+GATES = {
+    "claude": "PreToolUse_Write",
+    "codex": "PreToolUse_apply_patch",
+    "copilot": "preToolUse_create",
+    "gemini": "BeforeTool_write_file",
+    "qwen": "PreToolUse_write_file",
+}
+NEW = {"file_path": "/proj/other.txt"}
+
+
+def nested(decision: str, reason: str, **more: Any) -> dict[str, Any]:
+    said = {"permissionDecision": decision, "permissionDecisionReason": reason}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **said, **more}}
+
+
+ALLOWED: dict[str, Any] = {
+    "claude": nested("allow", "allowed by bridle"),
+    "codex": None,
+    "copilot": {"permissionDecision": "allow"},
+    "gemini": {"decision": "allow"},
+    "qwen": nested("allow", "allowed by bridle"),
+}
+DENIED: dict[str, Any] = {
+    "claude": nested("deny", "no"),
+    "codex": nested("deny", "no"),
+    "copilot": {"permissionDecision": "deny", "permissionDecisionReason": "no"},
+    "gemini": {"decision": "deny", "reason": "no"},
+    "qwen": nested("deny", "no"),
+}
+ASKED: dict[str, Any] = {
+    "claude": nested("ask", "no"),
+    "codex": DENIED["codex"],
+    "copilot": {"permissionDecision": "ask", "permissionDecisionReason": "no"},
+    "gemini": {"decision": "ask", "reason": "no"},
+    "qwen": nested("ask", "no"),
+}
+CHANGED: dict[str, Any] = {
+    "claude": nested("allow", "allowed by bridle", updatedInput=NEW),
+    "codex": nested("allow", "allowed by bridle", updatedInput=NEW),
+    "copilot": {"permissionDecision": "allow", "modifiedArgs": NEW},
+    "gemini": {
+        "decision": "allow",
+        "hookSpecificOutput": {"hookEventName": "BeforeTool", "tool_input": NEW},
+    },
+}
+
+
+@pytest.mark.parametrize("agent", OTHERS)
+def test_a_verdict_is_in_the_words_of_the_cli(agent: str) -> None:
+    one, event = load(agent), heard(agent, GATES[agent])
+    assert spoke(one.allow(event)) == ALLOWED[agent]
+    assert spoke(one.deny(event, "no")) == DENIED[agent]
+    assert spoke(one.ask(event, "no")) == ASKED[agent]
+    assert one.nothing(event) == HookReply()
+
+
+@pytest.mark.parametrize("agent", CHANGED)
+def test_a_changed_input_goes_with_the_allow(agent: str) -> None:
+    one, event = load(agent), heard(agent, GATES[agent])
+    assert event.event in one.CHANGES_INPUT
+    assert spoke(one.allow(event, input=NEW)) == CHANGED[agent]
+
+
+def test_qwen_ignores_a_changed_input_and_so_it_is_never_offered() -> None:
+    assert not load("qwen").CHANGES_INPUT
+
+
+def test_the_question_that_a_cli_is_about_to_ask_is_answered() -> None:
+    claude, asked = load("claude"), heard("claude", "PermissionRequest_WebFetch")
+    specific = {"hookEventName": "PermissionRequest"}
+    assert spoke(claude.allow(asked)) == {
+        "hookSpecificOutput": {**specific, "decision": {"behavior": "allow"}}
+    }
+    assert spoke(claude.deny(asked, "no")) == {
+        "hookSpecificOutput": {**specific, "decision": {"behavior": "deny", "message": "no"}}
+    }
+    assert claude.ask(asked, "no") == HookReply()
+    copilot, asked = load("copilot"), heard("copilot", "permissionRequest_bash")
+    assert spoke(copilot.allow(asked)) == {"behavior": "allow"}
+    assert spoke(copilot.deny(asked, "no")) == {"behavior": "deny", "message": "no"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "said"),
+    [
+        ("claude", "Stop", {"decision": "block", "reason": "more"}),
+        ("codex", "Stop", {"decision": "block", "reason": "more"}),
+        ("qwen", "Stop", {"decision": "block", "reason": "more"}),
+        ("copilot", "agentStop", {"decision": "block", "reason": "more"}),
+        ("gemini", "AfterAgent", {"decision": "deny", "reason": "more"}),
+        ("claude", "SessionEnd", None),
+    ],
+)
+def test_the_end_of_a_turn_can_be_put_off(agent: str, name: str, said: Any) -> None:
+    assert spoke(load(agent).go_on(heard(agent, name), "more")) == said
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "said"),
+    [
+        (
+            "claude",
+            "SessionStart",
+            {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "x"}},
+        ),
+        (
+            "gemini",
+            "AfterTool_read_file",
+            {"hookSpecificOutput": {"hookEventName": "AfterTool", "additionalContext": "x"}},
+        ),
+        ("copilot", "sessionStart", {"additionalContext": "x"}),
+        ("qwen", "Stop", None),
+    ],
+)
+def test_context_is_given_where_the_cli_takes_it(agent: str, name: str, said: Any) -> None:
+    assert spoke(load(agent).context(heard(agent, name), "x")) == said
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "given", [b"", b"null", b'{"tool_name":[]}', b'{"tool_name":"x"}', b"\xff"]
+)
+def test_a_gate_that_cannot_be_read_is_refused(agent: str, given: bytes) -> None:
+    one = load(agent)
+    event = one.read(one.CALLS[0], given)
+    assert isinstance(event, Unreadable)
+    for reply in (one.allow(event), one.deny(event, "no"), one.ask(event, "no")):
+        assert (reply.exit, reply.stdout) == (2, b"")
+        assert reply.stderr  # codex takes no notice of exit 2 without
+
+
+def test_arguments_in_a_string_are_read_as_the_object_they_are() -> None:
+    one = load("copilot")
+    event = one.read("preToolUse", b'{"toolName":"bash","toolArgs":"{\\"command\\":\\"ls\\"}"}')
+    assert event == told.BeforeTool(
+        event="preToolUse", tool_name="bash", tool_input={"command": "ls"}
+    )
+    assert isinstance(one.read("preToolUse", b'{"toolName":"x","toolArgs":"["}'), Unreadable)
+
+
+def test_the_words_of_cursor_are_known_whoever_was_meant() -> None:
+    assert spoken("claude", b'{"cursor_version": "2026.09.28"}') is cursor
+    inner = b'{"tool_name": "mcp__x__y", "tool_input": {"cursor_version": 1}}'
+    assert spoken("claude", inner) is load("claude")
+    assert spoken("claude", b"garbage") is load("claude")
+
+
+def test_an_agent_without_hooks_is_named() -> None:
+    with pytest.raises(UsageError, match="mock has no hooks"):
+        load("mock")
+
+
+# -- their files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("agent", "file", "entry"),
+    [
+        ("claude", "settings.local.json", ("command", "timeout", 60)),
+        ("codex", "hooks.json", ("command", "timeout", 60)),
+        ("qwen", "settings.json", ("command", "timeout", 60_000)),
+        ("gemini", "settings.json", ("command", "timeout", 60_000)),
+    ],
+)
+def test_a_config_has_limits_in_the_unit_of_the_cli(
+    agent: str, file: str, entry: tuple[str, str, int]
+) -> None:
+    (gate,) = load(agent).CALLS
+    command, limit, time = entry
+    made = load(agent).config({gate: "shim || exit 2", "NoSuchEvent": "x"}, timeout=60)
+    hook = {"type": "command", command: "shim || exit 2", limit: time}
+    assert {name: json.loads(content) for name, content in made.items()} == {
+        file: {"hooks": {gate: [{"hooks": [hook]}]}}
+    }
+
+
+def test_the_config_of_copilot_is_flat() -> None:
+    made = load("copilot").config({"preToolUse": "shim", "sessionEnd": "-shim"}, timeout=60)
+    assert {name: json.loads(content) for name, content in made.items()} == {
+        "bridle.json": {
+            "version": 1,
+            "hooks": {
+                "preToolUse": [{"type": "command", "bash": "shim", "timeoutSec": 60}],
+                "sessionEnd": [{"type": "command", "bash": "-shim", "timeoutSec": 10}],
+            },
+        }
+    }
