@@ -1,0 +1,24 @@
+"""The policy: what an agent may do, by rules on commands, files, hosts, servers and modes."""
+
+from bridle.core.permission.names import INSTRUCTIONS, PROTECTED, PROTECTED_PREFIX
+from bridle.core.permission.policy import Decision, Explanation, Policy, Step
+from bridle.core.permission.presets import OF_THE_LOOP, Preset
+from bridle.core.permission.rules import STRICTNESS, Rule, Verdict
+from bridle.core.permission.spots import PLACES, Context
+
+__all__ = [
+    "INSTRUCTIONS",
+    "OF_THE_LOOP",
+    "PLACES",
+    "PROTECTED",
+    "PROTECTED_PREFIX",
+    "STRICTNESS",
+    "Context",
+    "Decision",
+    "Explanation",
+    "Policy",
+    "Preset",
+    "Rule",
+    "Step",
+    "Verdict",
+]

@@ -1,0 +1,201 @@
+"""What a request would do, taken apart: each command, file, host and tool is judged by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from bridle.core.events import PermissionRequested
+from bridle.core.permission.shell.script import HOLE, Command, Script
+from bridle.core.permission.spots import Context, Spot, spot
+from bridle.core.tools import READS, WRITES, class_of, paths_of
+
+_SEARCHES = frozenset(
+    {"LS", "Glob", "Grep", "SemSearch"}
+)  # of the working folder, if none is named
+_MORE_PATHS = ("old_path", "new_path", "source", "destination", "from", "to")
+_PATH_LISTS = ("paths", "files", "file_paths")
+_FOLDER_KEYS = ("cwd", "workdir", "directory", "working_directory", "dir_path")
+
+
+class Act(Struct, frozen=True):
+    """`kind`: a whole call, one simple command of it, a file or a host that it reaches.
+
+    What is `derived` stands in the words of a command: only rules that name files, or hosts, or
+    forbid commands, speak of it; the command itself is judged by all.
+    """
+
+    kind: Literal["call", "command", "file", "host"]
+    tool: str
+    names: frozenset[str]  # tools and classes that it goes by
+    call: frozenset[str]  # those of the request
+    told: str = ""
+    spots: tuple[Spot, ...] = ()
+    command: Command | None = None
+    line: str | None = None  # the whole command line it is of
+    host: str | None = None
+    server: str | None = None
+    derived: bool = False
+
+
+def acts_of(request: PermissionRequested, context: Context) -> list[Act]:
+    if request.tool == "Bash":
+        return list(_shell(request, context))
+    names = _names(request.tool)
+    if request.tool in READS | WRITES:
+        return list(_files(request, names, context))
+    match class_of(request.tool):
+        case "network":
+            return [_network(request, names)]
+        case "mcp":
+            server = server_of(request)
+            told = server or request.tool
+            return [Act("call", request.tool, names, names, told, server=server)]
+    spots = tuple(spot(path, context) for path in _named(request))
+    return [Act("call", request.tool, names, names, request.tool, spots)]
+
+
+def server_of(request: PermissionRequested) -> str | None:
+    """`server.tool`; None for what nobody told."""
+    if request.tool != "MCP":
+        return request.tool
+    inside = request.title.removeprefix("MCP `").removesuffix("`")
+    if not inside or inside == request.title or "`" in inside:
+        return None
+    parts = inside.split("__", 2)
+    return f"{parts[1]}.{parts[2]}" if len(parts) == 3 and parts[0] == "mcp" else inside
+
+
+def script_of(request: PermissionRequested) -> tuple[str, Script]:
+    """The command line of a shell's call, and what it comes to."""
+    from bridle.core.permission.shell.reader import read, read_words  # most calls need no shell
+
+    for key in ("command", "cmd", "script"):
+        value = request.input.get(key)
+        if isinstance(value, str) and value:
+            return value, read(value)
+        if isinstance(value, list) and value:
+            words = [str(word) for word in value]
+            return " ".join(words), read_words(words)
+    return "", Script()
+
+
+def _names(tool: str) -> frozenset[str]:
+    return frozenset({tool, class_of(tool) or tool})
+
+
+# -- files, hosts ----------------------------------------------------------------------------------
+
+
+def _files(request: PermissionRequested, names: frozenset[str], context: Context) -> Iterator[Act]:
+    tool = request.tool
+    removed = tool in ("Delete", "Rename")
+    paths = list(dict.fromkeys(_named(request)))
+    for path in paths:
+        found = spot(path, context, removed=removed)
+        yield Act("file", tool, names, names, path, (found,))
+    if not paths:
+        nowhere = Spot("", frozenset({"unnamed"}))
+        found = spot(".", context) if tool in _SEARCHES else nowhere
+        yield Act("file", tool, names, names, tool, (found,))
+
+
+def _named(request: PermissionRequested) -> Iterator[str]:
+    yield from request.paths
+    yield from paths_of(request.input)
+    for key in _MORE_PATHS:
+        value = request.input.get(key)
+        if isinstance(value, str) and value:
+            yield value
+    for key in _PATH_LISTS:
+        value = request.input.get(key)
+        if isinstance(value, list):
+            yield from (path for path in value if isinstance(path, str) and path)
+    pattern = request.input.get("pattern")
+    if request.tool == "Glob" and isinstance(pattern, str):
+        yield pattern  # `../*` and `/etc/*` leave the workspace without any path
+
+
+def _network(request: PermissionRequested, names: frozenset[str]) -> Act:
+    url = request.input.get("url")
+    host = host_of(url) if isinstance(url, str) else None
+    return Act("host", request.tool, names, names, host or request.tool, host=host)
+
+
+def host_of(url: str) -> str:
+    """The host that a request to this address goes to; a sign for one that readers disagree on."""
+    if "\\" in url or any(ord(c) <= 32 or ord(c) == 127 for c in url.strip()):
+        return HOLE
+    url = url.strip()
+    try:
+        host = urlsplit(url if "://" in url else f"//{url}").hostname
+    except ValueError:
+        return HOLE
+    return (host or "").rstrip(".").lower() or HOLE
+
+
+# -- command lines ---------------------------------------------------------------------------------
+
+
+def _shell(request: PermissionRequested, context: Context) -> Iterator[Act]:
+    shell = _names("Bash")
+    line, script = script_of(request)
+    context = _in_folder(request, context)
+    if not script.commands and not script.redirections:
+        yield Act("command", "Bash", shell, shell, line, line=line)
+    working = [one for one in script.commands if not _rests(one, context)]
+    for one in script.commands:
+        yield from _command(one, line, shell, context, resting=one not in working and any(working))
+    for target in script.redirections:
+        tool = "Write" if target.writes else "Read"
+        found = spot(target.path, context, folders=target.folders)
+        yield Act("file", tool, _names(tool) | shell, shell, found.told, (found,), line=line)
+    asked_for = request.input.get("networkApprovalContext")
+    if isinstance(asked_for, dict) and isinstance(host := asked_for.get("host"), str):
+        yield Act("host", "WebFetch", _names("WebFetch") | shell, shell, host, host=host.lower(),
+                  line=line, derived=True)  # fmt: skip
+
+
+def _in_folder(request: PermissionRequested, context: Context) -> Context:
+    """Where the command would run, if the agent names a folder."""
+    from pathlib import PurePosixPath
+
+    from msgspec.structs import replace
+
+    named = [request.input.get(key) for key in _FOLDER_KEYS]
+    folder = next((one for one in named if isinstance(one, str) and one), None)
+    if folder is None or PurePosixPath(folder) == context.cwd:
+        return context
+    return replace(context, cwd=context.cwd / folder, folders=(context.cwd, *context.folders))
+
+
+def _rests(command: Command, context: Context) -> bool:
+    if not command.idle:
+        return False
+    spots = [spot(path, context, folders=command.folders) for path in command.reads]
+    return not any(one.places & {"outside", "unnamed"} for one in spots)
+
+
+def _command(
+    command: Command, line: str, shell: frozenset[str], context: Context, *, resting: bool
+) -> Iterator[Act]:
+    reads = [spot(path, context, folders=command.folders) for path in command.reads]
+    writes = [
+        spot(path, context, folders=command.folders, removed=command.removes)
+        for path in command.writes
+    ]
+    yield Act(
+        "command", "Bash", shell, shell, command.told, (*reads, *writes), command, line,
+        derived=command.inner or resting,
+    )  # fmt: skip
+    written = "Delete" if command.removes else "Write"
+    for tool, spots in (("Read", reads), (written, writes)):
+        for found in spots:
+            names = _names(tool) | shell
+            yield Act("file", tool, names, shell, found.told, (found,), line=line, derived=True)
+    for host in command.hosts:
+        names = _names("WebFetch") | shell
+        yield Act("host", "WebFetch", names, shell, host, host=host, line=line, derived=True)

@@ -1,0 +1,180 @@
+"""The policy: ordered rules that answer a permission request, or leave it to a person.
+
+The first rule that matches decides. A request that does several things is as strict as the
+strictest of them. Rules see what the agent says it will do: they are advice that stops honest
+mistakes and plain attacks, while isolation is the wall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bridle.core.events import PermissionRequested
+from bridle.core.permission.acts import Act, acts_of
+from bridle.core.permission.presets import guards, preset
+from bridle.core.permission.rules import STRICTNESS, Match, Rule, Verdict
+from bridle.core.permission.spots import Context
+
+
+class Decision(Struct, frozen=True):
+    verdict: Verdict
+    rule: str
+    note: str
+    source: str = "bridle"  # where the rule is from
+    input: dict[str, Any] | None = None  # with "rewrite": all of the new one
+
+
+class Step(Struct, frozen=True):
+    """How one act was judged; `passed` are the rules that did not match before the one that did."""
+
+    act: Act
+    decision: Decision | None  # None: nothing speaks of it
+    passed: tuple[Rule, ...] = ()
+
+
+class Explanation(Struct, frozen=True):
+    decision: Decision
+    steps: tuple[Step, ...]
+
+
+class _Judged(NamedTuple):
+    act: Act
+    rule: Rule | None
+    match: Match
+    decision: Decision
+
+
+class Policy(Struct, frozen=True):
+    """`caps` come before all other rules; `tightening` count only where they are stricter."""
+
+    rules: tuple[Rule, ...]
+    caps: tuple[Rule, ...] = ()
+    tightening: tuple[Rule, ...] = ()
+
+    @classmethod
+    def preset(
+        cls,
+        name: str,
+        only: Collection[str] = (),
+        *,
+        rules: Iterable[Rule] = (),
+        tightening: Iterable[Rule] = (),
+    ) -> Policy:
+        """`only`: the tools that may be used at all, if any are named. `rules`: of config files."""
+        return cls((*rules, *preset(name)), guards(name, only), tuple(tightening))
+
+    def remembering(self, rules: Iterable[Rule]) -> Policy:
+        """With these before what config files and presets say."""
+        return replace(self, rules=(*rules, *self.rules))
+
+    def decide(self, request: PermissionRequested, context: Context) -> Decision:
+        judged = [self._judge(act, context) for act in acts_of(request, context)]
+        return _together([one for one in judged if one], request)
+
+    def explain(self, request: PermissionRequested, context: Context) -> Explanation:
+        """The same decision, with how it came about."""
+        steps = []
+        for act in acts_of(request, context):
+            passed: list[Rule] = []
+            judged = self._judge(act, context, passed)
+            steps.append(Step(act, judged.decision if judged else None, tuple(passed)))
+        return Explanation(self.decide(request, context), tuple(steps))
+
+    def _judge(
+        self, act: Act, context: Context, passed: list[Rule] | None = None
+    ) -> _Judged | None:
+        found = _first((*self.caps, *self.rules), act, context, passed)
+        tighter = _first(self.tightening, act, context, passed) if self.tightening else None
+        if tighter and (
+            found is None
+            or STRICTNESS[tighter.decision.verdict] > STRICTNESS[found.decision.verdict]
+        ):
+            return _without_rewrite(tighter)
+        if found or act.derived:
+            return found
+        return _Judged(act, None, "yes", Decision("ask", "default", "no rule speaks of this"))
+
+
+def _first(
+    rules: Sequence[Rule], act: Act, context: Context, passed: list[Rule] | None
+) -> _Judged | None:
+    for rule in rules:
+        if rule.speaks_of(act):
+            match = rule.matches(act, context)
+            if match != "no":
+                return _Judged(act, rule, match, _says(rule, act, match))
+        if passed is not None:
+            passed.append(rule)
+    return None
+
+
+def _says(rule: Rule, act: Act, match: Match) -> Decision:
+    if match == "maybe":
+        doubt = act.command.doubts[0] if act.command and act.command.doubts else "not all is known"
+        return Decision(
+            "ask", rule.name, f"{doubt}: it may be what {rule.name} forbids", rule.source
+        )
+    note = rule.note
+    if rule.source == "bridle" and rule.paths and act.spots and act.spots[0].told:
+        note = f"{note}: {act.spots[0].told}"
+    if rule.verdict == "ask" and act.command and act.command.doubts:
+        note = f"{note}; not clear: {act.command.doubts[0]}"
+    return Decision(rule.verdict, rule.name, note, rule.source)
+
+
+def _without_rewrite(judged: _Judged) -> _Judged:
+    """Whoever is not trusted may forbid a command, and not write another in its place."""
+    if judged.decision.verdict != "rewrite" or judged.rule is None:
+        return judged
+    return judged._replace(decision=_instead(judged.rule, judged.decision))
+
+
+# -- all acts of a request together ----------------------------------------------------------------
+
+
+def _together(judged: Sequence[_Judged], request: PermissionRequested) -> Decision:
+    if not judged:
+        return Decision("ask", "default", "no rule speaks of this")
+    worst = max(judged, key=lambda one: STRICTNESS[one.decision.verdict])
+    changed = [one for one in judged if one.decision.verdict == "rewrite"]
+    if not changed or worst.decision.verdict == "deny":
+        return worst.decision
+    rule, decision = changed[0].rule, changed[0].decision
+    assert rule is not None
+    input = _rewritten(changed, request)
+    # a person who is asked would answer about the input as it is
+    if input is None or worst.decision.verdict == "ask":
+        return _instead(rule, decision)
+    return replace(decision, input=input)
+
+
+def _rewritten(changed: Sequence[_Judged], request: PermissionRequested) -> dict[str, Any] | None:
+    """None where the command does not stand in the line as it is."""
+    input = dict(request.input)
+    spans: dict[tuple[int, int], str] = {}
+    for act, rule, _, _ in changed:
+        if rule is None or rule.rewrite is None:
+            return None
+        if isinstance(rule.rewrite, dict):
+            input |= rule.rewrite
+        elif act.command is None or act.command.span is None:
+            return None
+        else:
+            spans[act.command.span] = rule.rewrite
+    key = next((key for key in ("command", "cmd", "script") if isinstance(input.get(key), str)), "")
+    for (start, end), words in sorted(spans.items(), reverse=True):
+        if not key:
+            return None
+        input[key] = input[key][:start] + words + input[key][end:]
+    return input
+
+
+def _instead(rule: Rule, decision: Decision) -> Decision:
+    words = rule.rewrite
+    if isinstance(words, dict):
+        words = ", ".join(f"{key} = {value!r}" for key, value in words.items())
+    return replace(decision, verdict="deny", note=rule.note or f"use `{words}` instead")

@@ -1,0 +1,129 @@
+"""The presets, as data: what goes on without a word, and what goes on at all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal, get_args
+
+from bridle.core.agent import Mode
+from bridle.core.errors import UsageError
+from bridle.core.permission.rules import Rule
+from bridle.core.tools import READS, WRITES
+
+Preset = Literal["ask", "edits", "auto", "readonly", "none"]
+
+OF_THE_LOOP = frozenset({"TodoWrite", "ExitPlanMode", "Question"})  # they touch nothing
+_PLANNING: frozenset[Mode] = frozenset({"plan", "ask"})
+_SUBAGENT = frozenset({"Task"})
+
+
+def guards(name: str, only: Collection[str] = ()) -> tuple[Rule, ...]:
+    """What no rule loosens: the mode, a profile's list of tools, and presets that cap."""
+    rules: tuple[Rule, ...] = _MODES if name != "none" else ()
+    if only:
+        tools = frozenset(only) | OF_THE_LOOP
+        rules += (Rule("profile.tools", "deny", "this profile has no such tool", besides=tools),)
+    return rules + _CAPS.get(name, ())
+
+
+def preset(name: str) -> tuple[Rule, ...]:
+    rules = _PRESETS.get(name)
+    if rules is None:
+        known = ", ".join(get_args(Preset))
+        raise UsageError(f"no preset is called {name!r}", hint=f"presets: {known}")
+    return rules
+
+
+_MODES = (
+    Rule(
+        "mode.writes",
+        "deny",
+        "this mode changes no files",
+        tools=frozenset({"write"}),
+        modes=_PLANNING,
+    ),
+    Rule(
+        "mode.commands",
+        "deny",
+        "this mode runs no commands",
+        tools=frozenset({"shell"}),
+        modes=_PLANNING,
+    ),
+    Rule(
+        "mode.network",
+        "deny",
+        "this mode reads in the workspace alone",
+        tools=frozenset({"network"}),
+        modes=_PLANNING,
+    ),
+    Rule(
+        "mode.servers",
+        "deny",
+        "this mode uses no tools that may change something",
+        tools=frozenset({"mcp"}),
+        modes=_PLANNING,
+    ),
+    Rule(
+        "mode.leave",
+        "ask",
+        "a person decides when planning ends",
+        tools=frozenset({"ExitPlanMode"}),
+        modes=_PLANNING,
+    ),
+)
+_CAPS = {
+    "readonly": (
+        Rule(
+            "readonly.rest",
+            "deny",
+            "only reads inside the workspace are allowed",
+            besides=READS | _SUBAGENT | OF_THE_LOOP - {"ExitPlanMode"},
+        ),
+    ),
+    "none": (Rule("none.all", "deny", "no tool is allowed"),),
+}
+
+_GUARDS = (
+    Rule("guard.outside", "deny", "writes outside the workspace", tools=WRITES, paths=("outside",)),
+    Rule(
+        "guard.protected",
+        "deny",
+        "writes to files that configure agents or start programs",
+        tools=WRITES,
+        paths=("protected",),
+    ),
+)
+_READS = Rule("reads", "allow", "reads inside the workspace", tools=READS, paths=("inside",))
+_HARMLESS = Rule("harmless", "allow", "changes nothing", tools=frozenset({"TodoWrite", "Question"}))
+_SUBAGENTS = Rule("subagents", "allow", "its own calls are judged one by one", tools=_SUBAGENT)
+_FREE = (*_GUARDS, _READS, _HARMLESS, _SUBAGENTS)
+
+_PRESETS: dict[str, tuple[Rule, ...]] = {
+    "ask": (*_FREE, Rule("ask.rest", "ask", "only reads inside the workspace need no word")),
+    "edits": (
+        *_FREE,
+        Rule(
+            "edits.instructions",
+            "ask",
+            "writes to a file that instructs agents",
+            tools=WRITES,
+            paths=("instructions",),
+        ),
+        Rule(
+            "edits.writes", "allow", "writes inside the workspace", tools=WRITES, paths=("inside",)
+        ),
+        Rule("edits.rest", "ask", "only reads and edits inside the workspace need no word"),
+    ),
+    "auto": (
+        *_GUARDS,
+        Rule(
+            "guard.unnamed", "ask", "a write that names no file", tools=WRITES, paths=("unnamed",)
+        ),
+        Rule("auto.rest", "allow", "everything that no guard denies"),
+    ),
+    "readonly": (
+        *_FREE,
+        Rule("readonly.rest", "deny", "only reads inside the workspace are allowed"),
+    ),
+    "none": (Rule("none.all", "deny", "no tool is allowed"),),
+}

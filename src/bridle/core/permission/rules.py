@@ -1,0 +1,175 @@
+"""One rule of a policy: what it matches, and what it says of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from bridle.core.agent import Mode
+from bridle.core.permission.acts import Act
+from bridle.core.permission.globs import may_match, text_glob
+from bridle.core.permission.shell.script import HOLE, Command
+from bridle.core.permission.spots import Context
+
+Verdict = Literal["allow", "deny", "ask", "rewrite"]
+Match = Literal["yes", "maybe", "no"]
+
+STRICTNESS: Mapping[str, int] = {"allow": 0, "rewrite": 1, "ask": 2, "deny": 3}
+
+
+class Rule(Struct, frozen=True, omit_defaults=True):
+    """What is left out matches everything.
+
+    A rule that allows must match for certain; one that forbids, asks or rewrites also through
+    every other reading, and is a question where it only may match.
+    """
+
+    name: str
+    verdict: Verdict
+    note: str = ""  # why, for the agent that was denied and the person who is asked
+    agents: tuple[str, ...] = ()
+    tools: frozenset[str] | None = None  # by name or by class
+    besides: frozenset[str] | None = None  # any call but of these
+    commands: tuple[str, ...] = ()
+    line: str | None = None  # a whole command line, letter for letter
+    paths: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    modes: frozenset[Mode] | None = None
+    rewrite: str | dict[str, Any] | None = None  # the command, or keys of the input
+    source: str = "bridle"
+
+    @property
+    def told(self) -> str:
+        """For people, in one line."""
+        what = [*(f"`{_plain(one)}`" for one in self.commands)]
+        if self.line is not None:
+            what.append(f"`{' '.join(self.line.split())}`, just as it is")
+        if self.servers:
+            what.append(f"tool {', '.join(map(_plain, self.servers))}")
+        elif self.tools and not what:
+            what.append(", ".join(_TOLD.get(one, one) for one in sorted(self.tools)))
+        if self.paths:
+            what.append(f"of {', '.join(map(_plain, self.paths))}")
+        if self.hosts:
+            what.append(f"to {', '.join(self.hosts)}")
+        if self.agents:
+            what.append(f"by {', '.join(self.agents)}")
+        return f"{self.verdict} {' '.join(what) or 'everything'}"
+
+    def speaks_of(self, act: Act) -> bool:
+        """Whether it may be about something that only stands in the words of a command."""
+        if not act.derived or self.line is not None:
+            return True
+        match act.kind:
+            case "file":
+                return bool(self.paths)
+            case "host":
+                return bool(self.hosts)
+        if act.command and act.command.inner:
+            return bool(self.commands) and self.verdict != "allow"
+        return bool(self.commands)
+
+    def matches(self, act: Act, context: Context) -> Match:
+        if self.modes is not None and context.mode not in self.modes:
+            return "no"
+        if self.agents and context.agent not in self.agents:
+            return "no"
+        if self.besides is not None and self.besides & act.call:
+            return "no"
+        if self.tools is not None and not self._names(act):
+            return "no"
+        if self.line is not None:
+            return "yes" if act.line == self.line else "no"
+        found = [
+            matcher(act, context)
+            for wanted, matcher in (
+                (self.commands, self._command),
+                (self.paths, self._path),
+                (self.hosts, self._host),
+                (self.servers, self._server),
+            )
+            if wanted
+        ]
+        if "no" in found:
+            return "no"
+        if "maybe" in found:
+            return "no" if self.verdict == "allow" else "maybe"
+        return "yes"
+
+    def _names(self, act: Act) -> bool:
+        assert self.tools is not None
+        if not self.tools & act.names:
+            return False
+        if self.verdict != "allow" or act.kind != "file" or self.paths or act.names == act.call:
+            return True
+        # that commands are allowed says nothing of files that they are made to write elsewhere
+        guarded = {"outside", "protected", "instructions", "unnamed"}
+        return bool(self.tools & {act.tool}) or not (guarded & act.spots[0].places)
+
+    def _command(self, act: Act, context: Context) -> Match:
+        command = act.command
+        if act.kind != "command" or command is None:
+            return "no"
+        if self.verdict == "allow":
+            return "yes" if any(_allowed(one, command) for one in self.commands) else "no"
+        readings = (command.text, *command.others)
+        globs = [(text_glob(one), one) for one in self.commands]
+        if any(glob.surely(text) for glob, _ in globs for text in readings):
+            return "yes"
+        if command.doubts or any(may_match(*glob, text) for glob in globs for text in readings):
+            return "maybe"
+        return "no"
+
+    def _path(self, act: Act, context: Context) -> Match:
+        if not act.spots or (act.kind == "command" and self.verdict == "allow"):
+            return "no"
+        every = self.verdict == "allow"
+        fits = (
+            any(spot.matches(path, context.home, every=every) for path in self.paths)
+            for spot in act.spots
+        )
+        return "yes" if (all(fits) if every else any(fits)) else "no"
+
+    def _host(self, act: Act, context: Context) -> Match:
+        if act.kind != "host" or act.host is None:
+            return "no"
+        if HOLE in act.host:
+            return "maybe"
+        return "yes" if any(_is_host(one, act.host) for one in self.hosts) else "no"
+
+    def _server(self, act: Act, context: Context) -> Match:
+        if "mcp" not in act.names:
+            return "no"
+        if act.server is None:
+            return "maybe"
+        name = act.server if self.verdict == "allow" else act.server.casefold()
+        patterns = self.servers if self.verdict == "allow" else map(str.casefold, self.servers)
+        return "yes" if any(text_glob(one).surely(name) for one in patterns) else "no"
+
+
+_TOLD = {
+    "read": "reads",
+    "write": "writes",
+    "shell": "commands",
+    "network": "requests",
+    "mcp": "tools of MCP servers",
+}
+
+
+def _allowed(pattern: str, command: Command) -> bool:
+    glob = text_glob(pattern)
+    if command.doubts and (not glob.exact or HOLE in command.text):
+        return False
+    return glob.surely(command.text)
+
+
+def _is_host(pattern: str, host: str) -> bool:
+    pattern = pattern.lower().rstrip(".")
+    return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
+
+
+def _plain(pattern: str) -> str:
+    return pattern.replace("\\", "")

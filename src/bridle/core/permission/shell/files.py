@@ -1,0 +1,131 @@
+"""Which of its words a well known program takes for files, to read or to write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bridle.core.permission.shell.script import HOLE
+
+_WRITE_ALL = frozenset({
+    "rm", "rmdir", "unlink", "shred", "srm", "touch", "mkdir", "mkfifo", "mknod", "truncate",
+    "tee", "ln", "mv", "rename", "sponge", "gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz",
+    "zstd", "dos2unix", "unix2dos", "nano", "trash", "trash-put",
+})  # fmt: skip
+_REMOVE = frozenset({"rm", "rmdir", "unlink", "shred", "srm", "mv", "trash", "trash-put"})
+_WRITE_BUT_FIRST = frozenset({"chmod", "chown", "chgrp", "setfacl", "chattr"})
+_WRITE_LAST = frozenset({"cp", "install", "rsync", "scp", "ditto"})
+_READ_ALL = frozenset({
+    "cat", "tac", "nl", "head", "tail", "less", "bat", "wc", "sort", "uniq", "cut", "strings",
+    "xxd", "od", "hexdump", "base64", "base32", "diff", "cmp", "file", "stat", "ls", "tree", "du",
+    "cd", "pushd", "md5sum", "sha1sum", "sha256sum", "source", ".", "readlink", "realpath",
+    "paste", "comm",
+})  # fmt: skip
+_READ_BUT_FIRST = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "jq", "yq", "awk", "gawk"})
+_OUTPUT = {
+    "curl": ("-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar"),
+    "wget": ("-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a"),
+    "sort": ("-o", "--output"),
+    "cp": ("-t", "--target-directory"),
+    "mv": ("-t", "--target-directory"),
+    "ln": ("-t", "--target-directory"),
+    "install": ("-t", "--target-directory"),
+    "patch": ("-o", "--output", "-i", "-d", "--directory"),
+    "tar": ("-C", "--directory"),
+    "unzip": ("-d",),
+    "gcc": ("-o",),
+    "git": ("--output", "-o"),
+    "openssl": ("-out",),
+    "touch": (),
+}
+_SCRIPTS = {
+    "sed": ("-e", "-f", "--expression", "--file"),
+    "gsed": ("-e", "-f", "--expression", "--file"),
+    "perl": ("-e", "-E", "-pe", "-ne", "-pie", "-i", "-pi"),
+    "ruby": ("-e", "-pe", "-ne"),
+}
+_GIT_CONFIG_READS = frozenset({"--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list"})
+
+
+def files_of(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Those it reads, those it writes, and whether it takes the latter away."""
+    operands, outputs = _operands(words, _OUTPUT.get(name, ()), _SCRIPTS.get(name, ()))
+    reads: Sequence[str] = ()
+    writes: Sequence[str] = outputs
+    if name in _WRITE_ALL:
+        writes = [*operands, *outputs]
+    elif name in _WRITE_BUT_FIRST:
+        writes = operands[1:]
+    elif name in _WRITE_LAST:
+        into = outputs or operands[-1:]
+        reads, writes = operands if outputs else operands[:-1], into
+    elif name in _READ_ALL:
+        reads = operands
+    elif name in _READ_BUT_FIRST:
+        reads = operands[1:]
+    elif name in _SCRIPTS:
+        given = any(word.startswith(_SCRIPTS[name]) for word in words[1:])
+        files = operands if given else operands[1:]
+        reads, writes = ((), files) if _in_place(words) else (files, ())
+    elif name == "dd":
+        reads = [word[3:] for word in words if word.startswith("if=")]
+        writes = [word[3:] for word in words if word.startswith("of=")]
+    elif name == "git":
+        writes = [*outputs, *_git_writes(words)]
+    return _known(reads), _known(writes), name in _REMOVE
+
+
+def _operands(
+    words: Sequence[str], outputs: Sequence[str], scripts: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    operands: list[str] = []
+    found: list[str] = []
+    rest = iter(words[1:])
+    for word in rest:
+        if word == "--":
+            operands += rest
+        elif word in outputs:
+            found += [value for value in [next(rest, "")] if value]
+        elif word in scripts and word.endswith(("e", "E", "f", "expression", "file")):
+            next(rest, None)
+        elif not word.startswith("-") or word == "-":
+            operands.append(word)
+        else:
+            found += _attached(word, outputs)
+    return operands, found
+
+
+def _attached(word: str, outputs: Sequence[str]) -> list[str]:
+    """`--output=x` and `-ox`."""
+    name, equals, value = word.partition("=")
+    if equals and name in outputs:
+        return [value]
+    short = [one for one in outputs if len(one) == 2 and word.startswith(one)]
+    return [word[2:]] if short and not word.startswith("--") and len(word) > 2 else []
+
+
+def _in_place(words: Sequence[str]) -> bool:
+    flags = [word for word in words[1:] if word.startswith("-")]
+    return any(
+        word.startswith("--in-place") or (not word.startswith("--") and "i" in word)
+        for word in flags
+    )
+
+
+def _git_writes(words: Sequence[str]) -> list[str]:
+    """A setting of git can start programs."""
+    if "config" not in words[1:3]:
+        return []
+    rest = words[words.index("config") + 1 :]
+    if not rest or _GIT_CONFIG_READS.intersection(rest):
+        return []
+    if any(word.startswith(("--global", "--system")) for word in rest):
+        return ["~/.gitconfig"]
+    changes = any(word.startswith(("--unset", "--add", "--replace", "--rename", "--remove", "-e"))
+                  for word in rest)  # fmt: skip
+    plain = [word for word in rest if not word.startswith("-")]
+    return [".git/config"] if changes or len(plain) > 1 or plain[:1] in (["set"], ["edit"]) else []
+
+
+def _known(paths: Sequence[str]) -> tuple[str, ...]:
+    """What only the running shell knows cannot be judged; a glob can, by what it may match."""
+    return tuple(path for path in paths if path and path != "-" and HOLE not in path)

@@ -1,0 +1,256 @@
+"""What is known of single programs: code and programs among their words, files and hosts."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bridle.core.permission.shell.files import files_of
+from bridle.core.permission.shell.script import HOLE, SIGNS, is_open, joined
+
+_STANDARD = frozenset({
+    "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin",
+    "/opt/homebrew/bin",
+})  # fmt: skip
+
+# Options after which code of another language stands, or whose cluster holds such a letter.
+_CODE: dict[str, str] = {
+    "python": "c", "pypy": "c", "perl": "eEI", "ruby": "e", "node": "ep --eval --print",
+    "nodejs": "ep --eval --print", "bun": "ep --eval --print", "deno": "eval", "php": "rBRE",
+    "lua": "e", "luajit": "e", "Rscript": "e", "julia": "eE", "osascript": "e",
+    "pwsh": "cC -Command", "powershell": "cC -Command", "ghci": "e", "ghc": "e", "elixir": "e",
+    "erl": "-eval", "groovy": "e", "scala": "e", "raku": "e", "guile": "c", "sbcl": "--eval",
+    "emacs": "--eval --execute --load --script -eval -batch -l", "racket": "e", "tclsh": "",
+    "ocaml": "e", "swift": "e", "dart": "", "irb": "", "ipython": "c",
+}  # fmt: skip
+# Options whose value is, or names, a program.
+_RUNS: dict[str, tuple[str, ...]] = {
+    "tar": (
+        "--checkpoint-action", "--to-command", "--use-compress-program", "--rsh-command",
+        "--info-script", "--new-volume-script", "--rmt-command", "-I", "-F",
+    ),
+    "git": (
+        "-c", "--config-env", "--exec-path", "--upload-pack", "--receive-pack", "--exec",
+        "--extcmd", "--open-files-in-pager", "-O", "--config", "--ext-diff", "--textconv",
+        "--template", "--tree-filter", "--index-filter", "--gpg-sign",
+    ),
+    "rsync": ("-e", "--rsh", "--rsync-path"),
+    "scp": ("-S", "-o", "-F"),
+    "sftp": ("-S", "-o", "-F", "-D"),
+    "ssh": ("-o", "-F", "-E", "-I"),
+    "zip": ("-TT", "--unzip-command"),
+    "man": ("-P", "--pager", "-H", "--html", "-C"),
+    "make": ("--eval", "SHELL="),
+    "gmake": ("--eval", "SHELL="),
+    "sort": ("--compress-program",),
+    "split": ("--filter",),
+    "rg": ("--pre", "--hostname-bin"),
+    "find": ("-fprint", "-fls", "-delete"),
+    "fd": ("-x", "-X", "--exec", "--exec-batch"),
+    "fdfind": ("-x", "-X", "--exec", "--exec-batch"),
+    "curl": ("-K", "--config"),
+    "wget": ("--use-askpass", "--execute", "-e", "--config"),
+    "gcc": ("-wrapper", "-fplugin", "-specs"),
+    "g++": ("-wrapper", "-fplugin", "-specs"),
+    "cc": ("-wrapper", "-fplugin", "-specs"),
+    "clang": ("-fplugin", "-load"),
+    "go": ("-exec", "-toolexec", "-vettool", "-overlay"),
+    "cargo": ("--config",),
+    "npm": ("--script-shell", "--node-options", "--call", "-c"),
+    "pnpm": ("--script-shell", "--node-options", "--shell-mode"),
+    "java": ("-javaagent", "-agentlib", "-agentpath", "-XX:OnError", "-XX:OnOutOfMemoryError"),
+    "nmap": ("--script",),
+    "tcpdump": ("-z",),
+    "nc": ("-e", "-c"),
+    "ncat": ("-e", "-c", "--exec", "--sh-exec", "--lua-exec"),
+    "openssl": ("-engine", "-provider"),
+    "apt": ("-o",),
+    "apt-get": ("-o",),
+    "dpkg": ("--pre-invoke", "--post-invoke"),
+    "dnf": ("--setopt",),
+    "yum": ("--setopt",),
+    "gdb": ("-ex", "-iex", "--eval-command", "--command", "-x"),
+    "lldb": ("-o", "-O", "-s", "-b"),
+    "vim": ("-c", "--cmd", "-S", "+", "-s"),
+    "less": ("+",),
+    "ansible": ("-m", "-a"),
+    "docker": ("--privileged",),
+    "pytest": ("-p", "-c", "--rootdir", "-o"),
+    "eslint": ("--resolve-plugins-relative-to", "--rulesdir"),
+}  # fmt: skip
+_SAME = {"vi": "vim", "nvim": "vim", "ex": "vim", "view": "vim", "gvim": "vim", "gtar": "tar",
+         "bsdtar": "tar", "more": "less"}  # fmt: skip
+_INSIDE = {
+    "sqlite3": re.compile(r"\.(shell|system|load|import|output|once|excel)|load_extension|edit\("),
+    "psql": re.compile(r"\\(!|o\b|g\b|copy|setenv)|program", re.IGNORECASE),
+    "mysql": re.compile(r"\\!|\bsystem\b|outfile", re.IGNORECASE),
+    "awk": re.compile(r"system|getline|@|\|(?!\|)|print[^;}]*>"),
+    "sed": re.compile(
+        r"(^|[;{}\n])[^a-zA-Z]*[erRwW](\s|$)|(^|[;{}\n\d$/])\s*s(.).*\4.*\4[gpiImM\d]*[ew]",
+        re.DOTALL,
+    ),
+    "ed": re.compile(""),
+}
+_INSIDE |= dict.fromkeys(("gawk", "mawk", "nawk"), _INSIDE["awk"])
+_INSIDE |= {"gsed": _INSIDE["sed"], "mariadb": _INSIDE["mysql"]}
+_GIT_QUIET = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"})
+_GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
+_GIT_PLAIN = frozenset({
+    "add", "commit", "diff", "log", "show", "status", "checkout", "restore", "rm", "mv", "branch",
+    "tag", "stash", "reset", "blame", "rev-parse", "merge", "cherry-pick", "revert", "switch",
+})  # fmt: skip
+_IDLE = frozenset({
+    "cd", "pushd", "popd", "pwd", "echo", "printf", "true", "false", ":", "test", "[", "sleep",
+    "wait", "exit", "return", "break", "continue", "shift", "read", "local", "unset",
+})  # fmt: skip
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s]*)")
+_REMOTE = re.compile(r"(?:[\w.+-]+@)?([A-Za-z0-9][\w.-]*\.[A-Za-z]{2,}|\d+(?:\.\d+){3}):(?!/)")
+_TALKS = frozenset({
+    "curl", "wget", "ssh", "scp", "sftp", "rsync", "nc", "ncat", "telnet", "ftp", "ping", "dig",
+    "nslookup", "host", "http", "https", "xh", "aria2c",
+})  # fmt: skip
+_HOST = re.compile(r"(?:[\w.+-]+@)?([A-Za-z0-9][\w-]*(?:\.[\w-]+)*\.[A-Za-z]{2,})(?:[:/].*)?")
+
+
+class About(NamedTuple):
+    text: str
+    others: Sequence[str] = ()
+    doubts: Sequence[str] = ()
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    removes: bool = False
+    hosts: tuple[str, ...] = ()
+    idle: bool = False
+
+
+def about(words: Sequence[str]) -> About:
+    if not words:
+        return About("")
+    folder, base = posixpath.split(words[0])
+    others = []
+    if folder in _STANDARD:
+        words = [base, *words[1:]]
+    elif folder:
+        others.append(joined([base, *words[1:]]))
+    text = joined(words)
+    if is_open(words[0]):
+        doubts = ["which program this is shows only when it runs"]
+        return About(text, others, doubts, hosts=_hosts(base, words))
+    name = _family(base)
+    doubts = _doubts(name, words)
+    if name == "git":
+        text, rest = _git(words)
+        others += rest
+    reads, writes, removes = files_of(name, words)
+    idle = not folder and not doubts and _is_idle(base, words)
+    return About(text, others, doubts, reads, writes, removes, _hosts(name, words), idle)
+
+
+def _is_idle(name: str, words: Sequence[str]) -> bool:
+    if name == "cat":
+        return len(words) == 1
+    return name in _IDLE and "-v" not in words  # which evaluates a name
+
+
+def _family(base: str) -> str:
+    """`python3.12` is a python."""
+    plain = re.sub(r"[-.]?\d[\d.]*$", "", base)
+    name = plain if plain in _CODE else base
+    return _SAME.get(name, name)
+
+
+def _doubts(name: str, words: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    if name in _CODE and _has_code(name, words):
+        found.append(f"code for {name}, which is not read")
+    for option in _RUNS.get(name, ()):
+        if any(_is_option(word, option) for word in words[1:]):
+            found.append(f"{option} of {name} can run any program")
+            break
+    if name == "tar" and len(words) > 1 and re.match(r"[a-zA-Z]*[IF]", words[1]):
+        found.append("an option of tar can run any program")
+    if name == "git" and any("ext::" in word for word in words):
+        found.append("ext:: of git can run any program")
+    if (inside := _INSIDE.get(name)) and any(inside.search(word) for word in words[1:]):
+        found.append(f"a script of {name} that can run a program or write a file")
+    if (name in _RUNS or name in _INSIDE) and _may_be_options(name, words):
+        found.append(f"words of {name} that are not known")
+    return found
+
+
+def _has_code(name: str, words: Sequence[str]) -> bool:
+    """Before the file that it would run; without a file, what comes in is the code."""
+    letters, *longs = [*_CODE[name].split(), ""] if " " in _CODE[name] else [_CODE[name]]
+    for word in words[1:]:
+        if word == "-":
+            return True
+        if not word.startswith(("-", "+")):
+            return is_open(word) or word == letters
+        if word.startswith("--") or word in longs or letters.startswith("-"):
+            if word.partition("=")[0] in (*longs, letters) and word not in ("", "--"):
+                return True
+        elif name in ("python", "ipython") and word.startswith("-m"):
+            return False
+        elif any(letter in word[1:] for letter in letters):
+            return True
+        if word in ("--version", "-V", "--help", "-h", "-v"):
+            return False
+    return True
+
+
+def _is_option(word: str, option: str) -> bool:
+    """Long ones may be cut short, single letters stand in a row with others."""
+    if option.startswith("--"):
+        name = word.partition("=")[0]
+        return len(name) > 3 and option.startswith(name)
+    if len(option) == 2 and option[0] == "-":
+        return word.startswith("-") and not word.startswith("--") and option[1] in word
+    return word.startswith(option)
+
+
+def _may_be_options(name: str, words: Sequence[str]) -> bool:
+    if name == "git":
+        if len(words) > 1 and words[1] in _GIT_PLAIN:
+            return False
+        return any(word[:1] in SIGNS for word in words[1:] if word)
+    for word in words[1:]:
+        if word == "--":
+            return False
+        if word[:1] in SIGNS and word:
+            return True
+    return False
+
+
+def _git(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Without the options that stand before its command; those of no weight are left out of all."""
+    kept: list[str] = []
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        if words[at] not in _GIT_QUIET:
+            kept.append(words[at])
+            if words[at] in _GIT_VALUED:
+                kept += words[at + 1 : at + 2]
+                at += 1
+        at += 1
+    text = joined([words[0], *kept, *words[at:]])
+    bare = joined(["git", *words[at:]])
+    return text, [joined(words), bare]
+
+
+def _hosts(name: str, words: Sequence[str]) -> tuple[str, ...]:
+    """`…` for one that is not known."""
+    found: list[str] = []
+    for word in words[1:]:
+        found += [_host(url) for url in _URL.findall(word)]
+        bare = name in _TALKS and not word.startswith("-")
+        match = _REMOTE.match(word) or (_HOST.fullmatch(word) if bare else None)
+        if match:
+            found.append(match[1].lower())
+    return tuple(dict.fromkeys(found))
+
+
+def _host(authority: str) -> str:
+    host = authority.rpartition("@")[2].partition(":")[0].lower().rstrip(".")
+    return HOLE if not host or is_open(authority) or "\\" in authority else host

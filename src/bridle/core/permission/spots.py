@@ -1,0 +1,139 @@
+"""Where in the world a path lies: inside the workspace or not, and whether its name is guarded."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from bridle.core.agent import Mode
+from bridle.core.permission import names
+from bridle.core.permission.globs import path_glob
+from bridle.core.permission.shell.script import ANY, HOLE, ONE, SIGNS, Folder, shown
+
+PLACES = ("inside", "outside", "protected", "instructions", "unnamed")
+_FOR_GLOB = str.maketrans({ANY: "*", ONE: "?"})
+
+
+class Context(Struct, frozen=True):
+    """Where a request is judged. `resolve` follows links; without I/O it can only tidy a path."""
+
+    cwd: PurePath
+    folders: tuple[PurePath, ...] = ()
+    mode: Mode = "agent"
+    home: PurePath | None = None
+    resolve: Callable[[str], str] = posixpath.normpath
+    agent: str = ""
+
+
+class Spot(Struct, frozen=True):
+    """A path in all its forms: as written and with links followed, from each possible folder."""
+
+    told: str
+    places: frozenset[str]  # all that hold of any form
+    wholes: tuple[str, ...] = ()
+    inners: tuple[str | None, ...] = ()  # the same seen from the workspace; None: outside of it
+
+    def matches(self, pattern: str, home: PurePath | None, *, every: bool) -> bool:
+        """`every`: each form must match, letter for letter; else any will do, however spelled."""
+        if pattern in PLACES:
+            return self._is(pattern, every)
+        if not self.wholes:
+            return False
+        tests = (self._one(pattern, at, home, every) for at in range(len(self.wholes)))
+        return all(tests) if every else any(tests)
+
+    def _is(self, place: str, every: bool) -> bool:
+        if every and place == "inside":
+            return not self.places & {"outside", "unnamed"}
+        return place in self.places
+
+    def _one(self, pattern: str, at: int, home: PurePath | None, every: bool) -> bool:
+        whole, inner = self.wholes[at], self.inners[at]
+        if pattern.startswith("~"):
+            if home is None:
+                return False
+            pattern = str(home) + pattern[1:]
+        if pattern.startswith("/"):
+            return _fits(pattern, whole, every)
+        if "/" in pattern.rstrip("/"):
+            anchored = pattern.removeprefix("./")
+            return inner is not None and _fits(anchored, inner, every)
+        parts = (whole if inner is None else inner).split("/")
+        if every:
+            folder = pattern.endswith("/")
+            looked = parts[:-1] if folder else parts[-1:]
+            return inner is not None and any(_fits(pattern, part, True) for part in looked)
+        return any(_fits(pattern, part, False) for part in parts if part)
+
+
+def _fits(pattern: str, text: str, every: bool) -> bool:
+    if every:
+        return path_glob(pattern, False).fullmatch(text) is not None
+    folded = "/".join(names.plain(part) for part in text.split("/"))
+    pattern = "/".join(names.plain(part) for part in pattern.split("/"))
+    return path_glob(pattern, True).fullmatch(folded) is not None
+
+
+def spot(path: str, context: Context, *, removed: bool = False, folders: Sequence[Folder] = ("",),
+         told: str = "") -> Spot:  # fmt: skip
+    told = told or shown(path)
+    if HOLE in path:
+        return Spot(told, frozenset({"unnamed"}))
+    wholes: list[str] = []
+    for folder in folders:
+        if folder is None and not path.startswith(("/", "~")):
+            return Spot(told, frozenset({"unnamed"}))
+        base = _absolute(folder or "", str(context.cwd), context)
+        whole = _absolute(path, base, context) if base is not None else None
+        if whole is None:
+            return Spot(told, frozenset({"outside"}))
+        wholes += [posixpath.normpath(whole), context.resolve(whole)]
+    roots = [posixpath.normpath(str(root)) for root in (context.cwd, *context.folders)]
+    real = [context.resolve(root) for root in roots]
+    inners = [_inner(whole, real if at % 2 else [*roots, *real]) for at, whole in enumerate(wholes)]
+    places: set[str] = set()
+    for whole, inner in zip(wholes, inners, strict=True):
+        places |= _places(whole, inner, removed)
+    return Spot(told, frozenset(places), tuple(wholes), tuple(inners))
+
+
+def _places(whole: str, inner: str | None, removed: bool) -> set[str]:
+    found = {"outside" if inner is None else "inside"}
+    if inner == ".":
+        # to move or delete the root moves every protected name in it
+        return found | {"protected"} if removed else found
+    parts = [names.plain(part) for part in (whole if inner is None else inner).split("/") if part]
+    if names.is_protected(parts, removed=removed) or any(map(_may_be_protected, parts)):
+        found.add("protected")
+    if parts and parts[-1] in names.INSTRUCTIONS:
+        found.add("instructions")
+    return found
+
+
+def _may_be_protected(part: str) -> bool:
+    return not SIGNS.isdisjoint(part) and names.may_be_protected(part.translate(_FOR_GLOB))
+
+
+def _inner(path: str, roots: Sequence[str]) -> str | None:
+    for root in roots:
+        if path == root:
+            return "."
+        prefix = root.rstrip("/") + "/"
+        if path.startswith(prefix):
+            return path[len(prefix) :]
+    return None
+
+
+def _absolute(path: str, base: str, context: Context) -> str | None:
+    """None for what cannot be a path, or not one that we can place."""
+    if "\0" in path:
+        return None
+    if path.startswith("file://"):
+        path = unquote(path.removeprefix("file://"))
+    if path == "~" or path.startswith("~/"):
+        return posixpath.join(str(context.home), path[2:]) if context.home else None
+    return None if path.startswith("~") else posixpath.join(base, path)
