@@ -92,7 +92,8 @@ class Harness:
     ) -> Session:
         """A new session with an agent, a profile, or the first that can be used of `one,two`.
 
-        `wishes`: cwd, approve, timeout, max_tokens, env, and the fields of `SessionSpec`.
+        `wishes`: cwd, approve, timeout, request_timeout, max_tokens, env, and the fields of
+        `SessionSpec`.
         """
         said = {"cwd": self.cwd, **wishes}
         who = roster(self.config, agent, wishes.get("model"), Path(said["cwd"]))

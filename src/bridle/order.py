@@ -20,6 +20,8 @@ from bridle.supervision.environment import asked_for, child_environment, secrets
 if TYPE_CHECKING:
     from bridle.core.events import Notice
 
+UNATTENDED = 300.0  # seconds for an answer from elsewhere, where nobody set another limit
+
 
 def order(
     config: Config,
@@ -28,6 +30,8 @@ def order(
     cwd: Path | str = ".",
     approve: str | None = None,
     timeout: float | None = None,
+    request_timeout: float | None = None,
+    unattended: bool = False,
     max_tokens: int | None = None,
     env: Sequence[str] = (),
     tools: Sequence[str] = (),
@@ -36,14 +40,18 @@ def order(
 ) -> Order:
     """`wishes` are fields of `SessionSpec`. What the agent cannot do raises `Unsupported`.
 
-    `tools`: the only ones it may use, by our names. Not `alone`: the wishes are for any of several
-    agents, so a model that is another's is left out.
+    `request_timeout`: seconds until what nobody answered is denied; `unattended`: nobody is in
+    front of it who could. `tools`: the only ones it may use, by our names. Not `alone`: the wishes
+    are for any of several agents, so a model that is another's is left out.
     """
     driver = agents.load(agent, config.agents, experimental=config.experimental_agents)
     options = config.agents.get(agent, {})
     given = {name: value for name, value in wishes.items() if value not in (None, (), {})}
     warnings = _choose_model(driver, config, options, given, alone)
-    limits = _limits(config, given, timeout, max_tokens)
+    limits = replace(
+        _limits(config, given, timeout, max_tokens),
+        request=request_timeout or _patience(config, unattended),
+    )
     if "limits" not in driver.info.can:  # ours hold for it all the same
         given = {name: given[name] for name in given.keys() - {"max_turns", "max_cost"}}
     if tools and "tools" in driver.info.can:
@@ -93,11 +101,17 @@ def _limits(
     return Limits(
         turn=timeout or ours.total,
         idle=ours.idle,
-        request=ours.request,
         turns=given.get("max_turns"),
         cost=given.get("max_cost"),
         tokens=tokens or ours.tokens,
     )
+
+
+def _patience(config: Config, unattended: bool) -> float:
+    """Who runs it without a terminal may answer from another one, or be a script that waits."""
+    if unattended and "limits.request" not in config.sources:
+        return min(UNATTENDED, config.limits.request)
+    return config.limits.request
 
 
 def _refuse_vain_limits(agent: Agent, limits: Limits) -> None:

@@ -53,6 +53,14 @@ class Paths(NamedTuple):
     def trust(self) -> Path:
         return self.state / "trust"
 
+    @property
+    def remembered(self) -> Path:
+        return self.state / "remembered"
+
+    @property
+    def watchers(self) -> Path:
+        return self.state / "watchers"
+
     def socket(self, name: str) -> Path:
         """A path that a socket can be bound to, in a folder that is made for the user alone.
 

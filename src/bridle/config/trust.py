@@ -70,6 +70,11 @@ def find_project(cwd: Path) -> Path | None:
     return next((folder for folder in chain[: root + 1] if _is_there(folder / FOLDER)), None)
 
 
+def repository(cwd: Path) -> Path | None:
+    """The root of the one that `cwd` is in."""
+    return next((folder for folder in (cwd, *cwd.parents) if _is_repository(folder)), None)
+
+
 def _is_repository(folder: Path) -> bool:
     """A `.git` that is empty makes none: some agents' sandboxes leave one where they mask it."""
     git = folder / ".git"

@@ -20,7 +20,13 @@ import msgspec
 from bridle.core import errors
 from bridle.core.agent import File, Mode, Prompt
 from bridle.core.errors import BridleError, SessionBusy, UsageError
-from bridle.core.events import Answer
+from bridle.core.events import (
+    Answer,
+    Event,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+)
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.runner import Runner, WhenBusy
 
@@ -29,6 +35,10 @@ LINE_CAP = 64 * 1024 * 1024  # a prompt with images goes through in one line
 
 class Follow(msgspec.Struct, frozen=True, tag="follow"):
     since: int = 0
+
+
+class FollowRequests(msgspec.Struct, frozen=True, tag="follow_requests"):
+    """From now on, and only those that wait for somebody: `{"seq": N}` is one that came or went."""
 
 
 class SendPrompt(msgspec.Struct, frozen=True, tag="prompt"):
@@ -52,7 +62,7 @@ class Configure(msgspec.Struct, frozen=True, tag="configure"):
     mode: Mode | None = None
 
 
-Call = Follow | SendPrompt | GiveAnswer | Cancel | Configure
+Call = Follow | FollowRequests | SendPrompt | GiveAnswer | Cancel | Configure
 
 
 class Said(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -123,6 +133,8 @@ class Door:
             match _calls.decode(line):
                 case Follow(since=since):
                     feeds.append(asyncio.create_task(self._feed(since, writer)))
+                case FollowRequests():
+                    feeds.append(asyncio.create_task(self._feed_requests(writer)))
                 case SendPrompt(text=text, when_busy=when_busy, files=files):
                     prompt = Prompt(text, tuple(File(*file) for file in files))
                     await self._runner.prompt(prompt, when_busy)
@@ -148,6 +160,28 @@ class Door:
             elif self._broadcast.closed:
                 writer.close()
                 return
+
+    async def _feed_requests(self, writer: asyncio.StreamWriter) -> None:
+        waiting = set(self._runner.open_requests)
+        with contextlib.suppress(BridleError):  # nothing more is kept: the session ends
+            async for page in self._broadcast.pages(self._broadcast.last_seq):
+                news = [entry.seq for entry in page if self._concerns(entry.event, waiting)]
+                if news:
+                    writer.write(b"".join(_encode(Said(seq=seq)) + b"\n" for seq in news))
+                    await writer.drain()
+        writer.close()
+
+    def _concerns(self, event: Event, waiting: set[str]) -> bool:
+        """What the policy answered was over before its entry was durable."""
+        match event:
+            case PermissionRequested(request_id=id) | QuestionAsked(request_id=id):
+                if id in self._runner.open_requests:
+                    waiting.add(id)
+                    return True
+            case RequestAnswered(request_id=id) if id in waiting:
+                waiting.discard(id)
+                return True
+        return False
 
 
 class Visit:

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Literal
 
-from bridle.core.errors import RequestNotOpen, UsageError
-from bridle.core.events import Answer, PermissionRequested, QuestionAsked, RequestAnswered
-from bridle.core.permission import Context, Policy
-from bridle.sessions.clocks import Clocks
+from msgspec.structs import replace
 
-Request = PermissionRequested | QuestionAsked
+from bridle.core.errors import RequestNotOpen, UsageError
+from bridle.core.events import (
+    Answer,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+    TurnEnded,
+)
+from bridle.core.permission import Context, Decision, Policy
+from bridle.sessions.clocks import Clocks
+from bridle.sessions.recollection import Recollection, Request, denies
+from bridle.sessions.remembered import Remembered
+
 By = Literal["policy", "person", "timeout", "withdrawn"]
 
-_LATE = Answer("deny", note="Nobody answered in time.")
 _TOO_MANY = Answer("deny", note="Too many requests are open already.")
 MOST_OPEN = 1_000  # nobody answers as many, and each is kept until it is answered
 
 
 class Requests:
-    """`answered` is called once for each, before anything else can happen to it."""
+    """`answered` is called once for each, before anything else can happen to it.
+
+    `recall` reads what earlier answers of the session still mean, when somebody first asks; `can`
+    are the abilities of the agent that asks now.
+    """
 
     def __init__(
         self,
@@ -27,15 +39,27 @@ class Requests:
         clocks: Clocks,
         limit: float | None,
         answered: Callable[[Request, RequestAnswered], None],
+        *,
+        recall: Callable[[], Recollection] = Recollection,
+        remembered: Remembered | None = None,
+        can: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._policy = policy
         self._clocks = clocks
-        self._limit = limit
+        self.limit = limit
         self._answered = answered
+        self._recall = recall
+        self._recalled: Recollection | None = None
+        self._remembered = remembered
+        self._can = can
         self._open: dict[str, Request] = {}
 
     def __bool__(self) -> bool:
         return bool(self._open)
+
+    @property
+    def ids(self) -> Collection[str]:
+        return self._open.keys()
 
     def open(self, request: Request) -> None:
         """Before anyone can see it, so that nobody answers too early."""
@@ -44,66 +68,116 @@ class Requests:
         self._open[request.request_id] = request
 
     def judge(self, request: Request, context: Context) -> None:
-        """The policy's answer, or some time for a person's."""
-        if isinstance(request, PermissionRequested):
-            decision = self._policy.decide(request, context)
-            if decision.verdict != "ask":
-                note = decision.note if decision.verdict == "deny" else None
-                answer = Answer(decision.verdict, note=note)
-                self.settle(request.request_id, answer, "policy", decision.rule)
-                return
+        """The policy's answer, one that waited for this, or some time for a person's."""
+        waited = self._memory.asked(request)
+        if self._decide(request, context):
+            return
+        if waited:
+            answer = replace(waited.answer, remember=None)  # it is a rule already
+            self.settle(request.request_id, answer, "person", waited.surface)
+            return
         if len(self._open) > MOST_OPEN:
             self.settle(request.request_id, _TOO_MANY, "policy", "guard.requests")
             return
         clock = _clock_of(request.request_id)
-        self._clocks.start(
-            clock, self._limit, self.settle, request.request_id, _LATE, "timeout", None
-        )
+        self._clocks.start(clock, self.limit, self._expire, request.request_id)
+
+    def judge_again(self, context: Context) -> None:
+        """There is a new rule: it answers what else is open."""
+        for request in list(self._open.values()):
+            self._decide(request, context)
 
     def settle(self, request_id: str, answer: Answer, by: By, surface: str | None = None) -> None:
         """Closes the request, or says that somebody else was first."""
         request = self._open.get(request_id)
         if request is None:
             raise RequestNotOpen(request_id)
-        _refuse_what_is_not_offered(request, answer)
+        answer = checked(request, answer)
         self.forget(request_id)
-        self._answered(
-            request, RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface)
-        )
+        event = RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface)
+        self._memory.answered(request, event)
+        self._answered(request, event)
 
-    def forget(self, request_id: str) -> None:
-        """The agent asks no longer, whatever it says was the answer."""
-        self._open.pop(request_id, None)
+    def forget(self, request_id: str) -> bool:
+        """The agent asks no longer, whatever it says was the answer. False: nobody asked."""
         self._clocks.stop(_clock_of(request_id))
+        return self._open.pop(request_id, None) is not None
 
     def withdraw_all(self) -> None:
         for request_id in list(self._open):
             self.settle(request_id, Answer("deny"), "withdrawn")
 
+    def turn_ended(self, end: TurnEnded) -> None:
+        self._memory.turn_ended(end)
 
-def ends_planning(request: Request, answer: Answer) -> bool:
-    is_the_plan = isinstance(request, PermissionRequested) and request.tool == "ExitPlanMode"
-    return is_the_plan and _allows(request, answer)
+    @property
+    def _memory(self) -> Recollection:
+        if self._recalled is None:
+            self._recalled = self._recall()
+        return self._recalled
+
+    def _decide(self, request: Request, context: Context) -> bool:
+        """False: it is for a person."""
+        if not isinstance(request, PermissionRequested):
+            return False
+        decision = self._policy.decide(request, context)
+        if decision.verdict == "ask":
+            return False
+        answer = _told(decision, changeable="changed_input" in self._can())
+        self.settle(request.request_id, answer, "policy", decision.rule)
+        return True
+
+    def _expire(self, request_id: str) -> None:
+        self.settle(request_id, _late(self.limit), "timeout")
 
 
-def _allows(request: Request, answer: Answer) -> bool:
-    """By the kind of the option that was chosen: agents name theirs as they like."""
-    if isinstance(request, PermissionRequested):
-        for option in request.options:
-            if option.id == answer.option:
-                return option.kind != "deny"
-    return answer.option != "deny"
+def checked(request: Request, answer: Answer) -> Answer:
+    """The answer as the agent gets it; `UsageError` for what the request does not offer.
 
-
-def _refuse_what_is_not_offered(request: Request, answer: Answer) -> None:
+    An agent's own "always" is never chosen, for it writes files of the agent's and then asks no
+    more: the agent gets "once", and the rule is ours.
+    """
     if isinstance(request, QuestionAsked):
-        return
-    offered = {option.id for option in request.options}
-    if answer.option not in offered | {"allow", "deny"}:
+        if answer.remember:
+            raise UsageError("the answer to a question cannot be remembered")
+        return answer
+    offered = {option.id: option.kind for option in request.options}
+    if answer.option not in offered.keys() | {"allow", "deny"}:
         raise UsageError(
             f"request {request.request_id} has no option {answer.option!r}",
             hint=f"it offers: {', '.join(sorted(offered))}",
         )
+    if offered.get(answer.option) == "always":
+        once = next((id for id, kind in offered.items() if kind == "allow"), "allow")
+        answer = replace(answer, option=once, remember=answer.remember or "session")
+    if answer.remember and answer.input is not None:
+        raise UsageError(
+            "changed input cannot be remembered",
+            hint="allow it once, or write a rule that rewrites it: `bridle policy`",
+        )
+    return answer
+
+
+def ends_planning(request: Request, answer: Answer) -> bool:
+    is_the_plan = isinstance(request, PermissionRequested) and request.tool == "ExitPlanMode"
+    return is_the_plan and not denies(request, answer)
+
+
+def _told(decision: Decision, *, changeable: bool) -> Answer:
+    match decision.verdict:
+        case "allow":
+            return Answer("allow")
+        case "rewrite" if changeable:
+            return Answer("allow", input=decision.input)
+    return Answer("deny", note=decision.note)
+
+
+def _late(limit: float | None) -> Answer:
+    seconds = round(limit or 0)
+    time = f"{seconds // 60} minutes" if seconds >= 120 else f"{seconds} seconds"
+    return Answer(
+        "deny", note=f"Nobody answered within {time}, so this was denied. Go on without it."
+    )
 
 
 def _clock_of(request_id: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -43,8 +43,10 @@ from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
 from bridle.sessions.meter import Meter
 from bridle.sessions.outlook import Outlook
+from bridle.sessions.recollection import Recollection, Request
 from bridle.sessions.relay import Relay, Switch, Wait
-from bridle.sessions.requests import Request, Requests, ends_planning
+from bridle.sessions.remembered import Remembered
+from bridle.sessions.requests import Requests, ends_planning
 from bridle.sessions.scribe import Scribe
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.succession import Succession, as_failure
@@ -55,8 +57,12 @@ from bridle.store.writer import Storage
 if TYPE_CHECKING:
     from bridle.config.models import Models
 
-_ACTED_ON = frozenset({TurnStarted, TurnEnded, PermissionRequested, QuestionAsked, UsageReported})
-_NOTED = frozenset({BackgroundChanged, RequestAnswered, SettingsChanged, AgentReady})
+_ACTED_ON = frozenset(
+    {
+        TurnStarted, TurnEnded, PermissionRequested, QuestionAsked, RequestAnswered, UsageReported,
+    }
+)  # fmt: skip
+_NOTED = frozenset({BackgroundChanged, SettingsChanged, AgentReady})
 
 _VISIBLE: frozenset[type] = frozenset({MessageChunk, ToolStarted})  # it was said, or done
 
@@ -78,6 +84,8 @@ class Runner:
         last_turn: int,
         policy: Policy,
         context: Context,
+        recall: Callable[[], Recollection],
+        remembered: Remembered,
         shelf: Shelf,
         relay: Relay,
         opened: Callable[[Agent, SessionSpec], None],
@@ -111,7 +119,15 @@ class Runner:
             stop=self._stop,
             warn=self._warn,
         )
-        self._requests = Requests(policy, self._clocks, limits.request, self._answered)
+        self._requests = Requests(
+            policy,
+            self._clocks,
+            limits.request,
+            self._answered,
+            recall=recall,
+            remembered=remembered,
+            can=lambda: self._line.agent.info.can,
+        )
         self._begin_lock = asyncio.Lock()
         self._asked: Prompt | None = None  # what the open turn began with
         self._visible = False  # the agent said or did something in it
@@ -122,6 +138,14 @@ class Runner:
     @property
     def agent(self) -> str:
         return self._line.agent.info.name
+
+    @property
+    def request_limit(self) -> float | None:
+        return self._requests.limit
+
+    @property
+    def open_requests(self) -> Collection[str]:
+        return self._requests.ids
 
     # -- what a surface asks ---------------------------------------------------------------------
 
@@ -327,6 +351,7 @@ class Runner:
             else:
                 event = TurnEnded(reason="failed", failure=verdict)
         self._log.say(event, raw)
+        self._requests.turn_ended(event)
         self._guard.end_turn()
         self._asked = None
         self._log.end_turn()
@@ -352,7 +377,11 @@ class Runner:
 
     async def _heard(self, batch: Sequence[Heard]) -> None:
         for raw, events in self._log.take(batch):
-            await self._hear(raw, events)
+            for event in events:
+                if type(event) in _ACTED_ON:
+                    await self._act(event, raw)
+                else:
+                    self._hear(event, raw)
             del raw, events
         self._guard.pause()  # while the store is behind, it is we who are silent
         await self._log.journal.room()
@@ -374,19 +403,15 @@ class Runner:
         self._log.let_go()
         self._settle_idle()
 
-    async def _hear(self, raw: bytes | None, events: Sequence[Event]) -> None:
-        for event in events:
-            kind = type(event)
-            if kind in _ACTED_ON:
-                await self._act(event, raw)
-            elif kind is SettingsChanged and self._bearing.knows(event):
-                continue
-            else:
-                if kind in _NOTED:
-                    self._note(event)
-                self._log.write(event, raw)
-                if kind in self._watched:
-                    self._watch(event)
+    def _hear(self, event: Event, raw: bytes | None) -> None:
+        kind = type(event)
+        if kind is SettingsChanged and self._bearing.knows(event):
+            return
+        if kind in _NOTED:
+            self._note(event)
+        self._log.write(event, raw)
+        if kind in self._watched:
+            self._watch(event)
 
     async def _act(self, event: Event, raw: bytes | None) -> None:
         match event:
@@ -410,6 +435,12 @@ class Runner:
                 self._requests.open(event)
                 self._log.write(event, raw)
                 self._requests.judge(event, self._bearing.context)
+            case RequestAnswered(request_id=request_id):
+                if self._requests.forget(request_id):
+                    self._log.write(event, raw)
+                else:
+                    text = f"the agent says of request {request_id} that it was settled already"
+                    self._log.write(Notice(level="info", kind="stray", text=text), raw)
 
     def _note(self, event: Event) -> None:
         """State that later steps depend on; everything else is only written."""
@@ -417,8 +448,6 @@ class Runner:
             case BackgroundChanged(tasks=tasks):
                 self._background = bool(tasks)
                 self._settle_idle() if not tasks else self._idle.clear()
-            case RequestAnswered(request_id=request_id):
-                self._requests.forget(request_id)
             case SettingsChanged():
                 self._bearing.changed(event)
             case AgentReady():
@@ -430,6 +459,8 @@ class Runner:
             self._later(self._line.conversation.answer(event.request_id, event.answer))
         if ends_planning(request, event.answer):
             self._bearing.set_mode("agent")
+        if event.answer.remember:
+            self._requests.judge_again(self._bearing.context)
         self._await_words()
 
     # -- limits ----------------------------------------------------------------------------------

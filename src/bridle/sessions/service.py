@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,24 +16,28 @@ from msgspec.structs import replace
 
 from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import SessionBusy
-from bridle.core.events import Answer, Entry, Event, RequestAnswered, TurnEnded, encode
-from bridle.core.failure import Failure
-from bridle.core.permission import Context, Policy
+from bridle.core.events import encode
+from bridle.core.permission import Context, Policy, Rule
 from bridle.paths import Paths, private_folder
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.budget import Budget
-from bridle.sessions.door import Door
+from bridle.sessions.door import Door, Visit
 from bridle.sessions.headstart import HeadStart, launch_warden, new_session
 from bridle.sessions.host import SessionHost
 from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
 from bridle.sessions.lease import Lease
+from bridle.sessions.leftovers import Leftovers
+from bridle.sessions.lookout import announce
+from bridle.sessions.recollection import TOLD_BY, Recollection
 from bridle.sessions.relay import Relay
+from bridle.sessions.remembered import Remembered
 from bridle.sessions.runner import Runner
 from bridle.sessions.session import AttachedSession, Session, read_all
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.tenure import Tenure
 from bridle.sessions.terms import Order, Terms
+from bridle.sessions.vigil import Change, Vigil
 from bridle.store.attachments import Attachments
 from bridle.store.catalog import Catalog
 from bridle.store.database import Database
@@ -54,6 +58,7 @@ class Sessions:
         self.log = EventLog(database)
         self.search = Search(database)
         self.attachments = Attachments(database)
+        self.leftovers = Leftovers(paths, self.catalog, self.log)
         self._open: set[Session] = set()
 
     # -- running ---------------------------------------------------------------------------------
@@ -110,7 +115,8 @@ class Sessions:
                 f"session {row.id} is run by process {row.owner_pid}",
                 hint=f"`bridle sessions follow {row.id}` watches it",
             )
-        await self._recover(row)
+        await self.leftovers.end_turn(row)
+        await self.leftovers.withdraw(self.catalog.get(row.id))
         warden = launch_warden(self._paths.spawns, row.id, terms.supervision)
         row = self.catalog.get(row.id)
         if row.native_id and not self.catalog.native_ids(row.id):
@@ -142,6 +148,7 @@ class Sessions:
                 spill_cap=terms.spill_cap,
                 line_cap=terms.line_cap,
                 budget=budget,
+                patience=terms.limits.request,
             )
 
         tenure = Tenure(self.catalog, row, settings)
@@ -168,6 +175,8 @@ class Sessions:
                 home=Path.home(),
                 resolve=os.path.realpath,
             ),
+            recall=lambda: self._recollection(row),
+            remembered=Remembered.of(self._paths, spec.cwd),
             shelf=Shelf(row.id, self.search, self.attachments, known),
             relay=relay or Relay(),
             opened=tenure.begins,
@@ -180,6 +189,7 @@ class Sessions:
         await asyncio.wrap_future(
             self.catalog.update(row.id, owner_socket=str(socket), owner_pid=os.getpid())
         )
+        announce(self._paths.watchers, row.id)
 
         async def close() -> None:
             self._open.discard(session)
@@ -208,7 +218,31 @@ class Sessions:
         return self._database.watch(changed)
 
     def attach(self, row: SessionRow) -> AttachedSession:
-        return AttachedSession(row.id, str(self._paths.socket(row.id)), self.log)
+        socket = str(self._paths.socket(row.id))
+        return AttachedSession(row.id, socket, self.log, self.leftovers.answer)
+
+    async def is_run(self, session: str) -> bool:
+        """Somebody runs it, and would hear an answer now."""
+        visit = await Visit.pay(str(self._paths.socket(session)))
+        if visit:
+            visit.leave()
+        return visit is not None
+
+    def remembered_in(self, cwd: Path) -> Remembered:
+        """What was answered with "always" in the project of this folder."""
+        return Remembered.of(self._paths, cwd)
+
+    def remembered_by(self, row: SessionRow) -> tuple[Rule, ...]:
+        """The same of a session, newest first."""
+        return self._recollection(row).rules
+
+    def _recollection(self, row: SessionRow) -> Recollection:
+        return Recollection.of(self.log.of_types(row.id, TOLD_BY))
+
+    def watch_requests(self) -> AsyncIterator[Change]:
+        """Of all sessions, whoever runs them: what waits for a person, and how it was settled."""
+        vigil = Vigil(self.catalog, self.log, self._paths.socket, self._paths.watchers)
+        return vigil.changes()
 
     async def close(self) -> None:
         for session in list(self._open):
@@ -217,7 +251,10 @@ class Sessions:
     # -- what a dead owner left ------------------------------------------------------------------
 
     async def recover(self) -> list[str]:
-        """Ends the processes and the turns that a dead owner left; returns their sessions."""
+        """Ends the processes and the turns that a dead owner left; returns their sessions.
+
+        What they asked stays open: somebody may still answer it.
+        """
         private_folder(self._paths.spawns)
         await asyncio.to_thread(sweep, self._paths.spawns)
         await asyncio.to_thread(git_changes.sweep)
@@ -225,37 +262,11 @@ class Sessions:
         for row in self.catalog.open_turns():
             if lease := Lease.take(self._paths.leases, row.id):
                 try:
-                    await self._recover(self.catalog.get(row.id))
+                    await self.leftovers.end_turn(self.catalog.get(row.id))
                     recovered.append(row.id)
                 finally:
                     lease.release()
         return recovered
-
-    async def _recover(self, row: SessionRow) -> None:
-        events: list[Event] = [
-            RequestAnswered(
-                request_id=request.request_id, answer=Answer("deny"), by="withdrawn", surface=None
-            )
-            for request in self.catalog.open_requests(row.id)
-        ]
-        if row.open_turn is not None:
-            what = "the process that ran this session ended in the middle of the turn"
-            if row.forked_from and not self.catalog.native_ids(row.id):
-                what = "this copy was made in the middle of the turn"
-            failure = Failure(
-                kind="harness_died",
-                message=what,
-                hint=f"`bridle run --resume {row.id}` goes on from here",
-            )
-            events.append(TurnEnded(reason="failed", failure=failure))
-        if events:
-            turn = row.open_turn or row.turns
-            entries = [
-                Entry(session=row.id, seq=row.entries + i, turn=turn, at=_now(), event=event)
-                for i, event in enumerate(events, 1)
-            ]
-            await asyncio.wrap_future(self.log.append([(None, entries)]))
-        await asyncio.wrap_future(self.catalog.update(row.id, owner_socket=None, owner_pid=None))
 
     # -- the shelf -------------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@ from bridle.sessions.door import Cancel, Configure, Follow, GiveAnswer, SendProm
 from bridle.sessions.runner import Runner, WhenBusy
 from bridle.store.event_log import EventLog
 
+AnswerLater = Callable[[str, str, Answer, str], Awaitable[None]]  # session, request, …, surface
+
 
 class Session:
     """A session that this process runs."""
@@ -40,6 +42,11 @@ class Session:
     def agent(self) -> str:
         """Who has the session now."""
         return self._runner.agent
+
+    @property
+    def request_limit(self) -> float | None:
+        """Seconds until a request that nobody answered is denied."""
+        return self._runner.request_limit
 
     @property
     def last_seq(self) -> int:
@@ -80,7 +87,10 @@ class Session:
         return self._broadcast.entries(since)
 
     def answer(self, request_id: str, answer: Answer, *, surface: str = "api") -> None:
-        """First answer wins; a later one raises RequestNotOpen."""
+        """First answer wins; a later one raises RequestNotOpen.
+
+        `Answer.remember` makes a rule of it, for this session or for all of this project.
+        """
         self._runner.answer(request_id, answer, surface=surface)
 
     async def cancel(self) -> None:
@@ -106,10 +116,11 @@ class Session:
 class AttachedSession:
     """A session that another process runs; the log is read here, the verbs go through its door."""
 
-    def __init__(self, id: str, socket: str, log: EventLog) -> None:
+    def __init__(self, id: str, socket: str, log: EventLog, answer_later: AnswerLater) -> None:
         self.id = id
         self._socket = socket
         self._log = log
+        self._answer_later = answer_later
 
     async def prompt(
         self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
@@ -119,7 +130,14 @@ class AttachedSession:
         )
 
     async def answer(self, request_id: str, answer: Answer, *, surface: str = "api") -> None:
-        await self._call(GiveAnswer(request_id, answer, surface))
+        """One that a dead owner left open is answered when the same is asked again."""
+        if visit := await Visit.pay(self._socket):
+            try:
+                await visit.call(GiveAnswer(request_id, answer, surface))
+            finally:
+                visit.leave()
+        else:
+            await self._answer_later(self.id, request_id, answer, surface)
 
     async def cancel(self) -> None:
         await self._call(Cancel())
@@ -152,7 +170,7 @@ class AttachedSession:
         for entry in read_all(self._log, self.id, since):
             yield entry
 
-    async def _call(self, call: SendPrompt | GiveAnswer | Cancel | Configure) -> None:
+    async def _call(self, call: SendPrompt | Cancel | Configure) -> None:
         visit = await Visit.pay(self._socket)
         if visit is None:
             raise SessionError(

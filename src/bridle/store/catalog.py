@@ -87,6 +87,11 @@ class Catalog:
         """Sessions whose last turn never ended: their process died, or is still at it."""
         return self._rows("WHERE open_turn IS NOT NULL ORDER BY touched", ())
 
+    def owned(self) -> Sequence[str]:
+        """Sessions that some process runs, or ran until it died."""
+        rows = self._database.query("SELECT id FROM sessions WHERE owner_socket IS NOT NULL")
+        return [row[0] for row in rows]
+
     def native_ids(self, session: str) -> Sequence[str]:
         rows = self._database.query(
             "SELECT native_id FROM native_ids "

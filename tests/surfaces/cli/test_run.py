@@ -206,7 +206,7 @@ def test_a_request_that_nobody_can_answer_here_says_where_to_answer_it(bench: Be
     listed = bench.run("requests", "list")
     assert command[3] in listed.stdout
     assert "Write a.txt" in listed.stdout
-    assert listed.stdout.endswith(f"to answer: {line.strip()} (or deny)\n")
+    assert listed.stdout.endswith(f"to answer: {line.strip()} (or deny, always)\n")
     assert bench.run(*command[1:]).returncode == 0
     output, _ = process.communicate(timeout=20)
     assert (process.returncode, output.decode()) == (0, "Done.\n")

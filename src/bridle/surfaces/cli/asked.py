@@ -74,6 +74,7 @@ def wishes(options: Namespace) -> dict[str, Any]:
         "max_tokens": options.max_tokens,
         "approve": options.approve,
         "timeout": options.timeout,
+        "request_timeout": options.request_timeout,
         "env": tuple(options.env),
     }
     return {name: value for name, value in said.items() if value not in (None, (), {})}

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from bridle.core.events import Answer, Diff, Option, PermissionRequested, Question, QuestionAsked
 from bridle.core.terminal import clean
+from bridle.sessions.remembered import project_of
 from bridle.surfaces.cli import phrases, pieces
 from bridle.surfaces.cli.keyboard import BACKSPACE, CLEAR, ENTER, ESCAPE
 
@@ -51,6 +52,8 @@ class PermissionDialog:
         self._old, self._replaces = _standing(request, folder)
         self._whole = False
         self._reason: Line | None = None
+        self._always: Always | None = None
+        self._folder = folder
         self._complaint = ""
 
     def press(self, key: str) -> Answer | str | None:
@@ -58,6 +61,8 @@ class PermissionDialog:
         self._complaint = ""
         if self._reason:
             return self._type_reason(self._reason, key)
+        if self._always:
+            return self._choose_scope(self._always, key)
         match key:
             case "?":
                 self._whole = not self._whole
@@ -65,6 +70,8 @@ class PermissionDialog:
                 return EDIT
             case "r" if "n" in self._keys:
                 self._reason = Line("why not")
+            case "a":
+                self._always = Always(self.request, self._folder)
             case _ if key in self._keys:
                 return Answer(self._keys[key].id)
         return None
@@ -95,7 +102,10 @@ class PermissionDialog:
             parts += self._preview()
         if self._complaint:
             parts.append(Text(phrases.one_line(self._complaint), style="red"))
-        parts.append(self._reason.draw() if self._reason else self._choices())
+        if self._reason:
+            parts.append(self._reason.draw())
+        else:
+            parts.append(self._always.draw() if self._always else self._choices())
         return _framed("permission", Group(*parts))
 
     def _type_reason(self, line: Line, key: str) -> Answer | None:
@@ -105,6 +115,12 @@ class PermissionDialog:
             self._reason = None
         line.press(key)
         return None
+
+    def _choose_scope(self, always: Always, key: str) -> Answer | None:
+        if key == ESCAPE:
+            self._always = None
+        option = self._keys.get("n" if always.denies else "y")
+        return always.press(key, option.id if option else "deny" if always.denies else "allow")
 
     def _preview(self) -> list[RenderableType]:
         """What it would do, where its input shows that plainly."""
@@ -127,26 +143,65 @@ class PermissionDialog:
         for key, option in self._keys.items():
             label = _LABELS.get(key) or phrases.one_line(option.label, 40)
             line.append(f"[{key}]", style="bold").append(f" {label}  ")
+        line.append("[a]", style="bold").append(" always…  ")
         if "n" in self._keys:
             line.append("[r]", style="bold").append(" deny, and why  ")
         line.append("[e]", style="bold").append(" edit  ")
         return line.append("[?]", style="bold").append(" less" if self._whole else " all of it")
 
 
-_LABELS = {"y": "allow", "n": "deny", "a": "always"}
+_LABELS = {"y": "allow", "n": "deny"}
 
 
 def _option_keys(options: Sequence[Option]) -> dict[str, Option]:
-    """y, a and n for the first of each kind, digits for whatever else it offers."""
+    """y and n for the first of each kind, digits for whatever else it offers.
+
+    Not for its own "always", which would write files of the agent's: `Always` is ours.
+    """
     keys: dict[str, Option] = {}
-    letters = {"allow": "y", "always": "a", "deny": "n"}
+    letters = {"allow": "y", "deny": "n"}
     digits = iter(_DIGITS)
     for option in options:
+        if option.kind == "always":
+            continue
         letter = letters[option.kind]
         key = letter if letter not in keys else next(digits, "")
         if key:
             keys[key] = option
     return keys
+
+
+class Always:
+    """The rule that would be remembered, shown before anybody says for how long."""
+
+    def __init__(self, request: PermissionRequested, folder: Path | None) -> None:
+        self._request = request
+        self._project = project_of(folder) if folder else None
+        self.denies = False
+
+    def press(self, key: str, option: str) -> Answer | None:
+        match key:
+            case "s":
+                return Answer(option, remember="session")
+            case "p" if self._project:
+                return Answer(option, remember="project")
+            case "d":
+                self.denies = not self.denies
+        return None
+
+    def draw(self) -> RenderableType:
+        from bridle.core.permission.always import rule_for
+
+        rule = rule_for(self._request, "deny" if self.denies else "allow")
+        line = Text()
+        line.append("[s]", style="bold").append(" in this session  ")
+        if self._project:
+            where = phrases.one_line(str(self._project), 40)
+            line.append("[p]", style="bold").append(f" in this project ({where})  ")
+        other = "allow" if self.denies else "deny"
+        line.append("[d]", style="bold").append(f" {other} it instead  ")
+        line.append("[esc]", style="bold").append(" back")
+        return Group(Text(phrases.always(rule), style="bold"), line)
 
 
 @dataclass

@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from bridle.surfaces.cli import opened
+from bridle.surfaces.cli import opened, watch
 from bridle.surfaces.cli.run import watch_session
 
 GO_ON = "Go on with the task."
@@ -22,13 +22,18 @@ async def _handoff(options: Namespace) -> int:
 
     async with opened.harness(options) as harness:
         row = opened.row(harness, options.session)
-        session = await harness.handoff(row.id, options.agent, **_wishes(options))
+        keyboard = watch.find_keyboard(options)
+        session = await harness.handoff(
+            row.id, options.agent, unattended=keyboard is None, **_wishes(options)
+        )
         await session.prompt(options.words or GO_ON)
         scene = Scene(Path(row.cwd), opened.resumable(harness, session.agent))
-        limit = harness.config.limits.request
-        return await watch_session(options, session, scene, session.since, [], limit)
+        return await watch_session(options, session, scene, session.since, [], keyboard)
 
 
 def _wishes(options: Namespace) -> dict[str, Any]:
-    names = ("model", "mode", "approve", "max_turns", "max_cost", "max_tokens", "timeout")
+    names = (
+        "model", "mode", "approve", "max_turns", "max_cost", "max_tokens", "timeout",
+        "request_timeout",
+    )  # fmt: skip
     return {name: value for name in names if (value := getattr(options, name)) is not None}

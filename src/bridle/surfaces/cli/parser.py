@@ -84,6 +84,12 @@ def _limits(run: argparse.ArgumentParser) -> None:
     limits.add_argument("--max-cost", type=positive, metavar="USD", help="US dollars at most")
     limits.add_argument("--max-tokens", type=positive_int, metavar="N", help="tokens at most")
     limits.add_argument("--timeout", type=positive, metavar="SECONDS", help="for the whole turn")
+    limits.add_argument(
+        "--request-timeout",
+        type=positive,
+        metavar="SECONDS",
+        help="then what nobody answered is denied; default: 300 without a terminal, else 3600",
+    )
 
 
 def _handoff(commands: Any) -> None:
@@ -200,7 +206,11 @@ def _requests(commands: Any) -> None:
     json_option(command(requests, "list", "requests:list_open", "the open ones"))
     answer = command(requests, "answer", "requests:answer", "answer one, wherever it runs")
     answer.add_argument("request", metavar="ID", help="of the request, or SESSION/ID")
-    answer.add_argument("option", metavar="ANSWER", help="allow, deny, or another option it offers")
+    answer.add_argument(
+        "option",
+        metavar="ANSWER",
+        help="allow, deny, always (in its session), always-project, or an option it offers",
+    )
     answer.add_argument("--note", metavar="TEXT", help="told to the agent")
     answer.add_argument("--input", metavar="JSON", help="changed input, with allow")
     answer.add_argument(
@@ -210,6 +220,19 @@ def _requests(commands: Any) -> None:
         metavar="TEXT",
         help="answer to a question, in order",
     )
+    answer.add_argument(
+        "--remember",
+        choices=("session", "project"),
+        help="answer alike from now on, without asking: always is short for allow with it",
+    )
+    answer.add_argument("-y", "--yes", action="store_true", help="remember without asking")
+    watch = command(requests, "watch", "requests_watch:watch", "as they come and go, everywhere")
+    json_option(watch, "entries, one a line")
+    kept = command(requests, "remembered", "requests:remembered", "what always is answered alike")
+    kept.add_argument("--session", metavar="ID", help="in a session; default: in this project")
+    json_option(kept)
+    forget = command(requests, "forget", "requests:forget", "ask again from now on")
+    forget.add_argument("number", type=positive_int, metavar="N", help="as `remembered` shows it")
 
 
 def _config(commands: Any) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from bridle.core.events import FileChange, PermissionRequested, QuestionAsked, RequestAnswered
 from bridle.core.terminal import clean
 from bridle.surfaces.cli.outcome import Outcome
+
+if TYPE_CHECKING:
+    from bridle.core.permission import Rule
 
 STATES = {"completed": "✓", "failed": "✗", "cancelled": "⊘", "denied": "⊘"}
 
@@ -80,6 +84,12 @@ def ago(at: str) -> str:
     return "just now"
 
 
+def until(since: str, seconds: float) -> str:
+    """By the clock of who reads it."""
+    end = (datetime.fromisoformat(since) + timedelta(seconds=seconds)).astimezone()
+    return f"until {end:%H:%M:%S} ({duration(seconds)})"
+
+
 def files(changes: Sequence[FileChange], left_out: int) -> str:
     total = len(changes) + left_out
     added = sum(change.added or 0 for change in changes)
@@ -129,6 +139,15 @@ def how_to_answer(session: str, request: PermissionRequested | QuestionAsked) ->
     return f"{shlex.join(words)} TEXT{further}"
 
 
+def left_open(session: str) -> str:
+    return f'left open; its session rests, to go on: bridle run --resume {session} "…"'
+
+
+def always(rule: Rule, where: str = "") -> str:
+    """What would be remembered, in one line, before it is."""
+    return f"always: {one_line(revealed(rule.told))}{where and ' '}{one_line(where)}"
+
+
 def asked(request: PermissionRequested | QuestionAsked) -> str:
     if isinstance(request, PermissionRequested):
         return one_line(request.title)
@@ -149,4 +168,8 @@ def answered(event: RequestAnswered) -> str:
     if event.by == "withdrawn":
         words = "no longer asked"
     note = f": {event.answer.note}" if event.answer.note else ""
+    if event.answer.remember:
+        words = f"{words} always in this {event.answer.remember}"
+    if event.waits:
+        by += ", for when it is asked again"
     return one_line(f"{words} {by}{note}")

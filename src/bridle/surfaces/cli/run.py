@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bridle.sessions.headstart import HeadStart
     from bridle.sessions.session import Session
     from bridle.store.session_row import SessionRow
+    from bridle.surfaces.cli.keyboard import Keyboard
     from bridle.surfaces.cli.view import Scene
 
 GOODBYE = 5.0  # seconds for a cancelled turn to end, when nobody reads any more
@@ -68,11 +69,14 @@ async def _run(
     head: HeadStart | None,
 ) -> int:
     from bridle.core.agent import File
+    from bridle.surfaces.cli import watch
     from bridle.surfaces.cli.view import Scene
 
     async with opened.harness(options, folder) as harness:
         notes: list[str] = []
         since = 0
+        keyboard = watch.find_keyboard(options)
+        wishes = {**wishes, "unattended": keyboard is None}
         if options.resume is None:
             if options.worktree is not None:
                 folder, notes = await _worktree(harness, folder, options.worktree)
@@ -85,9 +89,7 @@ async def _run(
             since, folder = session.since, Path(row.cwd)
         await session.prompt(text, files=[File(*file) for file in files])
         scene = Scene(folder, opened.resumable(harness, session.agent))
-        return await watch_session(
-            options, session, scene, since, notes, harness.config.limits.request
-        )
+        return await watch_session(options, session, scene, since, notes, keyboard)
 
 
 async def watch_session(
@@ -96,17 +98,16 @@ async def watch_session(
     scene: Scene,
     since: int,
     notes: list[str],
-    limit: float | None,
+    keyboard: Keyboard | None,
 ) -> int:
     from bridle.surfaces.cli import watch
 
-    keyboard = watch.find_keyboard(options)
     view = await watch.open_view(options, session, keyboard, scene)
     try:
         with watch.interruptible(session.cancel, view, keyboard):
             for note in notes:
                 await view.tell(note)
-            waiting = None if keyboard else watch.Waiting(view, session.id, limit)
+            waiting = None if keyboard else watch.Waiting(view, session.id, session.request_limit)
             await watch.watch(session.pages_until_idle(since), view, waiting)
     except BrokenPipeError:
         import asyncio

@@ -83,14 +83,14 @@ class Waiting:
         for entry in page:
             match entry.event:
                 case PermissionRequested() | QuestionAsked() as request:
-                    later = loop.call_later(PATIENCE, self._tell, request)
+                    later = loop.call_later(PATIENCE, self._tell, request, entry.at)
                     self._open[request.request_id] = later
                 case RequestAnswered(request_id=request_id):
                     if request_id in self._open:
                         self._open.pop(request_id).cancel()
 
-    def _tell(self, request: PermissionRequested | QuestionAsked) -> None:
-        limit = f" (for {phrases.duration(self._limit)} at most)" if self._limit else ""
+    def _tell(self, request: PermissionRequested | QuestionAsked, since: str) -> None:
+        limit = f" {phrases.until(since, self._limit)}, then denied" if self._limit else ""
         lines = [
             f"waiting for an answer{limit}: {phrases.unmarked(phrases.asked(request))}",
             f"  {phrases.how_to_answer(self._session, request)}",

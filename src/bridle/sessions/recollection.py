@@ -1,0 +1,87 @@
+"""Answers that count beyond their request: rules of the session, and those that wait to be asked.
+
+Both are read off the log, and kept up by the same code while the session runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from bridle.core.events import (
+    Answer,
+    Entry,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+    TurnEnded,
+)
+from bridle.core.permission import Rule
+
+Request = PermissionRequested | QuestionAsked
+TOLD_BY = ("permission_requested", "question_asked", "request_answered", "turn_ended")
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Recollection:
+    def __init__(self) -> None:
+        self.rules: tuple[Rule, ...] = ()  # newest first: a later word counts more
+        self._waiting: dict[bytes, RequestAnswered] = {}
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Recollection:
+        """`entries`: at least those of the types in TOLD_BY."""
+        recalled = cls()
+        asked: dict[str, Request] = {}
+        for entry in entries:
+            match entry.event:
+                case PermissionRequested() | QuestionAsked() as request:
+                    asked[request.request_id] = request
+                    recalled.asked(request)
+                case RequestAnswered() as event:
+                    if request := asked.pop(event.request_id, None):
+                        recalled.answered(request, event)
+                case TurnEnded() as end:
+                    recalled.turn_ended(end)
+        return recalled
+
+    def asked(self, request: Request) -> RequestAnswered | None:
+        """The answer that waited for this; it waits no longer, whatever is made of it."""
+        return self._waiting.pop(_same(request), None) if self._waiting else None
+
+    def answered(self, request: Request, event: RequestAnswered) -> None:
+        if event.waits:
+            self._waiting[_same(request)] = event
+        if event.answer.remember == "session" and isinstance(request, PermissionRequested):
+            rule = remembered_rule(request, event.answer)
+            self.rules = (rule, *(one for one in self.rules if one != rule))
+
+    def turn_ended(self, end: TurnEnded) -> None:
+        """An answer belongs to the work that was interrupted: once more is done, it is stale."""
+        if end.reason == "completed":
+            self._waiting.clear()
+
+
+def remembered_rule(request: PermissionRequested, answer: Answer) -> Rule:
+    """What "always" adds: as narrow as the request."""
+    from bridle.core.permission.always import rule_for  # few sessions remember anything
+
+    return rule_for(request, "deny" if denies(request, answer) else "allow")
+
+
+def denies(request: Request, answer: Answer) -> bool:
+    """By the kind of the option that was chosen: agents name theirs as they like."""
+    if isinstance(request, PermissionRequested):
+        for option in request.options:
+            if option.id == answer.option:
+                return option.kind == "deny"
+    return answer.option == "deny"
+
+
+def _same(request: Request) -> bytes:
+    """Equal for requests that ask for the same."""
+    if isinstance(request, PermissionRequested):
+        return _encode((request.tool, request.input, request.paths))
+    return _encode(request.questions)
