@@ -165,6 +165,8 @@ def _terms(
             *(_of_servers(spec) if spec.servers else ()),
         ],
         models=config.models,
+        rules=config.rules,
+        tightening=config.tightening,
         output_cap=limits.tool_output,
         spill_cap=limits.spill,
         turn_cap=limits.turn_log,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bridle.config.kinds import WrongKind
 from bridle.config.settings import SETTINGS, Config, Source, Withheld, agent_kind, build
@@ -15,7 +15,11 @@ from bridle.config.trust import project_folder, trust_state
 from bridle.core.errors import ConfigError
 from bridle.paths import Paths, find_paths
 
+if TYPE_CHECKING:
+    from bridle.core.permission import Rule
+
 FILE = "config.toml"
+RULES = "rules"
 _SECTIONS = sorted({key.split(".")[0] for key in SETTINGS if "." in key} | {"agents"})
 # A lower limit of any other kind would cut the user's own log and answers, or deny in their place.
 TIGHTENED = frozenset({"approve", "limits.turns", "limits.cost", "limits.tokens"})
@@ -35,6 +39,8 @@ def load(
     paths = paths or find_paths(environment)
     values: Values = {}
     withheld: list[Withheld] = []
+    ordered: tuple[Rule, ...] = ()
+    tighter: tuple[Rule, ...] = ()
     folder = project_folder(paths, cwd or Path.cwd())
     if folder and FILE in folder.files:
         state = trust_state(paths, folder)
@@ -45,15 +51,21 @@ def load(
                 raise
             found, withheld = {}, [Withheld(FILE, error.message)]
         else:
+            ordered = _rules(found)
             if state != "trusted":
+                ordered, tighter = (), ordered
                 found, withheld = tightening(found, state)
         values |= found
-    values |= _user_file(paths)
+    user = _user_file(paths)
+    ordered += _rules(user)
+    values |= user
     values |= from_environment(environment)
     values |= _from_flags(flags)
     return build(
         {key: value for key, (value, _) in values.items()},
         paths=paths,
+        rules=ordered,
+        tightening=tighter,
         sources=MappingProxyType({key: source for key, (_, source) in values.items()}),
         withheld=tuple(withheld),
     )
@@ -74,7 +86,12 @@ def read_toml(data: bytes, path: Path, layer: str) -> Values:
     values: Values = {}
     for key, value in _flatten(tables):
         source = Source(layer, str(path), line_of(text, key))
-        values[key] = (checked(key, value, str(source)), source)
+        if key == RULES:
+            from bridle.config.rules import read_rules  # most configs have none
+
+            values[key] = (read_rules(value, text, str(path), layer), source)
+        else:
+            values[key] = (checked(key, value, str(source)), source)
     return values
 
 
@@ -171,6 +188,12 @@ def _user_file(paths: Paths) -> Values:
             f"{paths.config_file} cannot be read: {error.strerror}", hint="mend its permissions"
         ) from None
     return read_toml(data, paths.config_file, "user")
+
+
+def _rules(values: Values) -> tuple[Rule, ...]:
+    """Takes them out: those of one file are not put in the place of another's."""
+    rules: tuple[Rule, ...] = values.pop(RULES, ((), None))[0]
+    return rules
 
 
 def _from_flags(flags: Mapping[str, Any]) -> Values:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
@@ -21,6 +21,9 @@ from bridle.config.kinds import (
     text,
 )
 from bridle.paths import Paths, find_paths
+
+if TYPE_CHECKING:
+    from bridle.core.permission import Rule
 
 APPROVE = ("none", "readonly", "ask", "edits", "auto")  # strictest first
 HANDOFF = ("never", "limits", "always")
@@ -90,6 +93,8 @@ class Config(Struct, frozen=True):
     team: Team = Team()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models.NAME]
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
+    rules: tuple[Rule, ...] = ()  # [[rules]]: the project's, then the user's
+    tightening: tuple[Rule, ...] = ()  # of a project that is not trusted
     paths: Paths = field(default_factory=find_paths)
     sources: Mapping[str, Source] = field(default_factory=dict)  # by dotted key; none: default
     withheld: tuple[Withheld, ...] = ()

@@ -19,16 +19,19 @@ if TYPE_CHECKING:
 
 
 class Bearing:
-    """`context` is what requests are judged in."""
-
     def __init__(
         self, context: Context, line: Connection, log: Scribe, models: Callable[[], Models]
     ) -> None:
-        self.context = context
+        self._context = context
         self._line = line
         self._log = log
         self._models = models
         self._version: str | None = None  # of the agent, as far as it told
+
+    @property
+    def context(self) -> Context:
+        """What requests are judged in; of the agent that asks now."""
+        return replace(self._context, agent=self._line.agent.info.name)
 
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
         """The mode is ours to keep, so it counts at once; the agent tells when it took a model."""
@@ -48,18 +51,18 @@ class Bearing:
 
     def set_mode(self, mode: Mode) -> None:
         self._line.spec = replace(self._line.spec, mode=mode)
-        self.context = replace(self.context, mode=mode)
+        self._context = replace(self._context, mode=mode)
         self._log.say(SettingsChanged(mode=mode))
 
     def knows(self, event: Event) -> bool:
         """It confirms what we have told already."""
-        return event == SettingsChanged(mode=self.context.mode)
+        return event == SettingsChanged(mode=self._context.mode)
 
     def changed(self, event: SettingsChanged) -> None:
         self._line.model = event.model or self._line.model
         mode = event.mode
         if mode in ("plan", "ask", self._line.spec.mode):  # tighter, or what a person set
-            self.context = replace(self.context, mode=mode)
+            self._context = replace(self._context, mode=mode)
 
     def ready(self, event: AgentReady) -> None:
         self._line.model = event.model or self._line.model

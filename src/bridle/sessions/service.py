@@ -167,7 +167,9 @@ class Sessions:
             history=lambda: read_all(self.log, row.id),
             native_id=row.native_id if order.agent.info.name == row.agent else None,
             last_turn=row.turns,
-            policy=Policy.preset(terms.approve, terms.tools),
+            policy=Policy.preset(
+                terms.approve, terms.tools, rules=terms.rules, tightening=terms.tightening
+            ),
             context=Context(
                 cwd=spec.cwd,
                 folders=spec.folders,

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from bridle.core.agent import Agent, SessionSpec
 
 if TYPE_CHECKING:
+    from bridle.core.permission import Rule
     from bridle.core.events import Notice
 
 
@@ -31,6 +32,8 @@ class Terms(Struct, frozen=True):
     secrets: Sequence[tuple[str, str]] = ()  # name, value; never stored
     limits: Limits = field(default_factory=Limits)
     tools: tuple[str, ...] = ()  # of our vocabulary; the only ones allowed, if any are named
+    rules: tuple[Rule, ...] = ()  # of config files, the first that matches counts
+    tightening: tuple[Rule, ...] = ()  # of a project that is not trusted
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models] of the config
     notices: tuple[Notice, ...] = ()  # told when the next turn begins
     output_cap: int = 50_000  # bytes, as all below
