@@ -39,6 +39,10 @@ bench: $(READY) $(VENV)/bench ## figures, as ratios within one run
 	$(BIN)/python tests/real/clis.py install
 	$(BIN)/python -m bench
 
+bench-hooks: $(READY) ## what the gate costs: a hook's round trip, a tool call, an idle server
+	$(BIN)/python tests/real/clis.py install
+	$(BIN)/python -m bench hooks tool_calls
+
 demo: $(READY) ## a whole turn with the embedded agent, then its replay
 	$(BIN)/bridle demo
 
@@ -66,4 +70,4 @@ fix: $(READY) ## format and mend what ruff can
 help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup check test test-real torture bench demo lock docs verdicts fix help
+.PHONY: setup check test test-real torture bench bench-hooks demo lock docs verdicts fix help
