@@ -21,7 +21,9 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.sessions.session import Session
+from bridle.sessions.terms import Limits
 
+SHORT = Limits(request=0.2)
 WRITES = json.dumps([{"write": "note.txt", "text": "x\n"}, {"say": "Done: {answer}."}])
 
 
@@ -94,10 +96,10 @@ async def test_a_waiting_answer_is_used_once_whoever_runs_the_session(desk: Desk
     row = desk.sessions.catalog.get(session)
     await desk.sessions.attach(row).answer(asked.request_id, Answer("deny", note="not that"))
     twice = json.loads(WRITES)[:1] * 2 + [{"say": "{answer}"}, {"fail": "agent_failed"}]
-    resumed = await desk.resume(session, approve="ask", limits=short())
+    resumed = await desk.resume(session, approve="ask", limits=SHORT)
     await play(resumed, json.dumps(twice))
     await resumed.close()
-    third = await desk.resume(session, approve="ask", limits=short())
+    third = await desk.resume(session, approve="ask", limits=SHORT)
     await play(third, WRITES)
     assert answers(desk, session) == [
         ("deny", "person", True),
@@ -120,7 +122,7 @@ async def test_another_request_does_not_get_the_answer(desk: Desk, other: dict[s
     session, asked = await left_open(desk, WRITES)
     row = desk.sessions.catalog.get(session)
     await desk.sessions.attach(row).answer(asked.request_id, Answer("allow"))
-    resumed = await desk.resume(session, approve="ask", limits=short())
+    resumed = await desk.resume(session, approve="ask", limits=SHORT)
     entries = await play(resumed, json.dumps([other]))
     assert [answer.by for answer in told(entries, RequestAnswered)] == ["timeout"]  # type: ignore[union-attr]
 
@@ -129,7 +131,7 @@ async def test_an_answer_is_stale_once_another_turn_was_completed(desk: Desk) ->
     session, asked = await left_open(desk, WRITES)
     row = desk.sessions.catalog.get(session)
     await desk.sessions.attach(row).answer(asked.request_id, Answer("allow"))
-    resumed = await desk.resume(session, approve="ask", limits=short())
+    resumed = await desk.resume(session, approve="ask", limits=SHORT)
     await play(resumed, '[{"say": "Something else."}]')
     await play(resumed, WRITES)
     assert answers(desk, session)[-1] == ("deny", "timeout", False)
@@ -190,9 +192,3 @@ async def test_an_option_of_the_dead_agent_is_understood_by_the_next(desk: Desk)
     resumed = await desk.resume(session, approve="ask")
     await play(resumed, WRITES)
     assert answers(desk, session) == [("allow", "person", True), ("allow", "person", False)]
-
-
-def short() -> Any:
-    from bridle.sessions.terms import Limits
-
-    return Limits(request=0.2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
+from msgspec.structs import replace
 
 from bridle.core.events import (
     Answer,
@@ -18,6 +19,7 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.core.permission import Rule
+from bridle.core.permission.always import rule_for
 
 Request = PermissionRequested | QuestionAsked
 TOLD_BY = ("permission_requested", "question_asked", "request_answered", "turn_ended")
@@ -41,8 +43,8 @@ class Recollection:
                     asked[request.request_id] = request
                     recalled.asked(request)
                 case RequestAnswered() as event:
-                    if request := asked.pop(event.request_id, None):
-                        recalled.answered(request, event)
+                    if event.request_id in asked:
+                        recalled.answered(asked.pop(event.request_id), event)
                 case TurnEnded() as end:
                     recalled.turn_ended(end)
         return recalled
@@ -55,7 +57,7 @@ class Recollection:
         if event.waits:
             self._waiting[_same(request)] = event
         if event.answer.remember == "session" and isinstance(request, PermissionRequested):
-            rule = remembered_rule(request, event.answer)
+            rule = replace(remembered_rule(request, event.answer), source="session")
             self.rules = (rule, *(one for one in self.rules if one != rule))
 
     def turn_ended(self, end: TurnEnded) -> None:
@@ -66,8 +68,6 @@ class Recollection:
 
 def remembered_rule(request: PermissionRequested, answer: Answer) -> Rule:
     """What "always" adds: as narrow as the request."""
-    from bridle.core.permission.always import rule_for  # few sessions remember anything
-
     return rule_for(request, "deny" if denies(request, answer) else "allow")
 
 

@@ -8,22 +8,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from time import sleep
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert, to_builtins
+from msgspec.structs import fields
 
 from bridle.config.trust import repository
 from bridle.core.errors import ConfigError, UsageError
+from bridle.core.permission import Rule
 from bridle.paths import Paths, private_folder
-
-if TYPE_CHECKING:
-    from bridle.core.permission import Rule
 
 _HEAD = """\
 # What was answered with "always" in this project, newest first.
 # `bridle requests remembered` shows it, `bridle requests forget` takes a rule away.
 """
-SOURCE = "remembered"
+_KEYS = {"at", *(field.name for field in fields(Rule))}
+_TRIES, _PAUSE = 500, 0.01  # seconds between two; a holder has it for a few milliseconds
 
 
 class Kept(Struct, frozen=True):
@@ -46,10 +47,13 @@ class Remembered:
         return cls(paths.remembered, project_of(cwd))
 
     def rules(self) -> tuple[Rule, ...]:
-        return tuple(kept.rule for kept in self.kept())
+        """While the file is damaged: what it said before."""
+        with suppress(ConfigError):
+            self.kept()
+        return tuple(kept.rule for kept in self._kept)
 
     def kept(self) -> tuple[Kept, ...]:
-        """Newest first."""
+        """Newest first; `ConfigError` when the file is damaged."""
         try:
             found = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -57,18 +61,16 @@ class Remembered:
             return ()
         seen = (found.st_ino, found.st_size, found.st_mtime_ns)
         if seen != self._seen:
-            self._kept = tuple(map(_kept, self._read()))
+            self._kept = tuple(map(self._rule, self._read()))
             self._seen = seen
         return self._kept
 
     def add(self, rule: Rule) -> None:
         """In front of the others, since the first that matches counts."""
-        from bridle.config.rules import rule_table
-
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         with self._locked():
-            tables = [table for table in self._read() if _kept(table).rule != rule]
-            self._write([{**rule_table(rule), "at": now}, *tables])
+            tables = [table for table in self._read() if self._rule(table).rule != rule]
+            self._write([{"at": now, **to_builtins(rule)}, *tables])
 
     def forget(self, number: int) -> Kept:
         """The rule of this number, counted from 1 as `kept` has them."""
@@ -79,7 +81,7 @@ class Remembered:
                     f"no remembered rule of this project has the number {number}",
                     hint="`bridle requests remembered` shows them",
                 )
-            forgotten = _kept(tables.pop(number - 1))
+            forgotten = self._rule(tables.pop(number - 1))
             self._write(tables)
         return forgotten
 
@@ -87,16 +89,27 @@ class Remembered:
         import tomllib
 
         try:
-            tables = tomllib.loads(self.path.read_text())["rules"]
-            if isinstance(tables, list) and all(isinstance(table, dict) for table in tables):
-                return tables
-            why = "`rules` are no tables"
+            tables = tomllib.loads(self.path.read_text()).get("rules", [])
         except FileNotFoundError:
             return []
-        except (OSError, ValueError, KeyError) as error:
-            why = str(error)
-        raise ConfigError(
-            f"{self.path} cannot be read: {why}", hint="mend it, or delete it to be asked again"
+        except (OSError, ValueError) as error:
+            raise self._damaged(str(error)) from None
+        if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
+            raise self._damaged("`rules` are no tables")
+        return tables
+
+    def _rule(self, table: dict[str, Any]) -> Kept:
+        """A key that is not known could be one that makes the rule narrow: it is refused."""
+        if unknown := sorted(table.keys() - _KEYS):
+            raise self._damaged(f"a rule has unknown keys: {', '.join(unknown)}")
+        try:
+            return Kept(convert(table, Rule), str(table.get("at", "")))
+        except ValidationError as error:
+            raise self._damaged(str(error)) from None
+
+    def _damaged(self, why: str) -> ConfigError:
+        return ConfigError(
+            f"{self.path} cannot be used: {why}", hint="mend it, or delete it to be asked again"
         )
 
     def _write(self, tables: list[dict[str, Any]]) -> None:
@@ -111,10 +124,10 @@ class Remembered:
                 file.flush()
                 os.fsync(fd)
             draft.replace(self.path)
-        except BaseException:
+        except OSError as error:
             with suppress(OSError):
                 draft.unlink()
-            raise
+            raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from None
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -122,7 +135,13 @@ class Remembered:
         path = private_folder(self._folder) / "lock"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            for _ in range(_TRIES):
+                with suppress(BlockingIOError):
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                sleep(_PAUSE)
+            else:
+                raise ConfigError(f"another process holds {path}", hint="try again")
             yield
         finally:
             os.close(fd)
@@ -132,13 +151,6 @@ def project_of(cwd: Path | str) -> Path:
     """The repository that the folder is in, or else the folder; by its real path."""
     real = Path(os.path.realpath(cwd))
     return repository(real) or real
-
-
-def _kept(table: dict[str, Any]) -> Kept:
-    from bridle.config.rules import rule_of
-
-    body = {key: value for key, value in table.items() if key != "at"}
-    return Kept(rule_of(body, SOURCE), str(table.get("at", "")))
 
 
 def _name(project: Path) -> str:

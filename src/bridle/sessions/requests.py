@@ -17,7 +17,7 @@ from bridle.core.events import (
 )
 from bridle.core.permission import Context, Decision, Policy
 from bridle.sessions.clocks import Clocks
-from bridle.sessions.recollection import Recollection, Request, denies
+from bridle.sessions.recollection import Recollection, Request, denies, remembered_rule
 from bridle.sessions.remembered import Remembered
 
 By = Literal["policy", "person", "timeout", "withdrawn"]
@@ -93,6 +93,9 @@ class Requests:
         if request is None:
             raise RequestNotOpen(request_id)
         answer = checked(request, answer)
+        if answer.remember == "project" and self._remembered:
+            assert isinstance(request, PermissionRequested)
+            self._remembered.add(remembered_rule(request, answer))
         self.forget(request_id)
         event = RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface)
         self._memory.answered(request, event)
@@ -120,7 +123,9 @@ class Requests:
         """False: it is for a person."""
         if not isinstance(request, PermissionRequested):
             return False
-        decision = self._policy.decide(request, context)
+        rules = (*self._memory.rules, *(self._remembered.rules() if self._remembered else ()))
+        policy = self._policy.remembering(rules) if rules else self._policy
+        decision = policy.decide(request, context)
         if decision.verdict == "ask":
             return False
         answer = _told(decision, changeable="changed_input" in self._can())
@@ -173,8 +178,7 @@ def _told(decision: Decision, *, changeable: bool) -> Answer:
 
 
 def _late(limit: float | None) -> Answer:
-    seconds = round(limit or 0)
-    time = f"{seconds // 60} minutes" if seconds >= 120 else f"{seconds} seconds"
+    time = f"{limit / 60:.0f} minutes" if limit and limit >= 120 else f"{limit:g} seconds"
     return Answer(
         "deny", note=f"Nobody answered within {time}, so this was denied. Go on without it."
     )

@@ -75,6 +75,7 @@ class Sessions:
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Session:
         """`settings` are kept for whoever resumes it."""
+        self.remembered_in(spec.cwd).kept()  # which raises while it can still be refused
         row = SessionRow(
             id=head.session if head else new_session(),
             agent=agent.info.name,
@@ -109,6 +110,7 @@ class Sessions:
 
         Another agent than its last one goes on with it from an account of what was said and done.
         """
+        self.remembered_in(spec.cwd).kept()
         lease = Lease.take(self._paths.leases, row.id)
         if lease is None:
             raise SessionBusy(
@@ -151,6 +153,7 @@ class Sessions:
                 patience=terms.limits.request,
             )
 
+        remembered = self.remembered_in(spec.cwd)
         tenure = Tenure(self.catalog, row, settings)
         broadcast = Broadcast(row.id, self.log, row.entries)
         runner = Runner(
@@ -178,7 +181,7 @@ class Sessions:
                 resolve=os.path.realpath,
             ),
             recall=lambda: self._recollection(row),
-            remembered=Remembered.of(self._paths, spec.cwd),
+            remembered=remembered,
             shelf=Shelf(row.id, self.search, self.attachments, known),
             relay=relay or Relay(),
             opened=tenure.begins,

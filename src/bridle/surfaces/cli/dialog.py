@@ -13,6 +13,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from bridle.core.events import Answer, Diff, Option, PermissionRequested, Question, QuestionAsked
+from bridle.core.permission.always import rule_for
 from bridle.core.terminal import clean
 from bridle.sessions.remembered import project_of
 from bridle.surfaces.cli import phrases, pieces
@@ -190,8 +191,6 @@ class Always:
         return None
 
     def draw(self) -> RenderableType:
-        from bridle.core.permission.always import rule_for
-
         rule = rule_for(self._request, "deny" if self.denies else "allow")
         line = Text()
         line.append("[s]", style="bold").append(" in this session  ")

@@ -1,0 +1,257 @@
+"""An answer of "always": a rule of the session or of the user's state for the project."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from other_owner import Owner, until
+from session_desk import Desk
+
+from bridle.core.errors import ConfigError, RequestNotOpen, UsageError
+from bridle.core.events import (
+    Answer,
+    Entry,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+    ToolFinished,
+)
+from bridle.core.permission.always import rule_for
+from bridle.sessions.remembered import Remembered
+from bridle.sessions.session import Session
+from bridle.sessions.terms import Limits
+
+ONCE = Answer("deny")  # who is asked says so
+ASKED = ("deny", "person", "test")
+RUN = {"run": "echo one >> ran.txt"}
+
+
+async def play(session: Session, *steps: dict[str, Any], answer: Answer | None = None) -> list[Any]:
+    """Option, by and surface of each answer; whatever is asked gets `answer`."""
+    told: list[Entry] = []
+    async with asyncio.timeout(20):
+        async for entry in session.run(json.dumps(list(steps))):
+            told.append(entry)
+            if answer and isinstance(entry.event, PermissionRequested | QuestionAsked):
+                with suppress(RequestNotOpen):  # a rule was quicker
+                    session.answer(entry.event.request_id, answer, surface="test")
+    return [
+        (e.event.answer.option, e.event.by, e.event.surface)
+        for e in told
+        if isinstance(e.event, RequestAnswered)
+    ]
+
+
+async def test_what_is_allowed_always_is_asked_once_in_a_session(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    assert await play(session, RUN, RUN, answer=Answer("allow", remember="session")) == [
+        ("allow", "person", "test"),
+        ("allow", "policy", "always"),
+    ]
+    assert await play(session, RUN) == [("allow", "policy", "always")]
+    assert (desk.project / "ran.txt").read_text() == "one\n" * 3
+    other = await desk.start(approve="ask")
+    assert await play(other, RUN, answer=ONCE) == [ASKED]
+
+
+async def test_what_is_denied_always_is_denied_at_once_from_then_on(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    answer = Answer("deny", note="no", remember="session")
+    assert await play(session, RUN, RUN, answer=answer) == [
+        ("deny", "person", "test"),
+        ("deny", "policy", "never"),
+    ]
+    assert not (desk.project / "ran.txt").exists()
+
+
+async def test_only_the_same_is_allowed_always(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    await play(session, RUN, answer=Answer("allow", remember="session"))
+    others = [{"run": "echo one >> other.txt"}, {"run": f"{RUN['run']}; touch x"}]
+    assert await play(session, *others, answer=ONCE) == [ASKED, ASKED]
+
+
+async def test_the_session_remembers_in_its_log_whoever_runs_it(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    await play(session, RUN, answer=Answer("allow", remember="session"))
+    await session.close()
+    resumed = await desk.resume(session.id, approve="ask")
+    assert await play(resumed, RUN) == [("allow", "policy", "always")]
+    (rule,) = desk.sessions.remembered_by(desk.sessions.catalog.get(session.id))
+    assert (rule.told, rule.source) == ("allow `echo one >> ran.txt`, just as it is", "session")
+
+
+async def test_the_session_of_a_killed_harness_still_remembers(desk: Desk) -> None:
+    script = desk.folder / "script.json"
+    script.write_text(json.dumps([[RUN, {"hang": True}]]))
+    owner = await Owner.start(desk, str(script))
+    attached = desk.sessions.attach(desk.sessions.catalog.get(owner.session))
+    asked = (await until(attached, PermissionRequested, [])).event
+    assert isinstance(asked, PermissionRequested)
+    await attached.answer(asked.request_id, Answer("allow", remember="session"))
+    await until(attached, ToolFinished, [])
+    await owner.die()
+    resumed = await desk.resume(owner.session, approve="ask")
+    assert await play(resumed, RUN) == [("allow", "policy", "always")]
+
+
+async def test_a_project_remembers_in_the_users_state_and_not_in_the_project(desk: Desk) -> None:
+    before = tree(desk)
+    session = await desk.start(approve="ask")
+    write = {"write": "made.txt", "text": "x\n"}
+    await play(session, write, answer=Answer("allow", remember="project"))
+    (desk.project / "made.txt").unlink()
+    assert tree(desk) == before
+    remembered = Remembered.of(desk.paths, desk.project)
+    assert [kept.rule.told for kept in remembered.kept()] == ["allow writes of ./made.txt"]
+    assert stat.S_IMODE(remembered.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(remembered.path.parent.stat().st_mode) == 0o700
+
+    other = await desk.start(approve="ask")
+    assert await play(other, write) == [("allow", "policy", "always")]
+
+
+async def test_a_running_session_learns_what_another_one_remembers_and_forgets(desk: Desk) -> None:
+    first, second = await desk.start(approve="ask"), await desk.start(approve="ask")
+    assert await play(second, RUN, answer=ONCE) == [ASKED]
+    await play(first, RUN, answer=Answer("allow", remember="project"))
+    assert await play(second, RUN) == [("allow", "policy", "always")]
+    Remembered.of(desk.paths, desk.project).forget(1)
+    assert await play(second, RUN, answer=ONCE) == [ASKED]
+
+
+async def test_another_project_remembers_nothing_of_it(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    await play(session, RUN, answer=Answer("allow", remember="project"))
+    inner, other = desk.project / "inner", desk.folder / "other"
+    for folder in (inner, other):
+        folder.mkdir()
+    assert len(Remembered.of(desk.paths, inner).rules()) == 1  # of the same repository
+    assert Remembered.of(desk.paths, other).rules() == ()
+
+
+async def test_always_answers_what_else_is_open(desk: Desk) -> None:
+    session = await desk.start(approve="ask", limits=Limits(request=20))
+    both = {"parallel": [RUN, {**RUN}, {"run": "touch other"}]}
+    await session.prompt(json.dumps([both]))
+    asked: list[str] = []
+    settled: list[Any] = []
+    async with asyncio.timeout(20):
+        async for entry in session.until_idle():
+            match entry.event:
+                case PermissionRequested(request_id=id):
+                    asked.append(id)
+                    if len(asked) == 3:
+                        session.answer(asked[1], Answer("allow", remember="session"))
+                case RequestAnswered() as event:
+                    settled.append((event.request_id, event.by))
+                    if len(settled) == 2:
+                        session.answer(asked[2], Answer("deny"))
+    assert settled == [(asked[1], "person"), (asked[0], "policy"), (asked[2], "person")]
+
+
+async def test_an_agents_own_always_is_never_chosen(desk: Desk) -> None:
+    options = [
+        {"id": "forever", "label": "Always", "kind": "always"},
+        {"id": "proceed", "label": "Once", "kind": "allow"},
+        {"id": "no", "label": "No", "kind": "deny"},
+    ]
+    session = await desk.start(approve="ask")
+    asks = {**RUN, "options": options}
+    await play(session, asks, {"say": "It chose {answer}."}, answer=Answer("forever"))
+    assert session.result().text == "It chose proceed."
+    assert await play(session, asks) == [("allow", "policy", "always")]
+
+
+async def test_what_cannot_be_remembered_is_refused_and_stays_open(desk: Desk) -> None:
+    session = await desk.start(approve="ask", limits=Limits(request=20))
+    await session.prompt(json.dumps([{"parallel": [RUN]}, {"question": [{"text": "Why?"}]}]))
+    refused = []
+    async with asyncio.timeout(20):
+        async for entry in session.until_idle():
+            match entry.event:
+                case PermissionRequested(request_id=id):
+                    changed = Answer("allow", input={"command": "ls"}, remember="session")
+                    with pytest.raises(UsageError, match="changed input"):
+                        session.answer(id, changed)
+                    refused.append(id)
+                    session.answer(id, Answer("deny"))
+                case QuestionAsked(request_id=id):
+                    with pytest.raises(UsageError, match="a question"):
+                        session.answer(id, Answer("allow", remember="project"))
+                    refused.append(id)
+                    session.answer(id, Answer("deny"))
+    assert len(refused) == 2
+
+
+async def test_a_rule_that_cannot_be_written_is_told_and_the_request_stays_open(desk: Desk) -> None:
+    desk.paths.remembered.write_text("in the way")
+    session = await desk.start(approve="ask", limits=Limits(request=20))
+    await session.prompt(json.dumps([RUN]))
+    async with asyncio.timeout(20):
+        async for entry in session.until_idle():
+            if isinstance(entry.event, PermissionRequested):
+                with pytest.raises(ConfigError):
+                    session.answer(entry.event.request_id, Answer("allow", remember="project"))
+                session.answer(entry.event.request_id, Answer("deny"))
+    assert session.result().status == "completed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["rules = 7\n", "not TOML", '[[rules]]\nname = "x"\nverdict = "allow"\nfrom_tomorrow = 1\n',
+     '[[rules]]\nname = "x"\nverdict = "maybe"\n', "\udcff"],
+)  # fmt: skip
+async def test_a_damaged_file_is_refused_and_named(desk: Desk, text: str) -> None:
+    remembered = Remembered.of(desk.paths, desk.project)
+    remembered.path.parent.mkdir(parents=True)
+    remembered.path.write_text(text, errors="surrogateescape")
+    with pytest.raises(ConfigError, match=remembered.path.name):
+        await desk.start()
+    assert remembered.rules() == ()
+
+
+async def test_while_the_file_is_damaged_what_it_said_before_counts(desk: Desk) -> None:
+    remembered = Remembered.of(desk.paths, desk.project)
+    rule = rule_for(PermissionRequested(request_id="r", tool="Bash", title="", input=command("ls")))
+    remembered.add(rule)
+    assert remembered.rules() == (rule,)
+    remembered.path.write_text("[[rules]")
+    assert remembered.rules() == (rule,)
+    remembered.path.unlink()
+    assert remembered.rules() == ()
+
+
+def test_two_writers_lose_nothing(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from bridle.sessions.remembered import Remembered\n"
+        "from bridle.core.permission import Rule\n"
+        "kept = Remembered(Path(sys.argv[1]), Path('/proj'))\n"
+        "for n in range(20):\n"
+        "    kept.add(Rule('always', 'allow', commands=(f'{sys.argv[2]} {n}',)))\n"
+    )
+    folder = tmp_path / "state" / "remembered"
+    writers = [
+        subprocess.Popen([sys.executable, "-c", script, folder, name]) for name in ("a", "b", "c")
+    ]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    rules = Remembered(folder, Path("/proj")).rules()
+    assert sorted(rule.commands[0] for rule in rules) == sorted(
+        f"{name} {n}" for name in "abc" for n in range(20)
+    )
+
+
+def command(text: str) -> dict[str, str]:
+    return {"command": text}
+
+
+def tree(desk: Desk) -> list[str]:
+    return sorted(str(path) for path in desk.project.rglob("*") if ".git" not in path.parts)
