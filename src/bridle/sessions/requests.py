@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Literal
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from bridle.core.agent import AgentInfo
 from bridle.core.errors import RequestNotOpen, UsageError
 from bridle.core.events import (
     Answer,
@@ -29,8 +30,8 @@ MOST_OPEN = 1_000  # nobody answers as many, and each is kept until it is answer
 class Requests:
     """`answered` is called once for each, before anything else can happen to it.
 
-    `recall` reads what earlier answers of the session still mean, when somebody first asks; `can`
-    are the abilities of the agent that asks now.
+    `recall` reads what earlier answers of the session still mean, when somebody first asks;
+    `agent` tells who asks by now.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Requests:
         *,
         recall: Callable[[], Recollection] = Recollection,
         remembered: Remembered | None = None,
-        can: Callable[[], Collection[str]] = tuple,
+        agent: Callable[[], AgentInfo] = lambda: AgentInfo("", ""),
     ) -> None:
         self._policy = policy
         self._clocks = clocks
@@ -51,7 +52,7 @@ class Requests:
         self._recall = recall
         self._recalled: Recollection | None = None
         self._remembered = remembered
-        self._can = can
+        self._agent = agent
         self._open: dict[str, Request] = {}
 
     def __bool__(self) -> bool:
@@ -125,10 +126,11 @@ class Requests:
             return False
         rules = (*self._memory.rules, *(self._remembered.rules() if self._remembered else ()))
         policy = self._policy.remembering(rules) if rules else self._policy
-        decision = policy.decide(request, context)
+        agent = self._agent()
+        decision = policy.decide(request, replace(context, agent=agent.name))
         if decision.verdict == "ask":
             return False
-        answer = _told(decision, changeable="changed_input" in self._can())
+        answer = _told(decision, request, changeable="changed_input" in agent.can)
         self.settle(request.request_id, answer, "policy", decision.rule)
         return True
 
@@ -168,13 +170,25 @@ def ends_planning(request: Request, answer: Answer) -> bool:
     return is_the_plan and not denies(request, answer)
 
 
-def _told(decision: Decision, *, changeable: bool) -> Answer:
+def _told(decision: Decision, request: PermissionRequested, *, changeable: bool) -> Answer:
     match decision.verdict:
         case "allow":
             return Answer("allow")
         case "rewrite" if changeable:
             return Answer("allow", input=decision.input)
+        case "rewrite":
+            instead = _instead(request.input, decision.input or {})
+            return Answer("deny", note=": ".join(filter(None, (decision.note, instead))))
     return Answer("deny", note=decision.note)
+
+
+def _instead(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """For an agent that cannot be given other input: what to ask for."""
+    changed = {key: value for key, value in new.items() if old.get(key) != value}
+    words = changed.get("command")
+    if len(changed) != 1 or not isinstance(words, str):
+        words = ", ".join(f"{key} = {value!r}" for key, value in changed.items())
+    return f"use `{words}` instead"
 
 
 def _late(limit: float | None) -> Answer:

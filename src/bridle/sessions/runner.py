@@ -126,7 +126,7 @@ class Runner:
             self._answered,
             recall=recall,
             remembered=remembered,
-            can=lambda: self._line.agent.info.can,
+            agent=lambda: self._line.agent.info,
         )
         self._begin_lock = asyncio.Lock()
         self._asked: Prompt | None = None  # what the open turn began with
