@@ -67,6 +67,7 @@ async def measure(folder: Path) -> dict[str, list[float]]:
             *(program, "-p", "--output-format", "stream-json", "--verbose"),
             *("--include-partial-messages", "--allowedTools", "Read", "--"),
         ],
+        "callback": [sys.executable, "-m", "bench.plain_callback", program],
         "bridle": [
             str(Path(sys.executable).with_name("bridle")),
             *("run", "-a", "claude", "--approve", "ask", "--json"),
@@ -79,6 +80,7 @@ async def measure(folder: Path) -> dict[str, list[float]]:
         env = claude_environment(folder, double.base_url) | {
             "BRIDLE_HOME": str(folder / "bridle"),
             "BRIDLE_AGENTS_CLAUDE_BINARY": program,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
         }
         for round in range(ROUNDS + 1):
             for name, argv in commands.items():
@@ -92,10 +94,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, first_in_line() as where:
         print(f"{ROUNDS} turns of {CALLS} calls each, in turn, {where}", flush=True)
         found = asyncio.run(measure(Path(name)))
-    added = median(ours - bare for bare, ours in zip(found["bare"], found["bridle"], strict=True))
+    goals = {"bridle": "   (goal 3)"}
     for name, each in found.items():
-        print(f"{name:<8}{median(each) * 1000:7.2f} ms a call")
-    print(f"{'added':<8}{added * 1000:7.2f} ms a call   (goal 3)")
+        added = median(ours - bare for bare, ours in zip(found["bare"], each, strict=True))
+        print(
+            f"{name:<10}{median(each) * 1000:6.2f} ms a call"
+            f"   added {added * 1000:5.2f} ms{goals.get(name, '')}"
+        )
 
 
 if __name__ == "__main__":
