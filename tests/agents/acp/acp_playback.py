@@ -99,6 +99,7 @@ class Player:
         self._ids: dict[Any, Any] = {}  # the recorded host's -> ours
         self._hello: dict[str, Any] = {}
         self._refusal: dict[str, Any] = {}
+        self._offered: dict[str, list[str]] = {}  # by request: the agent's options that hold once
         self._options: dict[str, dict[str, str]] = {}  # by request: the agent's option -> ours
         self._busy = 0
         self._later: list[dict[str, Any]] = []
@@ -182,13 +183,15 @@ class Player:
         key = Asked(id, "", {}).key
         match result:
             case {"outcome": {"outcome": "selected", "optionId": option}}:
-                answer = Answer(self._options.get(key, {}).get(option, "deny"))
+                chosen = self._options.get(key, {})
+                # What the recorded host took for ever is taken once here.
+                answer = Answer(chosen.get(option, "allow" if "always" in option else "deny"))
             case _:
                 answer = Answer("deny")
         sent = list(self._need().answer(key, answer))
         if sent and "answers" not in result and key in self._options:
             assert [one["id"] for one in sent] == [id]
-            if result["outcome"]["outcome"] == "selected":
+            if result["outcome"].get("optionId") in self._options[key]:
                 assert sent[0]["result"] == result
 
     # -- the recorded agent --
@@ -207,15 +210,21 @@ class Player:
     def _feed(self, msg: dict[str, Any]) -> None:
         line = json.dumps(msg, separators=(",", ":"), ensure_ascii=False).encode()
         self.heard_lines.append(line)
+        if msg.get("method") == "session/request_permission":
+            key = Asked(msg["id"], "", {}).key
+            once = [one for one in msg["params"]["options"] if one["kind"].endswith("_once")]
+            self._offered[key] = [one["optionId"] for one in once]
         heard = list(self._need().decode(line))
         self.heard += heard
         for one in heard:
             match one:
+                case Reply({"method": "session/prompt", "id": id}) if _is_over(msg):
+                    self._feed({"id": id, "result": {"stopReason": "end_turn"}})
                 case Reply(message):
                     self._sent([message])
                 case PermissionRequested(request_id=request_id, options=options):
-                    theirs = [o["optionId"] for o in msg["params"]["options"]]
                     ours = [option.id for option in options]
+                    theirs = self._offered[request_id]
                     self._options[request_id] = dict(zip(theirs, ours, strict=True))
                 case TurnEnded():
                     self._busy = 0
@@ -247,3 +256,8 @@ def _prompt(blocks: list[dict[str, Any]]) -> Prompt:
         if block["type"] == "image"
     ]
     return Prompt(words, tuple(files))
+
+
+def _is_over(msg: dict[str, Any]) -> bool:
+    """A prompt is answered: what our wire prompts by itself then was not recorded."""
+    return "stopReason" in (msg.get("result") or {})

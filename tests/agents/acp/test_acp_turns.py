@@ -331,7 +331,7 @@ def test_a_list_of_things_to_do_is_the_plan() -> None:
 # -- permission ------------------------------------------------------------------------------------
 
 
-def test_a_request_names_the_call_and_offers_what_the_agent_does() -> None:
+def test_a_request_names_the_call_and_offers_what_holds_once() -> None:
     talk = opened()
     started, asked = talk.asks(7, {**LS, "content": _text("not on the list")})
     assert started == STARTED
@@ -342,7 +342,6 @@ def test_a_request_names_the_call_and_offers_what_the_agent_does() -> None:
         input={"command": "ls"},
         call_id="c1",
         options=(
-            Option("the-allow_always", "allow_always", "always"),
             Option("allow", "allow_once", "allow"),
             Option("deny", "reject_once", "deny"),
         ),
@@ -355,13 +354,13 @@ def test_a_request_names_the_call_and_offers_what_the_agent_does() -> None:
     [
         ("allow", ("allow_always", "allow_once", "reject_once"), "the-allow_once"),
         ("deny", ("reject_always", "reject_once", "allow_once"), "the-reject_once"),
-        ("the-allow_always", ("allow_always", "allow_once"), "the-allow_always"),
+        ("the-allow_always", ("allow_always", "allow_once"), None),
         ("allow", ("allow_always", "reject_once"), None),
         ("deny", ("allow_always", "reject_always"), None),
         ("allow", ("from_tomorrow",), None),
     ],
 )
-def test_an_answer_never_chooses_for_ever_by_itself(
+def test_an_answer_never_chooses_for_ever(
     answer: str, kinds: tuple[str, ...], outcome: str | None
 ) -> None:
     talk = opened()
@@ -381,6 +380,35 @@ def test_an_option_called_allow_is_not_what_allow_means() -> None:
     talk.hears({"id": 1, "method": "session/request_permission", "params": params})
     [said] = talk.wire.answer("1", Answer("allow"))
     assert said["result"]["outcome"]["optionId"] == "once"
+
+
+def test_an_agent_that_stops_at_a_denial_is_told_why_and_goes_on_in_the_same_turn() -> None:
+    talk = opened(row=replace(ROW, stops=True))
+    talk.asks(1, LS)
+    list(talk.wire.answer("1", Answer("deny", note="herons nest there")))
+    talk.is_told("tool_call_update", toolCallId="c1", status="failed")
+    assert talk.answers(END) == []
+    words = "This was not allowed: Bash `ls` (herons nest there)"
+    assert talk.sent[-1]["params"]["prompt"] == [{"type": "text", "text": words}]
+    talk.says("Then not.")
+    assert talk.answers(END) == [DONE]
+
+
+def test_an_agent_that_talks_on_after_a_denial_is_told_nothing_more() -> None:
+    talk = opened(row=replace(ROW, stops=True))
+    talk.asks(1, LS)
+    list(talk.wire.answer("1", Answer("deny", note="herons nest there")))
+    talk.says("Then not.")
+    assert talk.answers(END) == [DONE]
+
+
+def test_an_agent_that_stops_at_a_denial_and_is_cancelled_is_told_nothing_more() -> None:
+    talk = opened(row=replace(ROW, stops=True))
+    talk.asks(1, LS)
+    list(talk.wire.answer("1", Answer("deny")))
+    talk.wire.cancel()
+    end = TurnEnded(reason="cancelled")
+    assert talk.answers({"stopReason": "cancelled"})[-1] == end
 
 
 def test_a_changed_input_denies_the_call_since_it_cannot_be_told() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acp_far_side import far_side
+from acp_far_side import Talk, far_side, opened
 from acp_playback import RECORDINGS as ACP
 from acp_playback import Player, Said, encoded, lines
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from opencode_playback import RECORDINGS, SPEC
 
 from bridle.agents.acp.agent import AcpAgent
 from bridle.agents.opencode import agent
+from bridle.agents.opencode.config import ASK
 from bridle.agents.opencode.dialect import ROW, OpencodeDialect
 from bridle.agents.opencode.wire import OpencodeWire
 from bridle.core.agent import SecretFile, SessionSpec
@@ -22,7 +23,10 @@ from bridle.core.events import (
     AgentReady,
     Diff,
     MessageChunk,
+    Option,
+    PermissionRequested,
     ToolFinished,
+    ToolStarted,
     TurnEnded,
     Unrecognized,
     UsageReported,
@@ -117,9 +121,55 @@ def test_it_is_launched_to_ask_for_everything_without_a_file_of_the_users() -> N
     assert launch.argv == ("opencode", "acp")
     assert list(launch.env) == ["OPENCODE_CONFIG_CONTENT"]
     config = json.loads(str(launch.env["OPENCODE_CONFIG_CONTENT"]))
-    assert config["permission"]["*"] == "ask"
-    assert config["permission"]["task"] == "deny"
-    assert config["agent"]["plan"]["permission"]["edit"]["*"] == "deny"
+    for rules in (config["permission"], config["agent"]["build"]["permission"]):
+        assert (rules["?*"], rules["tas?"]) == ("ask", "deny")
+    assert config["agent"]["plan"]["permission"]["edi?"]["*"] == "deny"
+
+
+def test_a_request_waits_for_the_input_of_its_call() -> None:
+    talk = _talk()
+    read = {"toolCallId": "call_1", "title": "read", "kind": "read"}
+    assert talk.is_told("tool_call", **read, status="pending", rawInput={}) == []
+    assert talk.asks(0, {**read, "status": "pending", "rawInput": {}, "locations": []}) == []
+    input = {"filePath": "/etc/passwd"}
+    told = {"toolCallId": "call_1", "status": "in_progress", "title": "read", "kind": "read"}
+    started, asked = talk.is_told("tool_call_update", **told, rawInput=input)
+    assert isinstance(started, ToolStarted)
+    assert asked == PermissionRequested(
+        request_id="0",
+        tool="Read",
+        title="Read `/etc/passwd`",
+        input=input,
+        paths=("/etc/passwd",),
+        call_id="call_1",
+        options=(
+            Option("allow", "allow_once", "allow"),
+            Option("deny", "reject_once", "deny"),
+        ),
+    )
+
+
+def test_a_request_that_waits_is_withdrawn_with_the_turn() -> None:
+    talk = _talk()
+    talk.asks(0, {"toolCallId": "call_1", "title": "read", "kind": "read", "rawInput": {}})
+    cancel, refused = talk.wire.cancel()
+    assert cancel["method"] == "session/cancel"
+    assert refused == {"jsonrpc": "2.0", "id": 0, "result": {"outcome": {"outcome": "cancelled"}}}
+
+
+def test_a_request_about_no_call_does_not_wait() -> None:
+    talk = _talk()
+    _, asked = talk.asks(0, {"toolCallId": "per_1", "title": "workflow", "kind": "other"})
+    assert isinstance(asked, PermissionRequested)
+
+
+def test_a_tool_that_the_model_made_up_failed() -> None:
+    talk = _talk()
+    call = {"toolCallId": "call_1", "kind": "other", "rawInput": {"tool": "fly", "error": "no"}}
+    talk.is_told("tool_call", **call, title="fly", status="pending")
+    [*_, end] = talk.is_told("tool_call_update", **call, title="Invalid Tool", status="completed")
+    assert isinstance(end, ToolFinished)
+    assert end.outcome == "failed"
 
 
 def test_the_system_prompt_is_a_file_of_the_sessions_own() -> None:
@@ -133,7 +183,7 @@ def test_more_config_comes_from_bridles_and_does_not_weaken_what_is_asked() -> N
     more = {"model": "p/m", "permission": {"*": "allow"}}
     launch = agent.dialect.launch(replace(SPEC, options={"config": more}))
     config = json.loads(str(launch.env["OPENCODE_CONFIG_CONTENT"]))
-    assert (config["model"], config["permission"]["*"]) == ("p/m", "ask")
+    assert (config["model"], config["permission"]) == ("p/m", ASK)
 
 
 def test_its_other_surface_is_taken_by_config() -> None:
@@ -150,12 +200,16 @@ def test_it_conforms() -> None:
 
 def test_it_conforms_with_its_recordings(tmp_path: Path) -> None:
     """As its wire hears them: with the ids of its own requests."""
-    for talk in ("edit", "hello", "shell", "tool_failed", "write_rejected", "auth_error"):
+    for talk in ("edit", "hello", "shell", "tool_failed", "write_allowed", "auth_error"):
         player = Player(_Agent(), lines(ACP / "opencode" / talk))
         player.play()
         (tmp_path / talk).mkdir()
         (tmp_path / talk / "wire.jsonl").write_bytes(b"\n".join(player.heard_lines))
     check_agent(_Agent(), tmp_path, cuts=2, streams=20, far_side=far_side)
+
+
+def _talk() -> Talk:
+    return opened(SPEC, replace(ROW, modes={}), OpencodeDialect)
 
 
 def _finished(talk: str) -> list[ToolFinished]:

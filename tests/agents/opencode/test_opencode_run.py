@@ -84,8 +84,8 @@ def test_a_session_that_may_only_answer_is_held_to_it_by_rule() -> None:
     spec = replace(SPEC, mode="ask")
     content = OpencodeRunWire(spec).launch(spec, Prompt("go")).env["OPENCODE_CONFIG_CONTENT"]
     assert isinstance(content, str)
-    denied = {"edit": "deny", "bash": "deny", "task": "deny"}
-    assert json.loads(content) == {"permission": denied}
+    denied = {"permission": {"edi?": "deny", "bas?": "deny", "tas?": "deny"}}
+    assert json.loads(content) == {**denied, "agent": {"build": denied}}
 
 
 def test_an_image_is_refused_with_the_way_to_give_it() -> None:

@@ -104,6 +104,15 @@ class Dialect:
         """The questions in a request, its own or for permission; None: it asks none."""
         return None
 
+    def asks_early(self, call: Table) -> bool:
+        """Whether a request may come before the call that it is about, and tells less of it."""
+        return False
+
+    def denial(self, note: str) -> str:
+        """An option that was not offered, and says why a call is denied: where the agent passes on
+        to the model what it cannot make out. "": the model hears nothing of the reason."""
+        return ""
+
     def told(self, told: Told) -> Iterable[Event] | None:
         """What a notification of its own means; None: nobody knows."""
         return () if told.method in self.row.ignores else None

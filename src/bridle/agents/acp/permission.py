@@ -1,8 +1,8 @@
 """Permission requests and questions, and the answers to them.
 
 What is offered is chosen by its kind: ids and order differ between agents. "allow" is the first
-that allows once and "deny" the first that rejects once, whatever the agent calls them; those that
-would allow for ever write files of the agent's, and are taken only if a person picks them.
+that allows once and "deny" the first that rejects once, whatever the agent calls them. Those that
+would hold for ever are not offered: an agent writes them into files of its own, and asks no more.
 """
 
 from __future__ import annotations
@@ -26,13 +26,7 @@ from bridle.core.events import (
 )
 from bridle.core.wire import Reply
 
-_KINDS: dict[str, Literal["allow", "always", "deny"]] = {
-    "allow_once": "allow",
-    "allow_always": "always",
-    "reject_once": "deny",
-    "reject_always": "deny",
-}
-_ONCE = {"allow_once": "allow", "reject_once": "deny"}
+_KINDS: dict[str, Literal["allow", "deny"]] = {"allow_once": "allow", "reject_once": "deny"}
 _CANCELLED = {"outcome": {"outcome": "cancelled"}}
 
 
@@ -41,6 +35,7 @@ class _Open(NamedTuple):
     call_id: str
     options: dict[str, tuple[str, Option]]  # our id -> the agent's id, and what we offered
     asking: Asking | None = None
+    title: str = ""
 
 
 class Requests:
@@ -51,12 +46,18 @@ class Requests:
         self._peer = peer
         self._calls = calls
         self._open: dict[str, _Open] = {}
+        self._early: dict[str, Asked] = {}  # by the call that is still to be told
+        self._denials: list[str] = []  # that the model does not hear of from the agent
         self._untold = untold
 
     def permission(self, asked: Asked) -> Iterator[Event | Reply]:
         """`session/request_permission`."""
         call = table(asked.params, "toolCall")
-        if not text(call, "toolCallId"):
+        id = text(call, "toolCallId")
+        if self._dialect.asks_early(call) and not self._calls.begun(id):
+            self._early[id] = asked
+            return
+        if not id:
             call = {**call, "toolCallId": f"asked-{asked.key}"}
         if asking := self._dialect.asking(asked):
             begun = self._calls.asked(call, asked.key, "")
@@ -64,14 +65,20 @@ class Requests:
             yield self.question(asked, asking)
             return
         options = _options(tables(asked.params, "options"))
-        self._open[asked.key] = _Open(asked, text(call, "toolCallId"), options)
         reason = text(table(call, "rawInput"), "reason")
         for event in self._calls.asked(call, asked.key, reason):
             if isinstance(event, PermissionRequested):
+                id = text(call, "toolCallId")
+                self._open[asked.key] = _Open(asked, id, options, title=event.title)
                 offered = tuple(option for _, option in options.values())
                 yield replace(event, options=offered or event.options)
             else:
                 yield event
+
+    def begun(self, call_id: str) -> Iterator[Event | Reply]:
+        """What was asked about a call before its input was told."""
+        if call_id in self._early and self._calls.begun(call_id):
+            yield from self.permission(self._early.pop(call_id))
 
     def question(self, asked: Asked, asking: Asking) -> Event:
         self._open[asked.key] = _Open(asked, asking.call_id or "", {}, asking)
@@ -88,17 +95,25 @@ class Requests:
             return
         yield self._peer.result(request.asked, self._outcome(request, answer))
 
+    def denials(self) -> str:
+        """For the model, once."""
+        said, self._denials = "\n".join(self._denials), []
+        return said
+
     def refused(self, asked: Asked) -> Table:
         """Nobody is there to be asked."""
         return self._peer.result(asked, _CANCELLED)
 
     def is_open(self, asked: Asked) -> bool:
-        return asked.key in self._open
+        return asked.key in self._open or any(
+            asked.key == early.key for early in self._early.values()
+        )
 
     def cancel(self) -> list[Table]:
         """Nobody will answer any more; without this some agents never end the turn."""
         said = [self._peer.result(one.asked, self._withdrawn(one)) for one in self._open.values()]
-        self._open.clear()
+        said += [self.refused(asked) for asked in self._early.values()]
+        self.forget()
         return said
 
     def _withdrawn(self, request: _Open) -> Any:
@@ -107,6 +122,8 @@ class Requests:
     def forget(self) -> None:
         """The turn is over, and what it asked with it."""
         self._open.clear()
+        self._early.clear()
+        self._denials.clear()
 
     def _outcome(self, request: _Open, answer: Answer) -> Table:
         id, option = request.options.get(answer.option, ("", None))
@@ -117,6 +134,10 @@ class Requests:
             self._refuse("offers no way to allow this once: the call was denied")
         if option is None or option.kind == "deny":
             self._calls.deny(request.call_id)
+            if self._dialect.row.stops:
+                self._denials.append(_denial(request.title, answer.note))
+            if answer.note and (told := self._dialect.denial(answer.note)):
+                return {"outcome": {"outcome": "selected", "optionId": told}}
         return {"outcome": {"outcome": "selected", "optionId": id}} if option else _CANCELLED
 
     def _refuse(self, why: str) -> None:
@@ -124,16 +145,20 @@ class Requests:
         self._untold.append(Notice(level="warning", kind="settings", text=f"{title} {why}"))
 
 
+def _denial(title: str, note: str | None) -> str:
+    return f"This was not allowed: {title}" + (f" ({note})" if note else "")
+
+
 def _options(told: list[Table]) -> dict[str, tuple[str, Option]]:
     """By our ids, in the agent's order; a kind from tomorrow is not for us to choose."""
     found: dict[str, tuple[str, Option]] = {}
     for one in told:
-        theirs, word = text(one, "optionId"), text(one, "kind")
-        if word not in _KINDS:
+        theirs, kind = text(one, "optionId"), _KINDS.get(text(one, "kind"))
+        if kind is None:
             continue
-        ours = _ONCE.get(word, "")
-        if not ours or ours in found:
-            taken = {"", *_ONCE.values(), *found}
+        ours: str = kind
+        if ours in found:
+            taken = {"", *_KINDS.values(), *found}
             ours = f"{theirs}~{len(found)}" if theirs in taken else theirs
-        found[ours] = theirs, Option(ours, text(one, "name") or theirs, _KINDS[word])
+        found[ours] = theirs, Option(ours, text(one, "name") or theirs, kind)
     return found

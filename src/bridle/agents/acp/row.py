@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from bridle.core.agent import AgentInfo, Mode
+from bridle.core.tools import ToolClass
 
 # What the protocol has a place for. Whether an agent fills it is known when it has said hello:
 # what it then lacks fails the turn, by name.
@@ -30,6 +31,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     env: Mapping[str, str] = field(default_factory=dict)
     can: frozenset[str] = frozenset()  # besides the usual
     cannot: frozenset[str] = frozenset()  # of the usual
+    asks: frozenset[ToolClass] = frozenset()  # as AgentInfo has them
     lists: bool = False  # its sessions
     experimental: bool = False  # nobody has run bridle with it
 
@@ -56,6 +58,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     asides: tuple[str, ...] = ()  # beginnings of its own remarks among the model's words
     ignores: tuple[str, ...] = ()  # methods of its own that tell nothing for the log
     turn_over: str = ""  # the method that ends a turn it began by itself
+    stops: bool = False  # at a denial, and tells the model no reason: we say it, and it goes on
 
     @property
     def info(self) -> AgentInfo:
@@ -68,4 +71,5 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
             variables=self.variables,
             tested=self.tested,
             sign_in=self.login,
+            asks=self.asks,
         )

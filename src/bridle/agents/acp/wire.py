@@ -166,6 +166,7 @@ class AcpWire:
                     return
                 self._speech.rest()
                 yield from self._calls.told(update, parent)
+                yield from self._requests.begun(text(update, "toolCallId"))
                 if text(update, "status") in ("completed", "failed"):
                     self._meter.told_model()
             case "plan":
@@ -309,6 +310,12 @@ class AcpWire:
             return
         told = result if isinstance(result, dict) else {}
         reason = text(told, "stopReason")
+        if words := self._stopped_at(reason):
+            yield from self._calls.spoken()
+            blocks = prompts.blocks(Prompt(words), preamble="", embeds=False)
+            params = {"sessionId": self._opening.session, "prompt": blocks}
+            yield Reply(self._peer.request("session/prompt", params, self._prompted))
+            return
         if self._cancelled and (error or reason != "end_turn"):
             end = TurnEnded(reason="cancelled")
         elif error:
@@ -323,6 +330,11 @@ class AcpWire:
                 yield Notice(level="warning", kind="session", text=stop)
             end = TurnEnded(reason="completed")
         yield from self._end(end, told)
+
+    def _stopped_at(self, reason: str) -> str:
+        """The denials that ended what is not yet the turn, in words for the model."""
+        over = reason in ("end_turn", "cancelled") and self._calls.denied
+        return self._requests.denials() if over and not self._cancelled else ""
 
     def _broken_off(self) -> TurnEnded:
         """Nobody cancelled: some agents end their turn when a call is denied."""

@@ -29,7 +29,8 @@ def _json_wire(spec: SessionSpec) -> Wire:
     return CopilotJsonWire(spec)
 
 
-JSON = StdioAgent(replace(ROW.info, can=ROW.info.can - _LINES_LACK), _json_wire)
+_LINES = replace(ROW.info, can=ROW.info.can - _LINES_LACK, asks=frozenset())
+JSON = StdioAgent(_LINES, _json_wire)
 
 
 class Copilot(TwoSurfaces):

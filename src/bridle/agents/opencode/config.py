@@ -8,20 +8,26 @@ from typing import Any
 
 from bridle.core.agent import SecretFile, SessionSpec, Word
 
-# Every tool is asked for, so that the harness's policy decides; OpenCode's own default allows all.
-# What a subagent asks, and questions, nobody hears over ACP: it would wait for ever.
+# Every call is asked for, so that the harness's policy decides; OpenCode's own default allows all.
+# Of its rules the last one that matches counts, and its configs are merged key by key: what is
+# spelled as nobody else spells it comes after all that the user, the project or an agent says.
+# A path outside and a call repeated are no requests of their own beside that of the call. What a
+# subagent asks, and questions, nobody hears over ACP: it would wait for ever.
 ASK: dict[str, Any] = {
-    "*": "ask",
-    "todowrite": "allow",
-    "task": "deny",
-    "question": "deny",
-    "plan_enter": "deny",
-    "plan_exit": "deny",
+    "?*": "ask",
+    "external_director?": "allow",
+    "doom_loo?": "allow",
+    "todowrit?": "allow",
+    "tas?": "deny",
+    "questio?": "deny",
+    "plan_ente?": "deny",
+    "plan_exi?": "deny",
 }
-# Its read-only agent forbids by rules that the star would override.
-PLAN: dict[str, Any] = {"edit": {"*": "deny", ".opencode/plans/*.md": "allow"}}
+# Its read-only agent forbids by rules that come before ours.
+PLAN: dict[str, Any] = {**ASK, "edi?": {"*": "deny", ".opencode/plans/*.md": "allow"}}
+_THERE = {"disable": False, "hidden": False, "mode": "primary"}  # whatever the project made of it
 # Where nobody can be asked, a session that may only answer is held to it by rule.
-READ: dict[str, Any] = {"edit": "deny", "bash": "deny", "task": "deny"}
+READ: dict[str, Any] = {"edi?": "deny", "bas?": "deny", "tas?": "deny"}
 
 _INSTRUCTIONS = "BRIDLE_OPENCODE_INSTRUCTIONS"
 
@@ -45,14 +51,21 @@ def environment(spec: SessionSpec, settings: Mapping[str, Any]) -> dict[str, Wor
 
 def asking() -> dict[str, Any]:
     """For a surface on which it can ask."""
-    return {"permission": ASK, "agent": {"plan": {"permission": PLAN}}}
+    return {
+        "permission": ASK,
+        "agent": {
+            "build": {**_THERE, "permission": ASK},
+            "plan": {**_THERE, "permission": PLAN},
+        },
+        "experimental": {"batch_tool": False},  # calls within a call
+    }
 
 
 def unasked(spec: SessionSpec) -> dict[str, Any]:
     """For a surface on which it cannot: the user's own rules hold, and the session's mode."""
     settings: dict[str, Any] = {"mcp": servers(spec)} if spec.servers else {}
     if spec.mode == "ask":
-        settings["permission"] = READ
+        settings |= {"permission": READ, "agent": {"build": {"permission": READ}}}
     return settings
 
 

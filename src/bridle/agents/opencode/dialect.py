@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # the program is started before these are loaded
     from bridle.agents.jsonrpc import RpcError
     from bridle.core.failure import Failure
 
+_NO_TOOL = "Invalid Tool"  # what it calls instead of one that the model made up
+
 ROW = Row(
     name="opencode",
     command=("opencode", "acp"),
@@ -29,10 +31,12 @@ ROW = Row(
     ),
     tested=("1.18.33", "1.18.33"),
     can=frozenset({"fork"}),
+    asks=frozenset({"read", "write", "shell", "network", "mcp"}),
     modes={"agent": "build", "plan": "plan", "ask": "build"},
     tool_name="title",
     tools=NAMES,
     usage="call",
+    stops=True,
 )  # fmt: skip
 
 
@@ -44,10 +48,16 @@ class OpencodeDialect(Dialect):
         """The system prompt is among its instructions."""
         return ""
 
+    def asks_early(self, call: Table) -> bool:
+        """Of what is no call, it asks by an id of its own."""
+        return not text(call, "toolCallId").startswith("per_")
+
     def outcome(self, status: str, call: Table) -> Outcome | None:
         from bridle.agents.opencode import tools
 
         raw = table(call, "rawOutput")
+        if text(call, "title") == _NO_TOOL:
+            return "failed"
         if status == "failed":
             return tools.outcome({"status": "error", "error": text(raw, "error")})
         return tools.outcome({"status": status, **raw})

@@ -29,7 +29,8 @@ def _run_wire(spec: SessionSpec) -> Wire:
     return OpencodeRunWire(spec)
 
 
-RUN = StdioAgent(replace(ROW.info, can=ROW.info.can - _RUN_LACKS | {"subagents"}), _run_wire)
+_RUN = replace(ROW.info, can=ROW.info.can - _RUN_LACKS | {"subagents"}, asks=frozenset())
+RUN = StdioAgent(_RUN, _run_wire)
 
 
 class OpenCode(TwoSurfaces):
