@@ -21,7 +21,6 @@ class Glob(Struct, frozen=True):
 
     head: str
     regex: re.Pattern[str]
-    exact: bool  # it has no `*`
 
     def surely(self, text: str) -> bool:
         return text.startswith(self.head) and self.regex.fullmatch(text) is not None
@@ -32,21 +31,21 @@ def text_glob(pattern: str) -> Glob:
     """For commands and names. ` *` at the end also stands for nothing."""
     parts: list[str] = []
     head: list[str] = []
-    exact = True
+    literal = True
     for c, plain in _characters(pattern):
         if c == "*" and not plain:
-            exact = False
+            literal = False
             parts.append(".*")
         else:
             parts.append(_literal(c))
-            if exact:
+            if literal:
                 head.append(c)
     regex = "".join(parts)
     if regex.endswith(r"\ .*"):
         regex = regex.removesuffix(r"\ .*") + r"(?:\ .*)?"
         if head[-1:] == [" "] and len(head) == len(parts) - 1:
             head.pop()
-    return Glob(_until_sign(head), re.compile(regex, re.DOTALL), exact)
+    return Glob(_until_sign(head), re.compile(regex, re.DOTALL))
 
 
 def may_match(glob: Glob, pattern: str, text: str) -> bool:

@@ -139,7 +139,7 @@ def _without_rewrite(judged: _Judged) -> _Judged:
 def _together(judged: Sequence[_Judged], request: PermissionRequested) -> Decision:
     if not judged:
         return Decision("ask", "default", "no rule speaks of this")
-    worst = max(judged, key=lambda one: STRICTNESS[one.decision.verdict])
+    worst = max(judged, key=lambda one: (STRICTNESS[one.decision.verdict], not one.act.derived))
     changed = [one for one in judged if one.decision.verdict == "rewrite"]
     if not changed or worst.decision.verdict == "deny":
         return worst.decision
@@ -161,7 +161,7 @@ def _rewritten(changed: Sequence[_Judged], request: PermissionRequested) -> dict
             return None
         if isinstance(rule.rewrite, dict):
             input |= rule.rewrite
-        elif act.command is None or act.command.span is None:
+        elif act.command is None or act.command.span is None or not rule.names(act.command):
             return None
         else:
             spans[act.command.span] = rule.rewrite

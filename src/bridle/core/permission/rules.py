@@ -79,7 +79,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             return "no"
         if self.besides is not None and self.besides & act.call:
             return "no"
-        if self.tools is not None and not self._names(act):
+        if self.tools is not None and not self._is_of(act):
             return "no"
         if self.line is not None:
             return "yes" if act.line == self.line else "no"
@@ -99,7 +99,11 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             return "no" if self.verdict == "allow" else "maybe"
         return "yes"
 
-    def _names(self, act: Act) -> bool:
+    def names(self, command: Command) -> bool:
+        """Whether it is this command itself that the rule matches, not another reading of it."""
+        return any(text_glob(one).surely(command.text) for one in self.commands)
+
+    def _is_of(self, act: Act) -> bool:
         assert self.tools is not None
         if not self.tools & act.names:
             return False
@@ -160,10 +164,7 @@ _TOLD = {
 
 
 def _allowed(pattern: str, command: Command) -> bool:
-    glob = text_glob(pattern)
-    if command.doubts and (not glob.exact or HOLE in command.text):
-        return False
-    return glob.surely(command.text)
+    return not command.doubts and text_glob(pattern).surely(command.text)
 
 
 def _is_host(pattern: str, host: str) -> bool:

@@ -74,7 +74,7 @@ def _fits(pattern: str, text: str, every: bool) -> bool:
     if every:
         return path_glob(pattern, False).fullmatch(text) is not None
     folded = "/".join(names.plain(part) for part in text.split("/"))
-    pattern = "/".join(names.plain(part) for part in pattern.split("/"))
+    pattern = "/".join(names.plain(part) for part in pattern.removesuffix("/**").split("/"))
     return path_glob(pattern, True).fullmatch(folded) is not None
 
 

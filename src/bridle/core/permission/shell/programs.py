@@ -102,7 +102,7 @@ _GIT_PLAIN = frozenset({
     "tag", "stash", "reset", "blame", "rev-parse", "merge", "cherry-pick", "revert", "switch",
 })  # fmt: skip
 _IDLE = frozenset({
-    "cd", "pushd", "popd", "pwd", "echo", "printf", "true", "false", ":", "test", "[", "sleep",
+    "cd", "pushd", "pwd", "echo", "printf", "true", "false", ":", "test", "[", "sleep",
     "wait", "exit", "return", "break", "continue", "shift", "read", "local", "unset",
 })  # fmt: skip
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s]*)")
@@ -151,6 +151,8 @@ def about(words: Sequence[str]) -> About:
 def _is_idle(name: str, words: Sequence[str]) -> bool:
     if name == "cat":
         return len(words) == 1
+    if name in ("cd", "pushd"):  # where to, is looked at by who knows the workspace
+        return len(words) == 2 and not is_open(words[1]) and not words[1].startswith("-")
     return name in _IDLE and "-v" not in words  # which evaluates a name
 
 
