@@ -24,3 +24,8 @@ def left_out(agent: str) -> dict[str, str]:
 def story(agent: str) -> dict[str, list[str]]:
     """By act: how it looks in the transcript."""
     return dict(_TABLES.get(agent, {}).get("story", {}))
+
+
+def gate(agent: str) -> dict[str, str]:
+    """By line of the gate's test: what the agent does instead."""
+    return dict(_TABLES.get(agent, {}).get("gate", {}))

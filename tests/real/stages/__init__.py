@@ -1,25 +1,6 @@
-"""Every agent CLI before the scripted model; `STAGES["codex"].shell("ls")` calls its shell tool."""
+"""The stages of `bridle.testing`, and the pinned CLIs that act on them."""
 
-from stages.claude import Claude, ClaudeAgentAcp
-from stages.codex import Codex, CodexAcp
-from stages.copilot import Copilot
-from stages.gemini import Gemini
-from stages.opencode import OpenCode
-from stages.qwen import Qwen
-from stages.stage import KEY, Actor, NoTool, Stage
-
-STAGES: dict[str, Stage] = {
-    stage.agent: stage
-    for stage in (
-        Claude(),
-        Codex(),
-        Gemini(),
-        Qwen(),
-        OpenCode(),
-        Copilot(),
-        ClaudeAgentAcp(),
-        CodexAcp(),
-    )
-}
+from bridle.testing.stages import KEY, STAGES, NoTool, Stage
+from stages.actor import Actor
 
 __all__ = ["KEY", "STAGES", "Actor", "NoTool", "Stage"]

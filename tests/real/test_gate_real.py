@@ -1,0 +1,396 @@
+"""The gate before every real agent CLI: that each answer counts, and which calls are asked about.
+
+`differences.toml` tells under `[AGENT.gate]` which lines an agent does not keep: such a line must
+fail. The classes that `AgentInfo.asks` claims must be those that are found here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+import differences
+import pytest
+from desk import PATIENCE, Desk, of, run, shown
+from stages import Actor, NoTool
+
+from bridle.agents import load
+from bridle.core.capabilities import capabilities
+from bridle.core.errors import BridleError
+from bridle.core.events import (
+    Answer,
+    Entry,
+    PermissionRequested,
+    RequestAnswered,
+    ToolFinished,
+    ToolStarted,
+)
+from bridle.core.tools import ToolClass, class_of
+from bridle.sessions.session import Session
+from bridle.sessions.terms import Limits
+from bridle.testing.model_script import Call, Say, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+SERVER = Path(__file__).with_name("gate_server.py")
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+LATE = 10.0  # seconds until a request is denied; every other one here is answered at once
+NOBODY = ("SaveMemory",)  # the only tool that is allowed, and nobody calls it
+
+
+# -- what a person answers -------------------------------------------------------------------------
+
+
+class Stand:
+    """One session, whose every request the test answers."""
+
+    def __init__(self, desk: Desk, actor: Actor, session: Session) -> None:
+        self.desk = desk
+        self.actor = actor
+        self.stage = actor.stage
+        self.session = session
+        self.known = differences.gate(actor.agent)
+        self.can = capabilities(load(actor.agent))
+        self.denied_at: int | None = None  # how much the model had heard by then
+        self._names = count(1)
+        self._since = 0
+
+    def file(self, name: str) -> Path:
+        return self.desk.project / name
+
+    def touch(self, name: str) -> Call:
+        return self.stage.shell(f"touch {name}")
+
+    def cat(self, name: str) -> Call:
+        self.file(name).write_text(f"egg of {name}\n")
+        return self.stage.shell(f"cat {name}")
+
+    async def begin(self, *replies: tuple[Call, ...]) -> None:
+        name = f"gate{next(self._names)}"
+        told = [*(reply(*calls) for calls in replies), reply(Say("So be it."))]
+        self.desk.double.scenarios[name] = told
+        self._since = self.session.last_seq
+        await self.session.prompt(f"@@{name}@@ go")
+
+    async def asked(self, of_what: str) -> PermissionRequested:
+        """The request of this turn about such a call, while it is open."""
+        async with asyncio.timeout(PATIENCE):
+            async for entry in self.session.entries(self._since):
+                event = entry.event
+                if isinstance(event, PermissionRequested) and of_what in _told(event):
+                    return event
+        raise AssertionError("the session ended")
+
+    async def answer(self, of_what: str, answer: Answer) -> None:
+        request = await self.asked(of_what)
+        self.session.answer(request.request_id, answer)
+
+    async def end(self) -> list[Entry]:
+        async with asyncio.timeout(PATIENCE):
+            return [entry async for entry in self.session.until_idle(self._since)]
+
+
+def _told(event: PermissionRequested) -> str:
+    return json.dumps([event.title, event.input, event.paths])
+
+
+def outcomes(log: list[Entry]) -> list[str]:
+    return [event.outcome for event in of(log, ToolFinished)]
+
+
+async def allow(stand: Stand) -> None:
+    await stand.begin((stand.touch("allowed"),))
+    await stand.answer("allowed", Answer("allow"))
+    await stand.end()
+    assert stand.file("allowed").exists()
+
+
+async def deny(stand: Stand) -> None:
+    await stand.begin((stand.touch("denied"),))
+    request = await stand.asked("denied")
+    stand.denied_at = len(stand.desk.double.turns)
+    stand.session.answer(request.request_id, Answer("deny", note="herons nest there"))
+    log = await stand.end()
+    assert not stand.file("denied").exists()
+    assert outcomes(log) == ["denied"]
+
+
+async def message(stand: Stand) -> None:
+    """What the model hears next tells why; in some agents a denial ends the turn."""
+    assert stand.denied_at is not None
+    await stand.begin()
+    await stand.end()
+    heard = stand.desk.double.turns[stand.denied_at]
+    assert "herons nest there" in json.dumps(heard.body)
+
+
+async def edit(stand: Stand) -> None:
+    """Some CLIs refuse to edit, without a question, what they have not read."""
+    file = stand.file("edited.txt")
+    file.write_text("one\ntwo\n")
+    changed = (stand.stage.edit(file, "two", "three"),)
+    before = () if stand.actor.lacks("read") else ((stand.stage.read(file),),)
+    await stand.begin(*before, changed)
+    async with asyncio.timeout(PATIENCE):
+        async for entry in stand.session.entries(stand._since):
+            event = entry.event
+            if isinstance(event, PermissionRequested) and class_of(event.tool) == "write":
+                stand.session.answer(event.request_id, Answer("deny"))
+                break
+    await stand.end()
+    assert file.read_text() == "one\ntwo\n"
+
+
+async def changed_input(stand: Stand) -> None:
+    await stand.begin((stand.touch("written"),))
+    request = await stand.asked("written")
+    changed = {**request.input, "command": "touch rewritten"}
+    stand.session.answer(request.request_id, Answer("allow", input=changed))
+    await stand.end()
+    assert (stand.file("written").exists(), stand.file("rewritten").exists()) == (False, True)
+
+
+async def parallel(stand: Stand) -> None:
+    """Each answer is for its own call, in whatever order they are given.
+
+    Commands that only read: some agents run others one after the other, and ask likewise.
+    """
+    await stand.begin((stand.cat("first"), stand.cat("second")))
+    await stand.asked("first")
+    await stand.answer("second", Answer("allow"))
+    await stand.answer("first", Answer("deny"))
+    assert _by_command(await stand.end()) == {
+        "first": ("denied", False),
+        "second": ("completed", True),
+    }
+
+
+async def one_by_one(stand: Stand) -> None:
+    """The agents that ask about the second call when the first is answered."""
+    await stand.begin((stand.cat("first"), stand.cat("second")))
+    await stand.answer("first", Answer("allow"))
+    await stand.answer("second", Answer("deny"))
+    log = await stand.end()
+    kinds = PermissionRequested | RequestAnswered
+    order = [type(entry.event) for entry in log if isinstance(entry.event, kinds)]
+    assert order == [PermissionRequested, RequestAnswered] * 2
+    assert _by_command(log) == {"first": ("completed", True), "second": ("denied", False)}
+
+
+def _by_command(log: list[Entry]) -> dict[str, tuple[str, bool]]:
+    """How the calls of `cat` ended, and whether they showed what is in the file."""
+    ended = {event.call_id: event for event in of(log, ToolFinished)}
+    return {
+        name: (ended[call.call_id].outcome, f"egg of {name}" in shown(ended[call.call_id]))
+        for call in of(log, ToolStarted)
+        for name in ("first", "second")
+        if name in call.title
+    }
+
+
+async def second_terminal(stand: Stand) -> None:
+    await stand.begin((stand.touch("elsewhere"),))
+    request = await stand.asked("elsewhere")
+    await _in_another_process(stand.desk, f"{stand.session.id}/{request.request_id}")
+    log = await stand.end()
+    assert stand.file("elsewhere").exists()
+    assert [(one.by, one.surface) for one in of(log, RequestAnswered)] == [
+        ("person", "command line")
+    ]
+
+
+async def _in_another_process(desk: Desk, request: str) -> None:
+    environment = {
+        "PATH": os.defpath,
+        "HOME": str(desk.folder),
+        "BRIDLE_HOME": str(desk.folder / "bridle"),
+    }
+    words = ("-m", "bridle", "requests", "answer", request, "allow")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *words, env=environment, cwd=desk.folder
+    )
+    assert await asyncio.wait_for(process.wait(), LATE) == 0
+
+
+async def timeout(stand: Stand) -> None:
+    await stand.begin((stand.touch("late"),))
+    await stand.asked("late")
+    log = await stand.end()
+    assert not stand.file("late").exists()
+    assert [answer.by for answer in of(log, RequestAnswered)] == ["timeout"]
+    assert outcomes(log) == ["denied"]
+
+
+Line = Callable[[Stand], Awaitable[None]]
+LINES: tuple[Line, ...] = (
+    allow, deny, message, edit, changed_input, parallel, one_by_one, second_terminal, timeout,
+)  # fmt: skip
+
+
+async def test_the_answer_of_a_person_counts(any_desk: Desk, actor: Actor) -> None:
+    session = await any_desk.start(
+        approve="ask", limits=Limits(request=LATE), options=actor.stage.options
+    )
+    stand = Stand(any_desk, actor, session)
+    left_out = {changed_input} - ({changed_input} if "changed_input" in stand.can else set())
+    left_out |= {parallel if "parallel" in stand.known else one_by_one}
+    known = {line for line in stand.known if line != "parallel"}
+
+    broken = {}
+    for line in LINES:
+        if line in left_out:
+            continue
+        try:
+            await line(stand)
+        except (AssertionError, TimeoutError, BridleError) as error:
+            broken[line.__name__] = repr(error)[:300]
+            await session.cancel()
+            await session.idle()
+
+    assert set(broken) == known, json.dumps(broken, indent=1)
+
+
+# -- which calls are asked about -------------------------------------------------------------------
+
+
+class Canary(NamedTuple):
+    """A call that must not run, and what shows that it did."""
+
+    kind: ToolClass
+    name: str
+    call: Call
+    ran: Callable[[], bool]
+
+
+class Aviary:
+    """Everything that an agent may be told to do, by class."""
+
+    def __init__(self, desk: Desk, actor: Actor) -> None:
+        self._desk = desk
+        self._stage = actor.stage
+        self._lacks = actor.stage.lacks(actor.version)
+        self.marks = desk.folder / "marks"
+        self.marks.mkdir()
+        self.server = {"command": sys.executable, "args": [str(SERVER), str(self.marks)]}
+        self._project = desk.project
+
+    def _secret(self, name: str) -> Path:
+        """A file in a folder of its own, whose content no other has."""
+        folder = self._project / f"{name}-nest"
+        folder.mkdir(exist_ok=True)
+        file = folder / f"egg-of-{name}.txt"
+        file.write_text(f"heron-{name}-7321\n")
+        return file
+
+    def _picture(self) -> Path:
+        file = self._project / "picture.png"
+        file.write_bytes(PICTURE)
+        return file
+
+    def canaries(self) -> list[Canary]:
+        found = []
+        for kind, name, make, ran in self._all():
+            if name not in self._lacks:
+                try:
+                    found.append(Canary(kind, name, make(), ran))
+                except NoTool:
+                    continue
+        return found
+
+    def _all(self) -> Iterator[tuple[ToolClass, str, Callable[[], Call], Callable[[], bool]]]:
+        stage, project, secret = self._stage, self._project, self._secret
+        url = f"{self._desk.double.base_url}/fetched"
+        text: dict[str, object] = {"text": "x"}
+        yield "read", "read", lambda: stage.read(secret("read")), self._hears("heron-read-7")
+        yield "read", "view", lambda: stage.view(self._picture()), self._hears("data:image")
+        yield (
+            *("read", "search"),
+            lambda: stage.search(secret("search").parent, "heron-"),
+            self._hears("heron-search-7"),
+        )
+        yield (
+            *("read", "listing"),
+            lambda: stage.listing(secret("listing").parent),
+            self._hears("egg-of-listing"),
+        )
+        yield "write", "write", lambda: stage.write(project / "made", "x\n"), self._there("made")
+        yield "shell", "shell", lambda: stage.shell("touch by-shell"), self._there("by-shell")
+        yield (
+            *("shell", "harmless shell"),
+            lambda: stage.shell(f"cat {secret('cat')}"),
+            self._hears("heron-cat-7"),
+        )
+        yield (
+            "shell",
+            "ls",
+            lambda: stage.shell(f"ls {secret('ls').parent}"),
+            self._hears("egg-of-ls"),
+        )
+        yield "network", "fetch", lambda: stage.fetch(url), self._fetched
+        yield "mcp", "mcp", lambda: stage.mcp("gate", "speak", text), self._marked("speak")
+        yield "mcp", "peek", lambda: stage.mcp("gate", "peek", text), self._marked("peek")
+
+    def _hears(self, word: str) -> Callable[[], bool]:
+        return lambda: any(word in json.dumps(turn.body) for turn in self._desk.double.turns)
+
+    def _there(self, name: str) -> Callable[[], bool]:
+        return (self._project / name).exists
+
+    def _marked(self, name: str) -> Callable[[], bool]:
+        return (self.marks / name).exists
+
+    def _fetched(self) -> bool:
+        return any(request.path == "/fetched" for request in self._desk.double.requests)
+
+
+def trouble(log: list[Entry], canary: Canary) -> str:
+    """Why this call does not count as asked about and held back; nothing if it does."""
+    if canary.ran():
+        return "it ran"
+    asked = [event for event in of(log, PermissionRequested) if class_of(event.tool) == canary.kind]
+    if len(asked) != 1:
+        begun = [(event.tool, event.title) for event in of(log, ToolStarted)]
+        return f"asked {len(asked)} times; called {begun}; ended {of(log, ToolFinished)}"
+    [call] = [event for event in of(log, ToolStarted) if class_of(event.tool) == canary.kind]
+    if asked[0].call_id not in (None, call.call_id):
+        return f"asked about {asked[0].call_id}, called {call.call_id}"
+    ended = [event.outcome for event in of(log, ToolFinished) if event.call_id == call.call_id]
+    return "" if ended == ["denied"] else f"told as {ended}"
+
+
+@pytest.mark.newest
+async def test_it_asks_before_every_call_of_the_classes_that_it_claims(
+    any_desk: Desk, actor: Actor
+) -> None:
+    aviary = Aviary(any_desk, actor)
+    canaries = aviary.canaries()
+    if actor.agent == "copilot":  # its client may name servers of HTTP alone
+        canaries = [canary for canary in canaries if canary.kind != "mcp"]
+    session = await any_desk.start(
+        approve="ask",
+        tools=NOBODY,
+        options=actor.stage.options,
+        servers={"gate": aviary.server} if any(c.kind == "mcp" for c in canaries) else {},
+    )
+
+    told = {}
+    for number, canary in enumerate(canaries):
+        script = [reply(canary.call), reply(Say("So be it."))]
+        any_desk.double.scenarios[f"canary{number}"] = script
+        log = await run(session, f"@@canary{number}@@ go")
+        told[canary.kind, canary.name] = trouble(log, canary)
+
+    loose = {kind for (kind, _), why in told.items() if why}
+    held = {kind for kind, _ in told} - loose
+    assert held == load(actor.agent).info.asks, json.dumps(
+        {" ".join(key): why for key, why in told.items() if why}, indent=1
+    )
