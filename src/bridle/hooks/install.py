@@ -1,0 +1,198 @@
+"""Hooks in a CLI's own file: merged in, put back byte for byte, mended after a crash.
+
+The journal has the file's bytes before it is touched. Whatever is killed, the next `repair` finds
+the file as it was, as we wrote it, or edited since: then only our entries are taken out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from bridle.core.errors import ConfigError
+from bridle.core.fields import Table
+from bridle.hooks import entries as texts
+from bridle.hooks.journal import Journal, Record, put
+from bridle.hooks.jsonc import Invalid
+
+Outcome = Literal["restored", "edited", "gone"]  # the last: its owner removed the whole file
+
+
+class Hooks(Struct, frozen=True):
+    """What is to be in a file: entries in its `hooks`, or all of it."""
+
+    agent: str
+    file: Path
+    entries: Mapping[str, Table] = {}
+    frame: Mapping[str, object] = {}
+    comments: bool = False
+    whole: bytes | None = None
+    within: Path | None = None  # no link may lead out of here
+
+
+def install(hooks: Hooks, journal: Journal) -> Record:
+    """Puts them in until `remove`. What cannot be merged is refused and left alone."""
+    file = _followed(hooks)
+    with journal.held(file):
+        return _install(hooks, file, journal, stays=True)
+
+
+@contextlib.contextmanager
+def installed(hooks: Hooks, journal: Journal) -> Iterator[Record]:
+    """Puts them in for a while; if we are killed, the next `repair` takes them out."""
+    file = _followed(hooks)
+    with journal.held(file):
+        record = _install(hooks, file, journal, stays=False)
+        try:
+            yield record
+        finally:
+            _undo(record, journal)
+
+
+def remove(file: Path, journal: Journal) -> Outcome | None:
+    """None: we have nothing there."""
+    file = Path(os.path.realpath(file))
+    with journal.held(file):
+        record = journal.get(file)
+        return _undo(record, journal) if record else None
+
+
+def repair(journal: Journal) -> dict[str, Outcome]:
+    """Puts back what a bridle left that was killed, by file."""
+    done: dict[str, Outcome] = {}
+    for found in journal.records():
+        with contextlib.suppress(ConfigError), journal.held(Path(found.file)):
+            record = journal.get(Path(found.file))
+            if record and not (record.stays and _read(Path(record.file)) != record.original):
+                done[record.file] = _undo(record, journal)
+    return done
+
+
+# -- in and out ------------------------------------------------------------------------------------
+
+
+def _install(hooks: Hooks, file: Path, journal: Journal, *, stays: bool) -> Record:
+    if journal.get(file):
+        raise ConfigError(
+            f"{file} has hooks of bridle already",
+            hint=f"`bridle hooks remove {hooks.agent}` takes them out",
+        )
+    try:
+        original = _before(hooks, _read(file))
+        written = _written(hooks, original)
+    except Invalid as error:
+        raise ConfigError(
+            f"{file} cannot be merged with: {error}", hint="mend the file; it was not touched"
+        ) from None
+    record = Record(
+        agent=hooks.agent,
+        file=str(file),
+        original=original,
+        written=written,
+        entries=dict(hooks.entries),
+        frame=dict(hooks.frame),
+        folders=tuple(_missing(file.parent)),
+        comments=hooks.comments,
+        stays=stays,
+    )
+    try:
+        journal.write(record)
+        for folder in record.folders:
+            Path(folder).mkdir()
+        put(file, record.written)
+    except OSError as error:
+        _undo(record, journal)
+        raise ConfigError(f"cannot write {file}: {error.strerror}") from None
+    return record
+
+
+def _before(hooks: Hooks, found: bytes | None) -> bytes | None:
+    """The file without what is ours in it already, should the journal have been lost."""
+    if found is None or found == hooks.whole:
+        return None
+    if hooks.entries and not texts.is_empty(found):
+        return texts.removed(found, hooks.entries, None, comments=hooks.comments)
+    return found
+
+
+def _written(hooks: Hooks, original: bytes | None) -> bytes:
+    if hooks.whole is None:
+        frame = dict(hooks.frame)
+        return texts.added(original, hooks.entries, frame, comments=hooks.comments)
+    if original is not None:
+        raise Invalid("it is there, and not ours")
+    return hooks.whole
+
+
+def _undo(record: Record, journal: Journal) -> Outcome:
+    file = Path(record.file)
+    file.with_name(f".{file.name}.bridle").unlink(missing_ok=True)
+    found = _read(file)
+    outcome: Outcome = "restored"
+    if found == record.written and found != record.original:
+        _put_back(file, record.original)
+    elif found is None and record.original is not None:
+        outcome = "gone"
+    elif found != record.original and found is not None:
+        outcome = "edited"
+        _put_back(file, _without_ours(record, found))
+    for folder in reversed(record.folders):
+        with contextlib.suppress(OSError):  # somebody else has put something into it
+            Path(folder).rmdir()
+    journal.drop(record)
+    return outcome
+
+
+def _without_ours(record: Record, found: bytes) -> bytes | None:
+    if not record.entries:
+        return found
+    try:
+        left = texts.removed(found, record.entries, record.original, comments=record.comments)
+        bare = texts.is_bare(left, record.frame, comments=record.comments)
+    except Invalid as error:
+        raise ConfigError(
+            f"{record.file} was edited and cannot be read any more: {error}",
+            hint="mend it and try again, or take out the hooks of bridle by hand",
+        ) from None
+    return None if record.original is None and bare else left
+
+
+def _put_back(file: Path, data: bytes | None) -> None:
+    if data is None:
+        file.unlink(missing_ok=True)
+    elif data != _read(file):
+        put(file, data)
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def _followed(hooks: Hooks) -> Path:
+    """The file itself, wherever a link leads."""
+    file = Path(os.path.realpath(hooks.file))
+    if hooks.within and not file.is_relative_to(os.path.realpath(hooks.within)):
+        raise ConfigError(f"{hooks.file} leads out of the project, to {file}")
+    return file
+
+
+def _read(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+
+
+def _missing(folder: Path) -> list[str]:
+    """The folders above a file that are not there, the outermost first."""
+    missing = []
+    while not folder.exists():
+        missing.append(str(folder))
+        folder = folder.parent
+    return missing[::-1]

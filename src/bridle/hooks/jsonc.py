@@ -1,0 +1,138 @@
+"""JSON text with the place of every value in it, so that a change can leave all else alone.
+
+Comments and trailing commas are read where the caller allows them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from msgspec import Struct
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_DEEPEST = 100
+
+
+class Invalid(ValueError):
+    """The text is no JSON; tells the line."""
+
+
+class Node(Struct, frozen=True):
+    """A value, and where it begins and ends."""
+
+    value: Any  # of an object a dict of its members, of an array a list of nodes
+    start: int
+    end: int
+
+    @property
+    def plain(self) -> Any:
+        if isinstance(self.value, dict):
+            return {key: member.node.plain for key, member in self.value.items()}
+        if isinstance(self.value, list):
+            return [one.plain for one in self.value]
+        return self.value
+
+
+class Member(Struct, frozen=True):
+    start: int  # of its key
+    node: Node
+
+
+def parse(text: str, *, comments: bool = False) -> Node:
+    reader = _Reader(text, comments)
+    node = reader.value(reader.skip(0), 0)
+    if (end := reader.skip(node.end)) != len(text):
+        raise reader.error(end, "something follows the value")
+    return node
+
+
+def after_space(text: str, at: int, *, comments: bool = False) -> int:
+    """Where the next thing stands that is neither space nor comment."""
+    return _Reader(text, comments).skip(at)
+
+
+class _Reader:
+    def __init__(self, text: str, comments: bool) -> None:
+        self.text = text
+        self.comments = comments
+
+    def error(self, at: int, why: str) -> Invalid:
+        return Invalid(f"line {self.text.count(chr(10), 0, at) + 1}: {why}")
+
+    def skip(self, at: int) -> int:
+        """Past spaces, and comments where they are allowed."""
+        while True:
+            at = self._match(_SPACE, at) or at
+            if not self.comments or not (end := self._match(_COMMENT, at)):
+                return at
+            at = end
+
+    def value(self, at: int, depth: int) -> Node:
+        if depth > _DEEPEST:
+            raise self.error(at, "nested too deeply")
+        match self.text[at : at + 1]:
+            case "{":
+                return self._object(at, depth)
+            case "[":
+                return self._array(at, depth)
+            case '"':
+                return Node(*self._string(at))
+        end = self._match(_SCALAR, at)
+        if not end:
+            raise self.error(at, "a value is missing")
+        return Node(json.loads(self.text[at:end]), at, end)
+
+    def _object(self, start: int, depth: int) -> Node:
+        members: dict[str, Member] = {}
+        at = self.skip(start + 1)
+        while not self._at(at, "}"):
+            key, begins, at = self._string(at)
+            at = self.skip(at)
+            if not self._at(at, ":"):
+                raise self.error(at, f"a colon is missing after {key!r}")
+            node = self.value(self.skip(at + 1), depth + 1)
+            members.pop(key, None)  # of two that have one name, the last counts
+            members[key] = Member(begins, node)
+            at = self._next(node.end, "}")
+        return Node(members, start, at + 1)
+
+    def _array(self, start: int, depth: int) -> Node:
+        items: list[Node] = []
+        at = self.skip(start + 1)
+        while not self._at(at, "]"):
+            items.append(self.value(at, depth + 1))
+            at = self._next(items[-1].end, "]")
+        return Node(items, start, at + 1)
+
+    def _next(self, at: int, end: str) -> int:
+        """Past the comma after a value, if there is one."""
+        at = self.skip(at)
+        if self._at(at, end):
+            return at
+        if not self._at(at, ","):
+            raise self.error(at, f"a comma or {end} is missing")
+        after = self.skip(at + 1)
+        if self._at(after, end) and not self.comments:
+            raise self.error(at, f"a comma before {end}")
+        return after
+
+    def _string(self, at: int) -> tuple[str, int, int]:
+        end = self._match(_STRING, at)
+        if not end:
+            raise self.error(at, "a string is missing")
+        try:
+            return json.loads(self.text[at:end]), at, end
+        except ValueError as error:
+            raise self.error(at, str(error)) from None
+
+    def _at(self, at: int, character: str) -> bool:
+        return self.text[at : at + 1] == character
+
+    def _match(self, pattern: re.Pattern[str], at: int) -> int:
+        found = pattern.match(self.text, at)
+        return found.end() if found else 0
