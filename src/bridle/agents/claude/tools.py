@@ -13,15 +13,10 @@ from bridle.agents.pictures import Picture, picture
 from bridle.core import tools
 from bridle.core.events import Content, Cut, Diff, Text, ToolStarted
 from bridle.core.wire import Keep
+from bridle.hooks.dialects.names import CLAUDE
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
-_NAMES = {
-    "Agent": "Task",
-    "AskUserQuestion": "Question",
-    "TaskCreate": "TodoWrite",
-    "TaskUpdate": "TodoWrite",
-}
 _CANCELLED = (
     "The user doesn't want to proceed with this tool use.",
     "The user doesn't want to take this action right now.",
@@ -39,7 +34,7 @@ _DENIED = (
 
 
 def vocabulary(name: str) -> str:
-    return "MCP" if name.startswith("mcp__") else _NAMES.get(name, name)
+    return "MCP" if name.startswith("mcp__") else CLAUDE.get(name, name)
 
 
 class Call(Struct, frozen=True):
