@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from bridle.surfaces.cli.parser import build
+from bridle.surfaces.cli.words import parse
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -16,7 +20,7 @@ EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 def examples() -> list[object]:
     found = []
-    for name in ("README.md", "docs/api.md"):
+    for name in ("README.md", "docs/api.md", "docs/requests.md"):
         for number, code in enumerate(EXAMPLE.findall((ROOT / name).read_text()), 1):
             found.append(pytest.param(code, id=f"{name}-{number}"))
     return found
@@ -36,6 +40,17 @@ def test_an_example_runs_as_it_stands(code: str, tmp_path: Path) -> None:
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.strip()
+
+
+def commands() -> list[object]:
+    text = (ROOT / "docs/requests.md").read_text()
+    lines = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)).splitlines()
+    return [pytest.param(shlex.split(line)[1:], id=line) for line in lines]
+
+
+@pytest.mark.parametrize("words", commands())
+def test_a_command_of_an_example_is_one(words: list[str]) -> None:
+    assert parse(build(), words).command
 
 
 def test_the_public_names_are_those_in_all() -> None:

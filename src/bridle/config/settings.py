@@ -130,7 +130,11 @@ _SETTINGS = (
     Setting("limits.line", size(64 * KB), "of one line that is still decoded"),
     Setting("limits.idle", seconds(optional=True), "without a word, then the turn is ended"),
     Setting("limits.total", seconds(optional=True), "of one turn"),
-    Setting("limits.request", seconds(), "until an unanswered request is denied"),
+    Setting(
+        "limits.request",
+        seconds(),
+        "until an unanswered request is denied; unset, 5m without a terminal",
+    ),
     Setting("limits.turns", count(optional=True), "rounds of the model in one prompt"),
     Setting("limits.cost", count(optional=True, fraction=True), "US dollars of one prompt"),
     Setting("limits.tokens", count(optional=True), "read and written in one prompt"),

@@ -93,6 +93,10 @@ class Session:
         """
         self._runner.answer(request_id, answer, surface=surface)
 
+    def waits_for(self, request_id: str) -> bool:
+        """The request is open: no rule and nobody else has answered it."""
+        return request_id in self._runner.open_requests
+
     async def cancel(self) -> None:
         await self._runner.cancel()
 
