@@ -4,7 +4,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from cursor_desk import Desk
+from cursor_desk import OLDER, Desk
+
+
+@pytest.fixture
+async def older_desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    """With a version of Cursor that runs no hooks of a plugin."""
+    desk = Desk(tmp_path, OLDER)
+    yield desk
+    await desk.close()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from cursor_stand_in import install_cursor
+from cursor_stand_in import VERSION, install_cursor
 
 from bridle.agents import load
 from bridle.core.agent import SessionSpec
@@ -16,19 +16,21 @@ from bridle.core.events import Entry
 from bridle.paths import find_paths
 from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Terms
+from bridle.sessions.terms import Limits, Terms
 from bridle.store.database import Database
 
+NO_LIMITS = Limits()
+OLDER = "2026.07.16-0a1b2c3"  # runs no hooks of a plugin
 MODEL = {"version": 1, "model": {"modelId": "composer-2.5"}, "hasChangedDefaultModel": True}
 
 
 class Desk:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, version: str = VERSION) -> None:
         self.home = folder / "user"
         self.project = folder / "project"
         self.project.mkdir(parents=True)
         subprocess.run(["git", "init", "-q", self.project], check=True)
-        install_cursor(folder / "bin", self.home)
+        install_cursor(folder / "bin", self.home, version=version)
         self.config = self.home / ".cursor" / "cli-config.json"
         self.config.parent.mkdir()
         self.config.write_text(json.dumps(MODEL))
@@ -41,8 +43,11 @@ class Desk:
             "HOME": str(self.home),
         }
 
-    async def start(self, *, approve: str = "auto", **spec: Any) -> Session:
-        return await self.sessions.start(self.agent, self.spec(**spec), self.terms(approve))
+    async def start(
+        self, *, approve: str = "auto", limits: Limits = NO_LIMITS, **spec: Any
+    ) -> Session:
+        terms = self.terms(approve, limits)
+        return await self.sessions.start(self.agent, self.spec(**spec), terms)
 
     async def resume(self, session: str, *, approve: str = "auto", **spec: Any) -> Session:
         row = self.sessions.catalog.get(session)
@@ -51,8 +56,8 @@ class Desk:
     def spec(self, **spec: Any) -> SessionSpec:
         return SessionSpec(cwd=self.project, **spec)
 
-    def terms(self, approve: str) -> Terms:
-        return Terms(approve=approve, environment=self.environment)
+    def terms(self, approve: str, limits: Limits = NO_LIMITS) -> Terms:
+        return Terms(approve=approve, environment=self.environment, limits=limits)
 
     async def close(self) -> None:
         await self.sessions.close()

@@ -103,7 +103,7 @@ def test_protected_files_are_denied_by_name_where_writes_are_allowed() -> None:
 
 @pytest.mark.parametrize("own", [b"", b"not JSON", b"[]", b'{"permissions": 7}'])
 def test_a_config_that_says_nothing_becomes_one_that_does(own: bytes) -> None:
-    copy = json.loads(config.copied(own, Approval.of(SPEC)))
+    copy = json.loads(config.copied(own, Approval.of(SPEC, asked=False)))
     assert copy["version"] == 1
     assert copy["permissions"]["allow"] == []
     assert "Shell(*)" in copy["permissions"]["deny"]

@@ -28,7 +28,6 @@ from bridle.core.events import (
     FileChange,
     FilesChanged,
     MessageChunk,
-    Notice,
     Text,
     ThoughtChunk,
     ToolFinished,
@@ -336,58 +335,6 @@ async def test_a_turn_cancelled_in_a_command_leaves_no_process(desk: Desk) -> No
     await asyncio.to_thread(wait_until, lambda: not alive(mark))
     entries = [entry async for entry in session.until_idle()]
     assert end(entries) == CANCELLED
-
-
-# -- what a preset does not allow ------------------------------------------------------------------
-
-
-DEEDS = ({"shell": "touch ran"}, {"edit": "wrote", "content": "x"}, {"delete": "kept"})
-
-
-@pytest.mark.parametrize(
-    ("approve", "mode", "left"),
-    [
-        ("auto", "agent", ["ran", "wrote"]),
-        ("edits", "agent", ["wrote"]),
-        ("ask", "agent", ["kept"]),
-        ("readonly", "agent", ["kept"]),
-        ("none", "agent", ["kept"]),
-        ("auto", "plan", ["kept"]),
-        ("auto", "ask", ["kept"]),
-    ],
-)
-async def test_nothing_is_done_that_the_preset_would_not_allow(
-    desk: Desk, approve: str, mode: Any, left: list[str]
-) -> None:
-    (desk.project / "kept").touch()
-    session = await desk.start(approve=approve, mode=mode)
-    entries = await perform(session, *DEEDS)
-    assert sorted(path.name for path in desk.project.iterdir() if path.name != ".git") == left
-    assert end(entries) == DONE
-    (notice,) = of(entries, Notice)
-    assert (notice.level, notice.kind) == ("warning", "settings")
-
-
-@pytest.mark.parametrize("approve", ["edits", "ask", "readonly", "none"])
-async def test_its_own_permissions_deny_what_a_server_might_still_offer(
-    desk: Desk, approve: str
-) -> None:
-    session = await desk.start(approve=approve)
-    config = json.loads(said(await told(session, "@@config@@")))
-    assert "Shell(*)" in config["permissions"]["deny"]
-    assert "Mcp(*:*)" in config["permissions"]["deny"]
-    assert ("Write(**)" in config["permissions"]["deny"]) == (approve != "edits")
-    assert config["approvalMode"] == "allowlist"
-
-
-@pytest.mark.parametrize("path", [".git/hooks/pre-commit", ".env.local", "sub/.vscode/tasks.json"])
-async def test_protected_files_are_not_written_even_when_all_is_allowed(
-    desk: Desk, path: str
-) -> None:
-    session = await desk.start()
-    entries = await perform(session, {"edit": path, "content": "x"})
-    assert [one.outcome for one in of(entries, ToolFinished)] == ["denied"]
-    assert not (desk.project / path).exists()
 
 
 # -- the user's own files --------------------------------------------------------------------------

@@ -1,9 +1,10 @@
-"""What Cursor may do under a preset, where nobody can be asked.
+"""What is withheld from Cursor because nobody is asked about it.
 
-In print mode the CLI approves its tools by itself. So what a preset would ask about, or deny, is
-withheld before the turn begins, twice: its tools are not offered to the model, and the permissions
-of the CLI deny them. What lies outside of the workspace cannot be told apart in this way, nor can
-a file be kept from a command that is allowed. A version that keeps to neither is told of.
+In print mode the CLI approves its tools by itself, and only its hooks ask. What they do not see, or
+all of it in a version that runs none of ours, is withheld before the turn begins where the preset
+would ask about it or deny it, twice: its tools are not offered to the model, and the permissions of
+the CLI deny them. What lies outside of the workspace cannot be told apart in this way, nor can a
+file be kept from a command that is allowed. A version that keeps to neither is told of.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _THE_REST = _Group(
     ("read", "grep", "glob", "ls", "semSearch", "readLints", "task", "updateTodos"),
     ("Read(**)", "Read(/**)"),
 )
+_SUBAGENTS = _Group("subagents", ("task",), ())
+_UNASKED = ("writeShellStdin", "applyAgentDiff", "readMcpResource", "generateImage")
 _WITHHELD: dict[str, tuple[_Group, ...]] = {
     "auto": (),
     "edits": (_COMMANDS, _SERVERS, _WEB),
@@ -48,7 +51,10 @@ class Approval(NamedTuple):
     rules: tuple[str, ...]  # added to those of the user's that deny
 
     @classmethod
-    def of(cls, spec: SessionSpec) -> Approval:
+    def of(cls, spec: SessionSpec, *, asked: bool) -> Approval:
+        """`asked`: its hooks ask us of all that they see."""
+        if asked:
+            return cls._besides_hooks(spec)
         groups = _WITHHELD.get(spec.approve, _WITHHELD["none"])
         if spec.mode != "agent":
             groups += tuple(group for group in _PLANNING if group not in groups)
@@ -58,15 +64,35 @@ class Approval(NamedTuple):
             rules += _named(INSTRUCTIONS)
         return cls(
             tuple(group.title for group in groups),
-            tuple(f"{tool}ToolCall" for group in groups for tool in group.tools),
+            tuple(tool for group in groups for tool in group.tools),
             tuple(rules),
         )
+
+    @classmethod
+    def _besides_hooks(cls, spec: SessionSpec) -> Approval:
+        unseen = () if spec.approve == "auto" else (_WEB, _SUBAGENTS)
+        groups = (*unseen, *(_PLANNING if spec.mode != "agent" else ()))
+        tools = [tool for group in groups for tool in group.tools]
+        return cls(
+            tuple(group.title for group in unseen),
+            tuple(dict.fromkeys([*tools, *_UNASKED])),
+            tuple(rule for group in groups for rule in group.rules),
+        )
+
+    @property
+    def commands(self) -> bool:
+        return _COMMANDS.title not in self.withheld
 
     @property
     def writes(self) -> bool:
         return _WRITES.title not in self.withheld
 
-    def notice(self, preset: str) -> str:
+    def notice(self, preset: str, *, asked: bool) -> str:
+        """For people; empty if there is nothing to tell."""
+        if asked:
+            names = " and ".join(self.withheld)
+            told = f"no hook of Cursor's asks about {names}: withheld (approve = {preset})"
+            return told if names else ""
         if not self.withheld:
             return (
                 "Cursor does not ask in this channel: all but writes to protected files is allowed,"

@@ -44,7 +44,7 @@ def copied(own: bytes, approval: Approval) -> bytes:
         "allow": strings(permissions, "allow"),
         "deny": list(dict.fromkeys(denied)),
     }
-    if approval.withheld:
+    if not approval.commands:
         config["approvalMode"] = "allowlist"
     return json.dumps(config, ensure_ascii=False).encode("utf-8", "replace")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from bridle.agents.attached import in_words
 from bridle.agents.cursor.approval import Approval
@@ -15,10 +15,16 @@ from bridle.core.wire import Launch, Place
 _SANDBOX = {True: "enabled", False: "disabled", "enabled": "enabled", "disabled": "disabled"}
 
 
-def launch(spec: SessionSpec, prompt: Prompt, own_config: bytes) -> Launch:
-    approval = Approval.of(spec)
+def launch(
+    spec: SessionSpec, prompt: Prompt, own_config: bytes, plugin: Mapping[str, bytes] | None = None
+) -> Launch:
+    """`plugin`: the files of the one whose hooks ask us, if this version runs them."""
+    approval = Approval.of(spec, asked=plugin is not None)
+    argv = _argv(spec, approval)
+    if plugin is not None:
+        argv.append(SecretFolder("--plugin-dir=", plugin))
     return Launch(
-        argv=_argv(spec, approval),
+        argv=argv,
         env={
             "CURSOR_CONFIG_DIR": SecretFolder("", {FILE: copied(own_config, approval)}),
             "NO_OPEN_BROWSER": "1",
@@ -37,7 +43,8 @@ def _argv(spec: SessionSpec, approval: Approval) -> list[Word]:
     if approval.writes:
         argv.append("--force")  # else edits may only be proposed
     if approval.tools:
-        argv.append(f"--exclude-tools={','.join(approval.tools)}")
+        names = ",".join(f"{tool}ToolCall" for tool in approval.tools)
+        argv.append(f"--exclude-tools={names}")
     if spec.mode != "agent":
         argv.append(f"--mode={spec.mode}")
     if spec.resume:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from bridle.agents import commands, mcp_settings
 from bridle.agents.cursor import config, outputs, store
 from bridle.agents.cursor.failures import SIGN_IN
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
 BINARY = "cursor-agent"
 _CAN = frozenset(
     {"streaming", "thinking", "resume", "cancel", "modes", "model", "mcp", "system", "folders",
-     "subagents", "usage", "sandbox"}
+     "subagents", "usage", "sandbox", "permissions", "changed_input"}
 )  # fmt: skip
+_BY_HOOKS = frozenset({"permissions", "changed_input"})
 INFO = AgentInfo(
     name="cursor",
     title="Cursor",
@@ -40,6 +43,7 @@ INFO = AgentInfo(
         "AGENT_CLI_CREDENTIAL_STORE",
         "NODE_USE_ENV_PROXY",
     ),
+    asks=frozenset({"write", "shell", "mcp"}),
 )
 
 
@@ -54,9 +58,6 @@ class Cursor(StdioAgent):
         super().__init__(INFO, _wire)
 
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        from bridle.agents.cursor.wire import CursorWire
-        from bridle.agents.per_turn import PerTurnConversation
-
         refuse_unsupported(self.info, spec)
         if spec.resume and store.lacks(config.home(host.variable), spec.resume):
             raise AgentError(
@@ -64,8 +65,33 @@ class Cursor(StdioAgent):
                 f"Cursor keeps no conversation {spec.resume}, and would begin an empty one",
                 hint="one that was begun by ACP goes on with -a cursor-acp",
             )
+        from bridle.agents.cursor import plugin
+
+        version = await plugin.version_of(host.find(_program(spec)), host)
+        if version and plugin.runs(version):
+            return await self._open_gated(spec, host, version)
+        return self._open_withholding(spec, host)
+
+    async def _open_gated(self, spec: SessionSpec, host: Host, version: str) -> Conversation:
+        from bridle.agents.cursor import plugin
+        from bridle.agents.cursor.gate import CursorGate
+        from bridle.agents.cursor.wire import CursorWire
+        from bridle.agents.hooked import HookedConversation
+
+        wire, gate = CursorWire(spec, config.read(host.variable)), CursorGate(spec)
+        talk = HookedConversation(self.info, wire, gate, spec, host, self._grace)
+        wire.plugin = plugin.files(await talk.listen(), version, host.patience)
+        return talk
+
+    def _open_withholding(self, spec: SessionSpec, host: Host) -> Conversation:
+        """For a version that runs no hooks of ours: nobody is asked, so much is withheld."""
+        from bridle.agents.cursor.wire import CursorWire
+        from bridle.agents.per_turn import PerTurnConversation
+
+        info = replace(self.info, can=self.info.can - _BY_HOOKS, asks=frozenset())
+        refuse_unsupported(info, spec)
         wire = CursorWire(spec, config.read(host.variable))
-        return PerTurnConversation(self.info, wire, spec, host, self._grace)
+        return PerTurnConversation(info, wire, spec, host, self._grace)
 
     async def installed(self, run: Run) -> Installed:
         return await commands.installed(run, INFO)
@@ -116,6 +142,10 @@ class Cursor(StdioAgent):
     def _edit(self, run: Run, change: Callable[[Table], Table]) -> None:
         file = Path(run.variable("HOME") or Path.home()) / ".cursor" / "mcp.json"
         mcp_settings.edit(INFO.name, file, change)
+
+
+def _program(spec: SessionSpec) -> str:
+    return str(spec.options.get("binary") or BINARY)
 
 
 def _with_servers(own: Table, servers: Table) -> Table:

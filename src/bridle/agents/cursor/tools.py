@@ -34,6 +34,11 @@ _TOOLS: Mapping[str, str] = {
     "webSearch": "WebSearch",
     "createPlan": "ExitPlanMode",
     "askQuestion": "Question",
+    "switchMode": "Question",
+    "readLints": "Read",
+    "blameByFilePath": "Read",
+    "getMcpTools": "LS",
+    "listMcpResources": "LS",
 }
 _OUR_WORDS: Mapping[str, Mapping[str, str]] = {
     "glob": {"globPattern": "pattern", "targetDirectory": "path"},
@@ -55,10 +60,6 @@ class Call(Struct, frozen=True):
     kind: str
     name: str
     input: Table
-
-    @property
-    def key(self) -> str:
-        return f"{self.kind}{_SUFFIX}"
 
     @property
     def tool(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from bridle.agents.cursor import failures, notices
 from bridle.agents.cursor.approval import Approval
@@ -35,6 +35,7 @@ _BARE = b"T: "  # older versions told some errors in a line of their own
 
 class CursorWire(OneWay):
     def __init__(self, spec: SessionSpec, own_config: bytes = b"") -> None:
+        self.plugin: Mapping[str, bytes] | None = None  # whose hooks ask us
         self._cwd = str(spec.cwd)
         self._own_config = own_config
         self._told = ""  # what is withheld
@@ -43,7 +44,7 @@ class CursorWire(OneWay):
     # -- host to agent -----------------------------------------------------------------------
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
-        program = launch(spec, prompt or Prompt(""), self._own_config)
+        program = launch(spec, prompt or Prompt(""), self._own_config, self.plugin)
         self._begin(spec)
         return program
 
@@ -51,8 +52,9 @@ class CursorWire(OneWay):
         return failures.of_exit(exit, stderr, self._complaint)
 
     def _begin(self, spec: SessionSpec) -> None:
-        approval = Approval.of(spec)
-        self._notice = approval.notice(spec.approve)
+        asked = self.plugin is not None
+        approval = Approval.of(spec, asked=asked)
+        self._notice = approval.notice(spec.approve, asked=asked)
         self._withheld = set(approval.tools)
         self._resumed = spec.resume
         self._opened = ""
@@ -100,7 +102,7 @@ class CursorWire(OneWay):
         if subtype == "init":
             self._opened = text(line, "session_id")
             yield AgentReady(native_id=self._opened, model=text(line, "model") or None)
-            if self._notice != self._told:
+            if self._notice and self._notice != self._told:
                 self._told = self._notice
                 yield Notice(level="warning", kind="settings", text=self._notice)
         elif notice := notices.system(line):
@@ -123,8 +125,8 @@ class CursorWire(OneWay):
             outcome, content = result_of(call, beside)
             yield ToolFinished(call_id=call_id_of(line), outcome=outcome, content=content)
             ran = outcome == "completed" or (outcome == "failed" and call.kind == "shell")
-            if ran and call.key in self._withheld:
-                self._withheld.discard(call.key)
+            if ran and call.kind in self._withheld:
+                self._withheld.discard(call.kind)
                 yield notices.used_all_the_same(call.kind)
             if outcome == "completed" and (plan := plan_of(call, beside)):
                 yield plan

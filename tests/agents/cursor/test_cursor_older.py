@@ -1,0 +1,76 @@
+"""A version of Cursor that runs no hooks of ours: what would be asked about is withheld."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from cursor_desk import Desk, perform
+
+from bridle.core.errors import Unsupported
+from bridle.core.events import Notice, PermissionRequested, ToolFinished, TurnEnded
+from bridle.testing.scene import end, of, play, said
+
+DONE = TurnEnded(reason="completed")
+
+DEEDS = ({"shell": "touch ran"}, {"edit": "wrote", "content": "x"}, {"delete": "kept"})
+
+
+@pytest.mark.parametrize(
+    ("approve", "mode", "left"),
+    [
+        ("auto", "agent", ["ran", "wrote"]),
+        ("edits", "agent", ["wrote"]),
+        ("ask", "agent", ["kept"]),
+        ("readonly", "agent", ["kept"]),
+        ("none", "agent", ["kept"]),
+        ("auto", "plan", ["kept"]),
+        ("auto", "ask", ["kept"]),
+    ],
+)
+async def test_nothing_is_done_that_the_preset_would_not_allow(
+    older_desk: Desk, approve: str, mode: Any, left: list[str]
+) -> None:
+    (older_desk.project / "kept").touch()
+    session = await older_desk.start(approve=approve, mode=mode)
+    entries = await perform(session, *DEEDS)
+    assert sorted(path.name for path in older_desk.project.iterdir() if path.name != ".git") == left
+    assert end(entries) == DONE
+    (notice,) = of(entries, Notice)
+    assert (notice.level, notice.kind) == ("warning", "settings")
+
+
+@pytest.mark.parametrize("approve", ["edits", "ask", "readonly", "none"])
+async def test_its_own_permissions_deny_what_a_server_might_still_offer(
+    older_desk: Desk, approve: str
+) -> None:
+    session = await older_desk.start(approve=approve)
+    config = json.loads(said(await play(session, "@@config@@")))
+    assert "Shell(*)" in config["permissions"]["deny"]
+    assert "Mcp(*:*)" in config["permissions"]["deny"]
+    assert ("Write(**)" in config["permissions"]["deny"]) == (approve != "edits")
+    assert config["approvalMode"] == "allowlist"
+
+
+@pytest.mark.parametrize("path", [".git/hooks/pre-commit", ".env.local", "sub/.vscode/tasks.json"])
+async def test_protected_files_are_not_written_even_when_all_is_allowed(
+    older_desk: Desk, path: str
+) -> None:
+    session = await older_desk.start()
+    entries = await perform(session, {"edit": path, "content": "x"})
+    assert [one.outcome for one in of(entries, ToolFinished)] == ["denied"]
+    assert not (older_desk.project / path).exists()
+
+
+async def test_nobody_is_asked_and_no_plugin_is_given(older_desk: Desk) -> None:
+    session = await older_desk.start(approve="edits")
+    entries = await play(session, "@@argv@@")
+    assert "--plugin-dir" not in said(entries)
+    assert of(entries, PermissionRequested) == []
+
+
+async def test_a_list_of_tools_that_nobody_would_hold_it_to_is_refused(older_desk: Desk) -> None:
+    session = await older_desk.start(only_tools=("Read",))
+    with pytest.raises(Unsupported):
+        await session.prompt("hello")
