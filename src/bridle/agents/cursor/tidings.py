@@ -8,7 +8,7 @@ from typing import Literal
 
 from bridle.core import tools
 from bridle.core.events import Event, Notice, ThoughtChunk, ToolFinished, ToolStarted
-from bridle.hooks.dialects import cursor
+from bridle.hooks.dialects import cursor, names
 from bridle.hooks.dialects.cursor_events import (
     AfterAgentThought,
     AfterFileEdit,
@@ -59,7 +59,7 @@ class Tidings:
     ) -> Iterator[Event]:
         """A call that the stream does not tell: a subagent's."""
         name, input = event.tool_name, event.tool_input
-        tool = "MCP" if name.startswith(cursor.MCP) else cursor.TOOLS.get(name, name)
+        tool = "MCP" if name.startswith(cursor.MCP) else names.CURSOR.get(name, name)
         tasks = [call.call_id for call in self.calls.values() if call.tool == "Task"]
         parent = tasks[-1] if tasks else None
         call = ToolStarted(
