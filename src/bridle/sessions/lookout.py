@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import stat
 from collections import deque
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -37,7 +38,8 @@ def _write(path: Path, line: bytes) -> None:
             path.unlink(missing_ok=True)
         return
     try:
-        os.write(fd, line)
+        if stat.S_ISFIFO(os.fstat(fd).st_mode):
+            os.write(fd, line)
     except (BlockingIOError, BrokenPipeError):
         pass  # who is that far behind looks at all of them: see `Lookout`
     finally:

@@ -165,6 +165,11 @@ def checked(request: Request, answer: Answer) -> Answer:
     return answer
 
 
+def of_itself(event: RequestAnswered) -> RequestAnswered:
+    """What an agent says of an answer counts for this request alone."""
+    return replace(event, answer=replace(event.answer, remember=None), waits=False)
+
+
 def ends_planning(request: Request, answer: Answer) -> bool:
     is_the_plan = isinstance(request, PermissionRequested) and request.tool == "ExitPlanMode"
     return is_the_plan and not denies(request, answer)

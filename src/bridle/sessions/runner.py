@@ -46,7 +46,7 @@ from bridle.sessions.outlook import Outlook
 from bridle.sessions.recollection import Recollection, Request
 from bridle.sessions.relay import Relay, Switch, Wait
 from bridle.sessions.remembered import Remembered
-from bridle.sessions.requests import Requests, ends_planning
+from bridle.sessions.requests import Requests, ends_planning, of_itself
 from bridle.sessions.scribe import Scribe
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.succession import Succession, as_failure
@@ -437,7 +437,7 @@ class Runner:
                 self._requests.judge(event, self._bearing.context)
             case RequestAnswered(request_id=request_id):
                 if self._requests.forget(request_id):
-                    self._log.write(event, raw)
+                    self._log.write(of_itself(event), raw)
                 else:
                     text = f"the agent says of request {request_id} that it was settled already"
                     self._log.write(Notice(level="info", kind="stray", text=text), raw)

@@ -1,0 +1,85 @@
+"""Watchers hear of sessions through pipes: at once, without polling, and nobody waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bridle.sessions.lookout import Lookout, announce
+
+
+async def heard(lookout: Lookout, count: int) -> list[str | None]:
+    told: list[str | None] = []
+    async with asyncio.timeout(10):
+        async for session in lookout:
+            told.append(session)
+            if len(told) == count:
+                break
+    return told
+
+
+async def test_every_watcher_hears_of_every_session_in_order(tmp_path: Path) -> None:
+    folder = tmp_path / "watchers"
+    with Lookout(folder) as first, Lookout(folder) as second:
+        for name in ("one", "two", "three"):
+            announce(folder, name)
+        assert await heard(first, 3) == ["one", "two", "three"]
+        assert await heard(second, 3) == ["one", "two", "three"]
+    assert list(folder.iterdir()) == []
+
+
+async def test_where_nobody_watches_nothing_is_made(tmp_path: Path) -> None:
+    announce(tmp_path / "watchers", "one")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_pipe_of_a_killed_watcher_is_taken_away(tmp_path: Path) -> None:
+    code = (
+        "import signal, sys; from pathlib import Path\n"
+        "from bridle.sessions.lookout import Lookout\n"
+        "import asyncio\n"
+        "async def main():\n"
+        "    with Lookout(Path(sys.argv[1])):\n"
+        "        print('ready', flush=True)\n"
+        "        await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    folder = tmp_path / "watchers"
+    watcher = subprocess.Popen([sys.executable, "-c", code, folder], stdout=subprocess.PIPE)
+    assert watcher.stdout
+    assert watcher.stdout.readline() == b"ready\n"
+    announce(folder, "one")
+    assert len(list(folder.iterdir())) == 1
+    watcher.send_signal(signal.SIGKILL)
+    watcher.communicate()
+    announce(folder, "two")
+    assert list(folder.iterdir()) == []
+
+
+async def test_a_watcher_that_sleeps_holds_nobody_up_and_then_looks_at_all(tmp_path: Path) -> None:
+    folder = tmp_path / "watchers"
+    with Lookout(folder) as lookout:
+        began = time.monotonic()
+        for number in range(20_000):
+            announce(folder, f"session-{number:06}")
+        assert time.monotonic() - began < 10
+        told = await heard(lookout, 1_000)
+        assert told[0] == "session-000000"
+        assert None in told
+
+
+async def test_what_is_no_pipe_is_left_alone(tmp_path: Path) -> None:
+    outside = tmp_path / "precious"
+    outside.write_text("keep")
+    folder = tmp_path / "watchers"
+    with Lookout(folder) as lookout:
+        (folder / "file").write_text("keep")
+        (folder / "link").symlink_to(outside)
+        (folder / "folder").mkdir()
+        announce(folder, "one")
+        assert await heard(lookout, 1) == ["one"]
+    assert (outside.read_text(), (folder / "file").read_text()) == ("keep", "keep")
