@@ -44,7 +44,7 @@ def rule_of(table: Mapping[str, Any], source: str, *, where: str = "", name: str
     where = where or source
     for key in table:
         if key not in KEYS:
-            raise ConfigError(f"{where} has an unknown key {key!r}", hint=_near(key, KEYS))
+            raise ConfigError(f"{where} has an unknown key {key!r}", hint=near(key, KEYS))
     verdict, note, rewrite = _verdict(table, where)
     name = _text(table, "name", where) if "name" in table else name
     named = {key: _texts(table, key, where) for key in _MATCHERS if key in table}
@@ -102,6 +102,15 @@ def rule_table(rule: Rule) -> dict[str, Any]:
     return table
 
 
+def near(word: str, known: Sequence[str]) -> str:
+    """A hint: what was probably meant, or what there is."""
+    from difflib import get_close_matches
+
+    by_case = [one for one in known if one.casefold() == word.casefold()]
+    near = by_case or get_close_matches(word, known, n=1, cutoff=0.7)
+    return f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+
+
 # -- the keys --------------------------------------------------------------------------------------
 
 
@@ -155,7 +164,7 @@ def _tools(words: Sequence[str], where: str) -> frozenset[str]:
     known = (*_CLASSES, *TOOLS)
     found = frozenset(part.strip() for word in words for part in word.split("|"))
     for word in sorted(found - set(known)):
-        hint = _near(word, known)
+        hint = near(word, known)
         if hint.startswith("did") or not word:  # else it may be a tool of an agent's own
             raise ConfigError(f"{where}: no tool is called {word!r}", hint=hint)
     return found
@@ -164,7 +173,7 @@ def _tools(words: Sequence[str], where: str) -> frozenset[str]:
 def _modes(words: Sequence[str], where: str) -> frozenset[Mode]:
     for word in words:
         if word not in _MODES:
-            raise ConfigError(f"{where}: no mode is called {word!r}", hint=_near(word, _MODES))
+            raise ConfigError(f"{where}: no mode is called {word!r}", hint=near(word, _MODES))
     return frozenset(words)  # type: ignore[arg-type]
 
 
@@ -175,14 +184,6 @@ def _hosts(words: Sequence[str], where: str) -> tuple[str, ...]:
                 f"{where}: {word!r} is no host", hint="such as example.com, or *.example.com"
             )
     return tuple(words)
-
-
-def _near(word: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches
-
-    by_case = [one for one in known if one.casefold() == word.casefold()]
-    near = by_case or get_close_matches(word, known, n=1, cutoff=0.7)
-    return f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
 
 
 def _lines(text: str) -> list[int]:

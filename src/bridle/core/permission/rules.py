@@ -57,6 +57,8 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             what.append(f"to {', '.join(self.hosts)}")
         if self.agents:
             what.append(f"by {', '.join(self.agents)}")
+        if self.modes:
+            what.append(f"in mode {' or '.join(sorted(self.modes))}")
         return f"{self.verdict} {' '.join(what) or 'everything'}"
 
     def speaks_of(self, act: Act) -> bool:

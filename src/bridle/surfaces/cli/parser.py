@@ -49,8 +49,9 @@ def build(only: str = "") -> Parser:
         _run(commands)
         return parser
     from bridle.surfaces.cli.parser_agents import agents
+    from bridle.surfaces.cli.parser_policy import policy
 
-    for add in (_run, _handoff, _sessions, _requests, agents, _config, _others):
+    for add in (_run, _handoff, _sessions, _requests, agents, policy, _config, _others):
         add(commands)
     return parser
 

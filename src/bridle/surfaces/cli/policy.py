@@ -1,0 +1,238 @@
+"""`bridle policy`: check rules, explain a decision, test what is expected of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bridle.config import Config, find_paths, load
+from bridle.config.cases import Case, Group, read_cases
+from bridle.config.layers import RULES, read_toml
+from bridle.core import tools
+from bridle.core.errors import ConfigError, UsageError
+from bridle.core.events import PermissionRequested
+from bridle.core.permission import Context, Decision, Explanation, Policy, Rule, Step
+from bridle.core.terminal import clean
+from bridle.surfaces.cli.output import Style, colored, say, say_json, table, width
+from bridle.surfaces.cli.words import json_object
+
+ADVICE = (
+    "Rules see what an agent says it will do. Those on commands advise: the same can be done in"
+    " other words. The wall is the sandbox."
+)
+_COLORS = {"allow": "green", "deny": "red", "ask": "yellow", "rewrite": "cyan"}
+
+
+def check(options: Namespace) -> int:
+    """A file of its own, or all that counts in this folder."""
+    if options.file:
+        rules = _rules_of(options.file)
+        tighter: tuple[Rule, ...] = ()
+    else:
+        config = load(Path.cwd())
+        rules, tighter = config.rules, config.tightening
+    if options.json:
+        say_json([_rule(rule) for rule in (*tighter, *rules)])
+        return 0
+    if not rules and not tighter:
+        say("no rules" + (f" in {options.file}" if options.file else ": presets alone decide"))
+        return 0
+    notes = {id(rule): "only where it is stricter" for rule in tighter}
+    notes |= {id(rule): f"never reached: see {first.name}" for rule, first in _shadowed(rules)}
+    rows = [
+        (rule.name, clean(rule.told), notes.get(id(rule), ""), rule.source)
+        for rule in (*tighter, *rules)
+    ]
+    style = Style(colored(options, sys.stdout))
+    say(table(rows, ("RULE", "SAYS", "NOTE", "FROM"), style, width()))
+    return 0
+
+
+def explain(options: Namespace) -> int:
+    cwd = options.cwd.resolve()
+    if not cwd.is_dir():
+        raise UsageError(f"{options.cwd}: no such folder")
+    config = load(cwd)
+    policy = _policy(config, cwd, options.approve)
+    context = _context(cwd, options.mode, options.agent or config.agent.split(",")[0])
+    request = _request(options.tool, _input(options), cwd)
+    found = policy.explain(request, context)
+    if options.json:
+        say_json({**_told(found, options.verbose), "advice": ADVICE})
+        return 0
+    style = Style(colored(options, sys.stdout))
+    say(*_account(request, found, style, options.verbose))
+    return 0
+
+
+def test(options: Namespace) -> int:
+    """1 when one of the cases is decided otherwise than it says."""
+    cwd = Path.cwd()
+    config = load(cwd)
+    groups = read_cases(options.file)
+    differing = [
+        (group, case, decision)
+        for group in groups
+        for case, decision in judged(group, config, cwd)
+        if decision.verdict != case.expect or case.rule not in (None, decision.rule)
+    ]
+    count = sum(len(group.cases) for group in groups)
+    if options.json:
+        rows = [
+            {"number": case.number, "group": group.title, "tool": case.tool, "input": case.input,
+             "expect": case.expect, "rule": case.rule, "decision": decision}
+            for group, case, decision in differing
+        ]  # fmt: skip
+        say_json({"cases": count, "differing": rows})
+    else:
+        style = Style(colored(options, sys.stdout))
+        if differing:
+            cells = [_row(case, decision) for _, case, decision in differing]
+            head = ("CASE", "EXPECTED", "DECIDED", "CALL")
+            say(table(cells, head, style, width()))
+        say(f"{count} cases, {len(differing)} decided otherwise" if differing else f"{count} cases")
+    return 1 if differing else 0
+
+
+def judged(group: Group, config: Config, cwd: Path) -> Iterator[tuple[Case, Decision]]:
+    """Each case as `explain` would tell it."""
+    if group.rules is None:
+        policy = _policy(config, cwd, group.approve)
+    else:
+        policy = Policy.preset(group.approve or config.approve, rules=group.rules)
+    context = _context(cwd, group.mode, group.agent)
+    for case in group.cases:
+        request = _request(case.tool, case.input, cwd)
+        yield case, policy.explain(request, context).decision
+
+
+# -- what is judged --------------------------------------------------------------------------------
+
+
+def _policy(config: Config, cwd: Path, approve: str | None) -> Policy:
+    """As a session in this folder would have it."""
+    from bridle.sessions.remembered import Remembered
+
+    policy = Policy.preset(
+        approve or config.approve, rules=config.rules, tightening=config.tightening
+    )
+    return policy.remembering(Remembered.of(find_paths(), cwd).rules())
+
+
+def _context(cwd: Path, mode: Any, agent: str) -> Context:
+    return Context(cwd, mode=mode, home=Path.home(), resolve=os.path.realpath, agent=agent)
+
+
+def _request(tool: str, input: dict[str, Any], cwd: Path) -> PermissionRequested:
+    name = ""
+    if tool.startswith("mcp__") and tool.count("__") >= 2:
+        _, server, called = tool.split("__", 2)
+        tool, name = "MCP", f"{server}.{called}"
+    title = tools.title(tool, input, name=name, cwd=str(cwd))
+    return PermissionRequested(
+        request_id="explain", tool=tool, title=title, input=input, paths=tools.paths_of(input)
+    )
+
+
+def _input(options: Namespace) -> dict[str, Any]:
+    given = options.input
+    if given == "-":
+        given = sys.stdin.read()
+    if not given:
+        return {}
+    if options.tool == "Bash" and not given.lstrip().startswith('{"'):
+        return {"command": given}
+    return json_object(given, "INPUT")
+
+
+def _rules_of(path: Path) -> tuple[Rule, ...]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    rules: tuple[Rule, ...] = read_toml(data, path, "file").get(RULES, ((), None))[0]
+    return rules
+
+
+def _shadowed(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Rule]]:
+    """A rule that matches no more than one before it does."""
+    for at, rule in enumerate(rules):
+        for first in rules[:at]:
+            if _matchers(first) == _matchers(rule) or not any(_matchers(first)):
+                yield rule, first
+                break
+
+
+def _matchers(rule: Rule) -> tuple[Any, ...]:
+    return (rule.agents, rule.tools, rule.commands, rule.line, rule.paths, rule.hosts,
+            rule.servers, rule.modes)  # fmt: skip
+
+
+# -- how it is told --------------------------------------------------------------------------------
+
+
+def _account(
+    request: PermissionRequested, found: Explanation, style: Style, verbose: bool
+) -> Iterator[str]:
+    decision = found.decision
+    verdict = style(_COLORS[decision.verdict], decision.verdict)
+    yield f"{verdict}  by {decision.rule}, from {clean(decision.source)}"
+    if decision.note:
+        yield f"       {clean(decision.note)}"
+    if decision.input is not None:
+        yield f"       {clean(tools.title(request.tool, decision.input))}"
+    yield ""
+    yield clean(request.title)
+    for step in found.steps:
+        yield from _step(step, style, verbose)
+    yield ""
+    yield style("dim", ADVICE)
+
+
+def _step(step: Step, style: Style, verbose: bool) -> Iterator[str]:
+    told = " ".join(clean(step.act.told).split()) or step.act.tool
+    what = {"file": step.act.tool, "host": "reaches", "command": "runs"}.get(step.act.kind, "calls")
+    if step.decision is None:
+        yield f"  {'—':<8}{what} {told}"
+    else:
+        verdict = style(_COLORS[step.decision.verdict], f"{step.decision.verdict:<8}")
+        yield f"  {verdict}{what} {told}  {style('dim', step.decision.rule)}"
+    if step.act.command:
+        yield from (
+            style("dim", f"          not clear: {doubt}") for doubt in step.act.command.doubts
+        )
+    if verbose:
+        for rule in step.passed:
+            yield style("dim", f"          passed {rule.name}: {clean(rule.told)}")
+
+
+def _told(found: Explanation, verbose: bool) -> dict[str, Any]:
+    steps = []
+    for step in found.steps:
+        told: dict[str, Any] = {
+            "kind": step.act.kind,
+            "tool": step.act.tool,
+            "what": step.act.told,
+            "doubts": step.act.command.doubts if step.act.command else (),
+            "decision": step.decision,
+        }
+        if verbose:
+            told["passed"] = [rule.name for rule in step.passed]
+        steps.append(told)
+    return {"decision": found.decision, "steps": steps}
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    from bridle.config.rules import rule_table
+
+    return {**rule_table(rule), "told": rule.told, "source": rule.source}
+
+
+def _row(case: Case, decision: Decision) -> tuple[str, str, str, str]:
+    expected = f"{case.expect} {case.rule or ''}".rstrip()
+    call = case.input.get("command") or f"{case.tool} {case.input}"
+    return str(case.number), expected, f"{decision.verdict} {decision.rule}", str(call)

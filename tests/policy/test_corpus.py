@@ -1,0 +1,91 @@
+"""Every line of the corpus is decided as it says, by the rule that it names."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bridle.config import load
+from bridle.config.cases import Case, Group, read_cases
+from bridle.config.rules import rule_table
+from bridle.paths import find_paths
+from bridle.surfaces.cli.policy import judged
+
+CORPUS = Path(__file__).with_name("corpus.toml")
+GROUPS = read_cases(CORPUS)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("workspace")
+
+
+def test_the_corpus_holds_many_lines() -> None:
+    lines = [str(case.input["command"]) for group in GROUPS for case in group.cases]
+    assert len(lines) >= 300
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=[group.title for group in GROUPS])
+def test_explain_names_the_right_rule_for_every_case(group: Group, folder: Path) -> None:
+    config = load(folder, environment={}, paths=find_paths({"BRIDLE_HOME": str(folder / "home")}))
+    wrong = [
+        f"{case.input['command']!r}: {decision.verdict} by {decision.rule} ({decision.note}),"
+        f" not {case.expect} by {case.rule}"
+        for case, decision in judged(group, config, folder)
+        if (decision.verdict, decision.rule) != (case.expect, case.rule)
+    ]
+    assert wrong == []
+
+
+def bridle(folder: Path, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bridle", *words],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "BRIDLE_HOME": str(home / "bridle")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def samples() -> list[object]:
+    """From each group the first and the last of each verdict."""
+    found = []
+    for group in GROUPS:
+        by_verdict: dict[str, list[Case]] = {}
+        for case in group.cases:
+            if "\0" not in str(case.input["command"]):  # which no argument can hold
+                by_verdict.setdefault(case.expect, []).append(case)
+        for cases in by_verdict.values():
+            ends = {case.number: case for case in (cases[0], cases[-1])}
+            found += [pytest.param(group, case, id=str(at)) for at, case in ends.items()]
+    return found
+
+
+@pytest.mark.parametrize(("group", "case"), samples())
+def test_the_command_line_tells_the_same(
+    group: Group, case: Case, folder: Path, tmp_path: Path
+) -> None:
+    import tomlkit
+
+    (tmp_path / "bridle").mkdir()
+    rules = [rule_table(rule) for rule in group.rules or ()]
+    (tmp_path / "bridle/config.toml").write_text(tomlkit.dumps({"rules": rules}))
+    options = ["--approve", group.approve or "ask", "--mode", group.mode, "--json"]
+    told = bridle(
+        folder, tmp_path, "policy", "explain", *options, "--", "Bash", json.dumps(case.input)
+    )
+    assert (told.returncode, told.stderr) == (0, "")
+    decision = json.loads(told.stdout)["decision"]
+    assert (decision["verdict"], decision["rule"]) == (case.expect, case.rule)
+
+
+def test_the_corpus_passes_as_a_file_of_cases(folder: Path, tmp_path: Path) -> None:
+    ran = bridle(folder, tmp_path, "policy", "test", str(CORPUS))
+    count = sum(len(group.cases) for group in GROUPS)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{count} cases\n", "")
