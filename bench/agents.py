@@ -20,11 +20,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests/real"))
 from bare import run_bare
 from clis import CliError, pinned
 from stages import STAGES, Actor
-from stages.claude import Claude
 
 from bench.realtime import first_in_line
 from bridle.testing.model_double import ModelDouble
 from bridle.testing.model_script import Say, reply
+from bridle.testing.stages.claude import Claude
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode", "copilot")
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))

@@ -1,0 +1,57 @@
+"""A pinned CLI on its stage, with a home and a project of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from clis import Cli
+
+from bridle.testing.stages import Stage
+
+
+@dataclass(frozen=True)
+class Actor:
+    """One pinned CLI on its stage, and the home and project it may touch."""
+
+    stage: Stage
+    cli: Cli
+    program: Path
+    home: Path
+    project: Path
+
+    @property
+    def agent(self) -> str:
+        return self.stage.agent
+
+    @property
+    def key(self) -> str:
+        return self.stage.key
+
+    @property
+    def model(self) -> str | None:
+        return self.stage.model
+
+    @property
+    def version(self) -> str:
+        return self.cli.version
+
+    @property
+    def scratch(self) -> Path:
+        return self.home.parent / "scratch"
+
+    def lacks(self, tool: str) -> bool:
+        """Whether it has no such tool, by the name of the method that calls it."""
+        return tool in self.stage.lacks(self.version)
+
+    def prepare(self, base_url: str) -> None:
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        self.stage.prepare(self.home, base_url)
+
+    def environment(self, base_url: str, **more: str) -> dict[str, str]:
+        """One that is empty is not set."""
+        path, home, scratch = self.cli.search_path(), self.home, self.scratch
+        variables = self.stage.clean_environment(
+            base_url, self.version, home=home, path=path, scratch=scratch
+        )
+        return {name: value for name, value in (variables | more).items() if value}
