@@ -110,7 +110,7 @@ async def test_files_are_written_and_edited_and_told_as_diffs(any_desk: Desk, ac
     [diff] = edited.content
     assert isinstance(diff, Diff)
     assert (diff.path, "three" in (diff.new or "")) == (str(file), True)
-    assert [one.tool for one in of(log, PermissionRequested)] == ["Write", "Edit"]
+    assert [one.tool for one in of(log, PermissionRequested)] == ["Write", "Read", "Edit"]
     assert ends(log) == [COMPLETED]
 
 

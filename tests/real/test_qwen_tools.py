@@ -1,13 +1,13 @@
-"""What only Qwen Code takes and tells: lists of tools, subagents."""
+"""What only Qwen Code takes and tells: lists of tools, commands without output."""
 
 from __future__ import annotations
 
 import pytest
-from desk import Desk, ends, of, run, said
+from desk import Desk, of, run
 from stages import Actor
 
-from bridle.core.events import PermissionRequested, ToolFinished, ToolStarted, TurnEnded
-from bridle.testing.model_script import Call, Say, reply
+from bridle.core.events import PermissionRequested, ToolFinished, TurnEnded
+from bridle.testing.model_script import Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("qwen"), pytest.mark.timeout(120)]
 
@@ -29,17 +29,20 @@ async def test_a_denied_tool_is_not_offered_to_the_model(any_desk: Desk, actor: 
     assert "write_file" in offered(any_desk)
 
 
-async def test_an_allowed_tool_runs_unasked(any_desk: Desk, actor: Actor) -> None:
+async def test_an_allowed_tool_is_judged_like_any_other(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["write"] = [
-        reply(actor.stage.write(actor.project / "made.txt", "x\n")),
+        reply(actor.stage.write(actor.project / ".git" / "made", "x\n")),
         reply(Say("Done.")),
     ]
     session = await any_desk.start(allowed_tools=("write_file",))
 
     log = await run(session, "@@write@@ go")
 
-    assert of(log, PermissionRequested) == []
-    assert (actor.project / "made.txt").read_text() == "x\n"
+    assert [(one.tool, one.paths) for one in of(log, PermissionRequested)] == [
+        ("Write", (str(actor.project / ".git" / "made"),))
+    ]
+    assert [end.outcome for end in of(log, ToolFinished)] == ["denied"]
+    assert not (actor.project / ".git" / "made").exists()
 
 
 async def test_a_command_without_output_shows_none(any_desk: Desk, actor: Actor) -> None:
@@ -54,19 +57,10 @@ async def test_a_command_without_output_shows_none(any_desk: Desk, actor: Actor)
     assert (end.outcome, end.content) == ("completed", ())
 
 
-async def test_a_subagent_works_inside_the_call_that_began_it(any_desk: Desk, actor: Actor) -> None:
-    spawn = {"description": "sub", "prompt": "@@sub@@ do it", "subagent_type": "general-purpose"}
-    any_desk.double.scenarios |= {
-        "main": [reply(Call("agent", spawn, id="c_spawn")), reply(Say("It is done."))],
-        "sub": [reply(actor.stage.shell("ls", id="c_sub")), reply(Say("I did it."))],
-    }
+async def test_no_subagent_is_offered_since_it_would_not_ask(any_desk: Desk, actor: Actor) -> None:
+    any_desk.double.scenarios["hello"] = [reply(Say("Hello."))]
     session = await any_desk.start()
 
-    log = await run(session, "@@main@@ go")
+    await run(session, "@@hello@@ go")
 
-    calls = {call.call_id: call for call in of(log, ToolStarted)}
-    assert calls["c_spawn"].tool == "Task"
-    assert "It is done." in said(log)
-    if actor.version == "0.15.10":  # newer ones let it work in the background, and tell the end
-        assert calls["c_sub"].parent == "c_spawn"
-    assert ends(log)[0] == COMPLETED
+    assert not offered(any_desk) & {"agent", "workflow", "create_sub_session", "team_create"}

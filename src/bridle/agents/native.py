@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from bridle.agents.fields import Table, parse, text
 
 _LONGEST = 4 * 1024 * 1024  # bytes of a line; a longer one holds nothing to show
+_COMMENT = re.compile(rb'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
 def settings(file: Path) -> Table:
     """The object in it; none is told of a file that is not there or is no JSON."""
     try:
-        found = parse(file.read_bytes())
+        found = read(file.read_bytes())
     except OSError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def read(content: bytes) -> Table | str:
+    """Settings, in which people may write comments; what is wrong with them if they are none."""
+    found = parse(content)
+    if isinstance(found, str) and b"/" in content:
+        return parse(_COMMENT.sub(lambda match: match[1] or b" ", content))
+    return found
 
 
 def packaged_version(program: str) -> str | None:

@@ -11,6 +11,7 @@ import pytest
 
 from bridle.agents import load
 from bridle.agents.gemini import agent
+from bridle.agents.gemini.launch import GATE
 from bridle.agents.gemini.stream import GeminiStreamWire
 from bridle.core.agent import Exit, File, Prompt, SecretFile, SessionSpec
 from bridle.core.errors import Unsupported
@@ -33,7 +34,7 @@ def test_the_entry_point_gives_the_agent() -> None:
 
 
 def test_a_plain_session_asks_before_it_acts() -> None:
-    assert acp().argv == ["gemini", "--acp", "--approval-mode=default"]
+    assert acp().argv == ["gemini", "--acp", "--approval-mode=default", f"--admin-policy={GATE}"]
 
 
 def test_everything_asked_for_is_on_the_command_line() -> None:
@@ -46,6 +47,7 @@ def test_everything_asked_for_is_on_the_command_line() -> None:
         "--model=m",
         "--include-directories=/a",
         "--include-directories=/b",
+        f"--admin-policy={GATE}",
     ]
 
 

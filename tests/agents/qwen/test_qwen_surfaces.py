@@ -12,7 +12,7 @@ from acp_far_side import Talk, opened
 
 from bridle.agents.qwen import agent
 from bridle.agents.qwen.dialect import QwenDialect
-from bridle.agents.qwen.launch import ROW
+from bridle.agents.qwen.launch import GATE, ROW
 from bridle.agents.qwen.stream import QwenStreamWire
 from bridle.core.agent import Exit, File, Prompt, SecretFile, SessionSpec
 from bridle.core.errors import Unsupported
@@ -39,7 +39,10 @@ def acp(**spec: Any) -> Launch:
 def test_a_plain_session_asks_before_it_acts_whatever_its_default() -> None:
     launch = acp()
     assert launch.argv == ["qwen", "--acp", "--approval-mode=default"]
-    assert launch.env == {"QWEN_CODE_NO_RELAUNCH": "true"}
+    assert launch.env == {
+        "QWEN_CODE_NO_RELAUNCH": "true",
+        "QWEN_CODE_SYSTEM_SETTINGS_PATH": GATE,
+    }
 
 
 def test_everything_asked_for_is_on_the_command_line() -> None:

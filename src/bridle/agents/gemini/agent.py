@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bridle.agents.acp.two_surfaces import TwoSurfaces
 from bridle.agents.commands import binary, plain
 from bridle.agents.gemini.dialect import GeminiDialect
-from bridle.agents.gemini.launch import ROW, home
+from bridle.agents.gemini.launch import DEFAULTS_PATH, POLICY, ROW, home
 from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import Conversation, Host, SessionSpec
 from bridle.core.errors import Unsupported
@@ -31,12 +31,29 @@ def _stream(spec: SessionSpec) -> Wire:
 
 class GeminiCli(TwoSurfaces):
     def __init__(self) -> None:
-        stream = StdioAgent(replace(ROW.info, can=ROW.info.can - _LACKS), _stream)
+        info = replace(ROW.info, can=ROW.info.can - _LACKS, asks=frozenset())
+        stream = StdioAgent(info, _stream)
         super().__init__(ROW, GeminiDialect, stream, surface="stream-json", since="0.33.0")
 
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        from bridle.agents.gemini.gate import defaults
+
+        options = {**spec.options, DEFAULTS_PATH: defaults(host.variable)}
+        return await super().open(replace(spec, options=options), host)
+
     async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
-        if spec.servers and spec.options.get("trust") is not True:
-            _refuse_servers(spec, host)
+        from bridle.agents.gemini.gate import policy, refuse_administrators
+        from bridle.agents.gemini.trust import trusted
+
+        refuse_administrators(host.variable)
+        trusts = spec.options.get("trust") is True
+        trusts = trusts or trusted(home(host.variable), spec.cwd, host.variable)
+        if not trusts and spec.servers:
+            raise _untrusted(spec)
+        if trusts:
+            _refuse_trusted_servers(spec, host)
+        options = {**spec.options, POLICY: policy(host.variable, spec.cwd)}
+        spec = replace(spec, options=options)
         if spec.resume:
             from bridle.agents.gemini import store
 
@@ -95,15 +112,23 @@ class GeminiCli(TwoSurfaces):
 _TRUSTED = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"}
 
 
-def _refuse_servers(spec: SessionSpec, host: Host) -> None:
-    from bridle.agents.gemini.trust import trusted
+def _untrusted(spec: SessionSpec) -> Unsupported:
+    return Unsupported(
+        "gemini",
+        f"MCP servers in a folder that it does not trust: {spec.cwd}",
+        hint="trust it in Gemini CLI, or set `agents.gemini.trust = true` to trust its "
+        "projects, whose settings may start programs",
+    )
 
-    if not trusted(home(host.variable), spec.cwd, host.variable):
+
+def _refuse_trusted_servers(spec: SessionSpec, host: Host) -> None:
+    from bridle.agents.gemini.gate import trusted_servers
+
+    if names := sorted(trusted_servers(host.variable, spec.cwd) - spec.servers.keys()):
         raise Unsupported(
             "gemini",
-            f"MCP servers in a folder that it does not trust: {spec.cwd}",
-            hint="trust it in Gemini CLI, or set `agents.gemini.trust = true` to trust its "
-            "projects, whose settings may start programs",
+            f"MCP servers that its settings trust, of which it asks nothing: {', '.join(names)}",
+            hint="take `trust` off them in Gemini CLI's settings: bridle's policy judges them",
         )
 
 

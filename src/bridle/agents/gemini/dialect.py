@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bridle.agents.acp.dialect import Dialect, Outcome
 from bridle.agents.fields import Table, parse, table, tables, text
+from bridle.agents.gemini import titles
 from bridle.agents.gemini.launch import acp
 from bridle.agents.jsonrpc import RpcError
 from bridle.core.agent import SessionSpec
@@ -22,13 +23,30 @@ class GeminiDialect(Dialect):
         """The system prompt is in a file."""
         return ""
 
+    def tool_name(self, call: Table) -> str:
+        """The plan that it writes for itself, unasked, is no file of the user's."""
+        name = super().tool_name(call)
+        if name.startswith("mcp_"):
+            return titles.server_tool(name, text(call, "title"))
+        paths = (text(one, "path") for one in tables(call, "locations"))
+        if name in ("write_file", "replace") and any(map(titles.is_plan, paths)):
+            return name if text(call, "status") == "pending" else "plan_file"
+        return name
+
     def input(self, call: Table) -> Table:
-        """It tells none, but that of an MCP tool in words when it asks."""
-        if text(call, "status") != "pending" or not self.tool_name(call).startswith("mcp_"):
-            return super().input(call)
-        said = (text(table(part, "content"), "text") for part in tables(call, "content"))
-        found = (parse(words.encode()) for words in said)
-        return next((input for input in found if isinstance(input, dict)), {})
+        """It tells none, but in words: in its titles, and that of an MCP tool when it asks."""
+        name, title = self.tool_name(call), text(call, "title")
+        asks = text(call, "status") == "pending"
+        beside = [text(table(part, "content"), "text") for part in tables(call, "content") if asks]
+        if name.startswith("mcp_"):
+            found = (parse(words.encode()) for words in beside)
+            return next((input for input in found if isinstance(input, dict)), {})
+        if name == "run_shell_command" and asks:
+            return titles.command(title, *beside)
+        return super().input(call) or titles.input(name, title)
+
+    def denial(self, note: str) -> str:
+        return f"The user denied this call: {note}"
 
     def outcome(self, status: str, call: Table) -> Outcome | None:
         """Of a plan's own rules, and of a cancelled command, it tells in words alone."""

@@ -2,6 +2,7 @@
 
 Settings go in as defaults beneath the user's own (`defaults.json`): a shell whose output is told
 over ACP, an end to its retries, and the API key as the way to sign in where the user chose none.
+A policy goes in above the user's own (`gate.toml`), so that over ACP every call is asked about.
 The user's files, and who trusts which folder, stay as they are.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bridle.agents.acp.row import Row
-from bridle.core.agent import Prompt, SecretFile, SessionSpec, Word
+from bridle.core.agent import Prompt, SecretFile, SecretFolder, SessionSpec, Word
 from bridle.core.wire import Launch
 
 ROW = Row(
@@ -23,6 +24,7 @@ ROW = Row(
     variables=("GEMINI_*", "GOOGLE_*", "CODE_ASSIST_ENDPOINT"),
     tested=("0.61.0", "0.61.0"),
     can=frozenset({"folders"}),
+    asks=frozenset({"read", "write", "shell", "network", "mcp"}),
     cannot=frozenset({"effort"}),
     model_flag="--model",
     folder_flag="--include-directories",
@@ -30,13 +32,24 @@ ROW = Row(
     replays="after",
     tool_name="id",
     thought_head="****\n",
-    tools={"ask_user": "Question", "invoke_agent": "Task", "write_todos": "TodoWrite"},
+    tools={
+        "activate_skill": "Skill",
+        "ask_user": "Question",
+        "complete_task": "Topic",
+        "invoke_agent": "Task",
+        "plan_file": "Topic",
+        "update_topic": "Topic",
+        "write_todos": "TodoWrite",
+    },
     asides=("[MODE_UPDATE] ",),
 )
 
 Variable = Callable[[str], str | None]
 
-_DEFAULTS = str(Path(__file__).with_name("defaults.json"))
+GATE = str(Path(__file__).with_name("gate.toml"))
+DEFAULTS = str(Path(__file__).with_name("defaults.json"))
+DEFAULTS_PATH = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"
+POLICY = "policy"  # with the variable above, the options that have something else in place of ours
 
 
 def home(variable: Variable) -> Path:
@@ -45,7 +58,7 @@ def home(variable: Variable) -> Path:
 
 
 def acp(spec: SessionSpec) -> Launch:
-    return Launch([*ROW.command, *_words(spec)], env=_env(spec))
+    return Launch([*ROW.command, *_words(spec), _policy(spec)], env=_env(spec))
 
 
 def one_turn(spec: SessionSpec, prompt: Prompt) -> Launch:
@@ -70,10 +83,18 @@ def _words(spec: SessionSpec, mode: str = "default") -> list[Word]:
     return words + [f"--include-directories={folder}" for folder in spec.folders]
 
 
+def _policy(spec: SessionSpec) -> Word:
+    flag, merged = "--admin-policy=", spec.options.get(POLICY)
+    if not isinstance(merged, str):
+        return flag + GATE
+    return SecretFolder(flag, {"gate.toml": merged.encode()})
+
+
 def _env(spec: SessionSpec) -> dict[str, Word]:
+    merged = spec.options.get(DEFAULTS_PATH)
     env: dict[str, Word] = {
         "GEMINI_CLI_NO_RELAUNCH": "true",  # else signals end only the outer of two processes
-        "GEMINI_CLI_SYSTEM_DEFAULTS_PATH": _DEFAULTS,
+        DEFAULTS_PATH: SecretFile("", merged.encode()) if isinstance(merged, str) else DEFAULTS,
         "BRIDLE_GEMINI_AUTH": str(spec.options.get("auth", "gemini-api-key")),
     }
     if spec.system:

@@ -13,7 +13,7 @@ from bridle.agents.commands import output, plain
 from bridle.agents.qwen.dialect import QwenDialect
 from bridle.agents.qwen.launch import ROW, home
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import SessionSpec
+from bridle.core.agent import Conversation, Host, SessionSpec
 from bridle.core.events import Event
 from bridle.core.management import Account, McpServer, Model, NativeSession, Run
 from bridle.core.wire import Wire
@@ -32,6 +32,13 @@ class QwenCode(TwoSurfaces):
     def __init__(self) -> None:
         stream = StdioAgent(replace(ROW.info, can=ROW.info.can - _LACKS), _stream)
         super().__init__(ROW, QwenDialect, stream, surface="stream-json", since="0.8.2")
+
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        from bridle.agents.qwen.gate import refuse_other_deciders, system_files
+
+        refuse_other_deciders(host.variable, spec.cwd)
+        options = {**spec.options, **system_files(host.variable)}
+        return await super().open(replace(spec, options=options), host)
 
     async def account(self, run: Run) -> Account:
         from bridle.agents.qwen.account import account

@@ -24,8 +24,10 @@ _BY_INPUT = {
     "old_string": "edit",
     "content": "write_file",
     "plan": "exit_plan_mode",
+    "skill": "skill",
 }
 _BY_KIND = {"other": "mcp_tool"}
+_LISTING = {"path", "ignore", "file_filtering_options"}
 _CANCELLED = {"outcome": {"outcome": "cancelled"}}
 
 
@@ -47,6 +49,8 @@ class QwenDialect(Dialect):
         if name := super().tool_name(call):
             return name
         input = table(call, "rawInput")
+        if text(call, "kind") == "search" and "path" in input and input.keys() <= _LISTING:
+            return "list_directory"
         named = (name for key, name in _BY_INPUT.items() if key in input)
         return next(named, _BY_KIND.get(text(call, "kind"), "") if input else "")
 
@@ -69,6 +73,9 @@ class QwenDialect(Dialect):
             return content.output(call["rawOutput"])
         said = (text(table(part, "content"), "text") for part in tables(call, "content"))
         return "" if any(_NO_OUTPUT in words for words in said) else None
+
+    def denial(self, note: str) -> str:
+        return f"The user denied this call: {note}"
 
     def asking(self, asked: Asked) -> Asking | None:
         """A question comes as a request for permission with the questions in its input."""

@@ -18,7 +18,8 @@ ROW = Row(
     login="set OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_MODEL, or run `qwen` and use /auth",
     variables=("OPENAI_*", "QWEN_*", "DASHSCOPE_*", "BAILIAN_*", "OPENROUTER_*", "GEMINI_API_KEY"),
     tested=("0.15.10", "0.24.4"),
-    can=frozenset({"folders", "tools", "questions", "subagents", "background"}),
+    can=frozenset({"folders", "tools", "questions", "background"}),
+    asks=frozenset({"read", "write", "shell", "network", "mcp"}),
     cannot=frozenset({"effort"}),
     model_flag="--model",
     folder_flag="--include-directories",
@@ -33,13 +34,33 @@ ROW = Row(
         "qwen/notify/session/prompt-suggestion",
     ),
     turn_over="_qwencode/end_turn",
+    tools={
+        "display_image": "Read",
+        "exec": "Bash",
+        "get_goal": "Goal",
+        "list_agents": "ListAgents",
+        "lsp": "Read",
+        "monitor": "Bash",
+        "notebook_edit": "NotebookEdit",
+        "propose_goal": "Goal",
+        "send_message": "Task",
+        "skill": "Skill",
+        "structured_output": "StructuredOutput",
+        "task_create": "TaskList",
+        "task_list": "TaskList",
+        "task_stop": "Task",
+        "task_update": "TaskList",
+        "tool_search": "ToolSearch",
+        "update_goal": "Goal",
+        "zoom_image": "Read",
+    },
 )
 
 
 Variable = Callable[[str], str | None]
 
-# Else signals end only the outer of two processes.
-_ENV = {"QWEN_CODE_NO_RELAUNCH": "true"}
+SETTINGS, DEFAULTS = "QWEN_CODE_SYSTEM_SETTINGS_PATH", "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
+GATE = str(Path(__file__).with_name("gate.json"))
 
 
 def home(variable: Variable) -> Path:
@@ -49,7 +70,7 @@ def home(variable: Variable) -> Path:
 
 
 def acp(spec: SessionSpec) -> Launch:
-    return Launch([*ROW.command, *_words(spec)], env=_ENV)
+    return Launch([*ROW.command, *_words(spec)], env=_env(spec))
 
 
 def two_way(spec: SessionSpec) -> Launch:
@@ -61,12 +82,22 @@ def two_way(spec: SessionSpec) -> Launch:
         servers = {name: dict(server) for name, server in spec.servers.items()}
         content = json.dumps({"mcpServers": servers}).encode()
         argv.append(SecretFile("--mcp-config=", content))
-    return Launch(argv, env=_ENV)
+    return Launch(argv, env=_env(spec))
 
 
 def approval_mode(mode: Mode) -> str:
     """Always named: newer versions would approve by themselves what a model finds harmless."""
     return "plan" if mode == "plan" else "default"
+
+
+def _env(spec: SessionSpec) -> dict[str, Word]:
+    """With the rules that make it ask (`gate.py`), in a file of ours or beside those of others."""
+    system, defaults = spec.options.get(SETTINGS), spec.options.get(DEFAULTS)
+    env: dict[str, Word] = {
+        "QWEN_CODE_NO_RELAUNCH": "true",  # else signals end only the outer of two processes
+        SETTINGS: SecretFile("", system.encode()) if isinstance(system, str) else GATE,
+    }
+    return env | ({DEFAULTS: defaults} if isinstance(defaults, str) else {})
 
 
 def _words(spec: SessionSpec) -> list[Word]:

@@ -1,0 +1,251 @@
+"""How Gemini CLI is made to ask before every call, and what it then tells of each."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp_far_side import opened
+
+from bridle.agents.gemini import agent, gate
+from bridle.agents.gemini.dialect import GeminiDialect
+from bridle.agents.gemini.launch import DEFAULTS, GATE, ROW, acp
+from bridle.core.agent import SecretFile, SecretFolder, SessionSpec
+from bridle.core.errors import Unsupported
+from bridle.core.events import Answer, PermissionRequested, ToolStarted
+from bridle.core.permission.acts import server_of
+from bridle.core.tools import class_of
+from bridle.testing.host import PlainHost
+
+PROJ = Path("/proj")
+PLAN = "/home/me/.gemini/tmp/proj/9f2/plans/the-plan.md"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / ".gemini"
+    folder.mkdir()
+    return folder
+
+
+def variables(home: Path, **more: str) -> Any:
+    return ({"HOME": str(home.parent)} | more).get
+
+
+def keep(home: Path, settings: dict[str, Any]) -> None:
+    (home / "settings.json").write_text(json.dumps(settings))
+
+
+def theirs(policy: str | None) -> list[dict[str, Any]]:
+    """The rules that are not ours."""
+    ours = tomllib.loads(Path(GATE).read_text())["rule"]
+    return [rule for rule in tomllib.loads(policy or "")["rule"] if rule not in ours]
+
+
+def request(tool: str, title: str, text: str = "", **more: Any) -> PermissionRequested:
+    content = [{"type": "content", "content": {"type": "text", "text": text}}] if text else []
+    call = {"toolCallId": f"{tool}__call_1", "title": title, "content": content, "locations": []}
+    said = opened(row=ROW, dialect=GeminiDialect).asks(1, {**call, "status": "pending", **more})
+    [asked] = [event for event in said if isinstance(event, PermissionRequested)]
+    return asked
+
+
+# -- what is asked about ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool", "title", "word", "input"),
+    [
+        ("list_directory", "src/deep", "LS", {"path": "src/deep"}),
+        ("glob", "'*.py'", "Glob", {"pattern": "*.py"}),
+        ("glob", "'*.py' within ../other", "Glob", {"pattern": "*.py", "path": "../other"}),
+        (
+            "grep_search",
+            "'it's within reach' in *.md within docs",
+            "Grep",
+            {"pattern": "it's within reach", "include": "*.md", "path": "docs"},
+        ),
+        ("google_web_search", 'Searching the web for: "herons"', "WebSearch", {"query": "herons"}),
+        (
+            "web_fetch",
+            "Fetching content from: https://a.example/b",
+            "WebFetch",
+            {"url": "https://a.example/b"},
+        ),
+        ("web_fetch", "something new", "WebFetch", {}),
+    ],
+)
+def test_the_input_is_read_from_the_title(
+    tool: str, title: str, word: str, input: dict[str, Any]
+) -> None:
+    asked = request(tool, title, kind="search")
+
+    assert (asked.tool, asked.input) == (word, input)
+
+
+def test_the_addresses_in_a_prompt_are_found_unless_it_is_cut() -> None:
+    told = 'Processing URLs and instructions from prompt: "{}"'
+    one, two = "https://a.example/x", "http://b.example"
+
+    assert request("web_fetch", told.format(f"read {one}")).input == {
+        "prompt": f"read {one}",
+        "url": one,
+    }
+    assert request("web_fetch", told.format(f"{one} and {two}")).input["urls"] == [one, two]
+    assert request("web_fetch", told.format(f"read {one}...")).input == {"prompt": f"read {one}..."}
+
+
+def test_a_command_is_told_with_the_folder_it_runs_in() -> None:
+    elsewhere = request("run_shell_command", "ls -l", "[in /proj/sub] (to look)", kind="execute")
+    here = request("run_shell_command", "ls", "[current working directory /proj]", kind="execute")
+
+    assert (elsewhere.tool, elsewhere.input) == (
+        "Bash",
+        {"command": "ls -l", "dir_path": "/proj/sub"},
+    )
+    assert here.input == {"command": "ls"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "title", "server"),
+    [
+        ("mcp_my_notes_look_up", "look_up (my_notes MCP Server)", "my_notes.look_up"),
+        ("mcp_my_notes_do_it", "do it (my notes MCP Server)", "my notes.do it"),
+        # A tool with a command has that for its title, in which anything may be claimed.
+        ("mcp_evil_run", "run (good MCP Server)", "evil.run"),
+        ("mcp_evil_run", "ls -l", "evil.run"),
+    ],
+)
+def test_a_servers_tool_has_the_name_that_rules_go_by(tool: str, title: str, server: str) -> None:
+    asked = request(tool, title, '{"text":"x"}', kind="other")
+
+    assert (asked.tool, asked.input, server_of(asked)) == ("MCP", {"text": "x"}, server)
+
+
+def test_the_plan_that_it_writes_for_itself_is_of_no_class() -> None:
+    talk = opened(row=ROW, dialect=GeminiDialect)
+    call = {"toolCallId": "write_file__1", "title": "Writing", "kind": "edit"}
+    place = {"locations": [{"path": PLAN}]}
+    [call] = talk.is_told("tool_call", **call, **place, status="in_progress")
+
+    assert isinstance(call, ToolStarted)
+    assert class_of(call.tool) is None
+    assert request("write_file", "Writing", kind="edit", **place).tool == "Write"
+
+
+def test_the_model_is_told_why_a_call_is_denied() -> None:
+    talk = opened(row=ROW, dialect=GeminiDialect)
+    *_, asked = talk.asks(7, {"toolCallId": "read_file__1", "title": "a.txt"})
+    assert isinstance(asked, PermissionRequested)
+    [reply] = talk.wire.answer(asked.request_id, Answer("deny", note="herons nest there"))
+
+    told = "The user denied this call: herons nest there"
+    assert reply["result"] == {"outcome": {"outcome": "selected", "optionId": told}}
+
+
+# -- what the user has forbidden -------------------------------------------------------------------
+
+
+def test_nothing_is_added_where_the_user_forbids_nothing(home: Path) -> None:
+    (home / "policies").mkdir()
+    allow = '[[rule]]\ntoolName = "glob"\ndecision = "allow"\npriority = 5\n'
+    (home / "policies" / "mine.toml").write_text(allow)
+    keep(home, {"tools": {"allowed": ["run_shell_command"]}})
+
+    assert gate.policy(variables(home), PROJ) is None
+
+
+def test_what_the_users_policies_deny_stays_denied_and_what_they_allow_is_asked(home: Path) -> None:
+    (home / "policies").mkdir()
+    (home / "policies" / "mine.toml").write_text(
+        '[[rule]]\ntoolName = "run_shell_command"\ndecision = "allow"\npriority = 200\n'
+        '[[rule]]\ntoolName = "run_shell_command"\ncommandPrefix = "rm"\ndecision = "deny"\n'
+        'priority = 300\ndenyMessage = "no"\n'
+    )
+
+    assert theirs(gate.policy(variables(home), PROJ)) == [
+        {
+            "toolName": "run_shell_command",
+            "commandPrefix": "rm",
+            "decision": "deny",
+            "priority": 340,
+            "denyMessage": "no",
+        },
+        {
+            "toolName": "run_shell_command",
+            "argsPattern": ".",  # or commands that it knows as harmless would run unasked
+            "decision": "ask_user",
+            "priority": 260,
+        },
+    ]
+
+
+def test_tools_and_servers_that_settings_exclude_stay_excluded(home: Path) -> None:
+    (home / "settings.json").write_text(
+        '{"tools": {"exclude": ["write_file"]}, // not here\n "mcp": {"excluded": ["github"]}}'
+    )
+
+    assert theirs(gate.policy(variables(home), PROJ)) == [
+        {"toolName": "*", "mcpName": "github", "decision": "deny", "priority": 940},
+        {"toolName": "write_file", "decision": "deny", "priority": 940},
+    ]
+
+
+def test_a_list_of_the_only_tools_stays_one(home: Path) -> None:
+    keep(home, {"tools": {"core": ["read_file", "run_shell_command(git)"]}})
+
+    modes = ["default", "autoEdit", "yolo"]
+    ask = {"decision": "ask_user", "priority": 60}
+    assert theirs(gate.policy(variables(home), PROJ)) == [
+        {"toolName": "*", "modes": modes, "decision": "deny", "priority": 50},
+        {"toolName": "read_file", **ask},
+        {"toolName": "run_shell_command", "commandPrefix": "git", **ask},
+    ]
+
+
+def test_a_policy_with_the_users_rules_is_in_a_file_that_is_the_users_alone() -> None:
+    merged = acp(SessionSpec(cwd=PROJ, options={"policy": "# both"}))
+
+    assert merged.argv[-1] == SecretFolder("--admin-policy=", {"gate.toml": b"# both"})
+
+
+def test_the_systems_defaults_are_above_ours_and_not_hidden(home: Path) -> None:
+    system = home / "system-defaults.json"
+    system.write_text('{"general": {"maxAttempts": 9}, "ui": {"theme": "Dark"}}')
+    merged = gate.defaults(variables(home, GEMINI_CLI_SYSTEM_DEFAULTS_PATH=str(system)))
+
+    ours = json.loads(Path(DEFAULTS).read_text())
+    both = {**ours, "general": {"maxAttempts": 9}, "ui": {"theme": "Dark"}}
+    assert json.loads(merged or "") == both
+    options = {"GEMINI_CLI_SYSTEM_DEFAULTS_PATH": merged}
+    env = acp(SessionSpec(cwd=PROJ, options=options)).env
+    assert env["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"] == SecretFile("", (merged or "").encode())
+    assert gate.defaults(variables(home)) is None
+
+
+# -- what cannot be asked about --------------------------------------------------------------------
+
+
+async def test_policies_of_an_administrator_are_not_hidden_but_refused(
+    home: Path, tmp_path: Path
+) -> None:
+    system = tmp_path / "system.json"
+    system.write_text(json.dumps({"adminPolicyPaths": ["/somewhere/admin.toml"]}))
+    env = {"GEMINI_CLI_SYSTEM_SETTINGS_PATH": str(system)}
+
+    async with PlainHost.open(tmp_path, env=env) as host:
+        with pytest.raises(Unsupported, match=r"policies of an administrator.*admin\.toml"):
+            await agent.open(SessionSpec(cwd=tmp_path), host)
+
+
+async def test_a_server_that_the_settings_trust_is_refused_where_the_folder_is_trusted(
+    home: Path, tmp_path: Path
+) -> None:
+    keep(home, {"mcpServers": {"loose": {"command": "x", "trust": True}, "tight": {}}})
+
+    async with PlainHost.open(tmp_path) as host:
+        with pytest.raises(Unsupported, match=r"settings trust.*: loose$"):
+            await agent.open(SessionSpec(cwd=tmp_path, options={"trust": True}), host)

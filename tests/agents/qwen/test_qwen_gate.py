@@ -1,0 +1,117 @@
+"""How Qwen Code is made to ask before every call, beside what others have set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp_far_side import opened
+
+from bridle.agents.qwen import agent, gate
+from bridle.agents.qwen.dialect import QwenDialect
+from bridle.agents.qwen.launch import GATE, ROW, acp, two_way
+from bridle.core.agent import SecretFile, SessionSpec
+from bridle.core.errors import Unsupported
+from bridle.core.events import Answer, PermissionRequested
+from bridle.testing.host import PlainHost
+
+PROJ = Path("/proj")
+SETTINGS, DEFAULTS = "QWEN_CODE_SYSTEM_SETTINGS_PATH", "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
+
+
+def variables(folder: Path, **more: str) -> Any:
+    return ({"HOME": str(folder)} | more).get
+
+
+def request(kind: str, input: dict[str, Any]) -> PermissionRequested:
+    """As older versions ask, without the tool's name."""
+    call = {"toolCallId": "c1", "title": "x", "kind": kind, "rawInput": input}
+    said = opened(row=ROW, dialect=QwenDialect).asks(1, call)
+    [asked] = [event for event in said if isinstance(event, PermissionRequested)]
+    return asked
+
+
+def test_the_rules_go_in_on_both_surfaces() -> None:
+    spec = SessionSpec(cwd=PROJ)
+
+    assert acp(spec).env[SETTINGS] == two_way(spec).env[SETTINGS] == GATE
+
+
+def test_settings_of_the_system_are_kept_with_our_rules_among_theirs(tmp_path: Path) -> None:
+    system, defaults = tmp_path / "settings.json", tmp_path / "system-defaults.json"
+    system.write_text(
+        '{"permissions": {"ask": ["glob", "Ours"], "allow": ["ls"]}, // ours\n'
+        ' "ui": {"theme": "x"}}'
+    )
+    defaults.write_text("{}")
+    options = gate.system_files(variables(tmp_path, **{SETTINGS: str(system)}))
+
+    rules = json.loads(Path(GATE).read_text())["permissions"]
+    merged = json.loads(options[SETTINGS])
+    assert merged["ui"] == {"theme": "x"}
+    assert merged["permissions"]["allow"] == ["ls"]
+    assert merged["permissions"]["ask"][:2] == ["glob", "Ours"]
+    assert set(merged["permissions"]["ask"]) == {"Ours", *rules["ask"]}
+    assert merged["permissions"]["deny"] == rules["deny"]
+    assert options[DEFAULTS] == str(defaults)
+    env = acp(SessionSpec(cwd=PROJ, options=options)).env
+    assert env[SETTINGS] == SecretFile("", options[SETTINGS].encode())
+    assert env[DEFAULTS] == str(defaults)
+
+
+def test_without_settings_of_the_system_there_are_but_ours(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "none.json")
+
+    assert gate.system_files(variables(tmp_path, **{SETTINGS: nowhere})) == {}
+
+
+async def test_settings_of_the_system_that_cannot_be_read_are_not_hidden_but_refused(
+    tmp_path: Path,
+) -> None:
+    system = tmp_path / "system.json"
+    system.write_text("{")
+
+    async with PlainHost.open(tmp_path, env={SETTINGS: str(system)}) as host:
+        with pytest.raises(Unsupported, match="system settings that cannot be read"):
+            await agent.open(SessionSpec(cwd=tmp_path), host)
+
+
+async def test_a_hook_that_permits_in_our_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".qwen").mkdir()
+    hooks = {"hooks": {"PermissionRequest": [{"hooks": [{"type": "command", "command": "true"}]}]}}
+    (tmp_path / ".qwen" / "settings.json").write_text(json.dumps(hooks))
+
+    async with PlainHost.open(tmp_path) as host:
+        with pytest.raises(Unsupported, match="answers permission requests by itself"):
+            await agent.open(SessionSpec(cwd=tmp_path), host)
+
+
+@pytest.mark.parametrize(
+    ("kind", "input", "tool"),
+    [
+        ("read", {"file_path": "/proj/a"}, "Read"),
+        ("search", {"path": "/proj"}, "LS"),
+        ("search", {"pattern": "x", "path": "/proj"}, "Grep"),
+        ("fetch", {"url": "https://a.example", "prompt": "x"}, "WebFetch"),
+        ("execute", {"command": "ls"}, "Bash"),
+        ("other", {"text": "x"}, "MCP"),
+    ],
+)
+def test_a_request_without_a_name_is_known_by_its_input(
+    kind: str, input: dict[str, Any], tool: str
+) -> None:
+    asked = request(kind, input)
+
+    assert (asked.tool, asked.input) == (tool, input)
+
+
+def test_the_model_is_told_why_a_call_is_denied() -> None:
+    talk = opened(row=ROW, dialect=QwenDialect)
+    *_, asked = talk.asks(7, {"toolCallId": "c1", "kind": "read", "rawInput": {"file_path": "/x"}})
+    assert isinstance(asked, PermissionRequested)
+    [reply] = talk.wire.answer(asked.request_id, Answer("deny", note="herons nest there"))
+
+    told = "The user denied this call: herons nest there"
+    assert reply["result"] == {"outcome": {"outcome": "selected", "optionId": told}}
