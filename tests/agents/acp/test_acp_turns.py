@@ -26,6 +26,7 @@ from bridle.core.events import (
     PlanStep,
     Question,
     QuestionAsked,
+    RequestAnswered,
     Text,
     ThoughtChunk,
     ToolFinished,
@@ -368,6 +369,23 @@ def test_an_answer_never_chooses_for_ever(
     [said] = talk.wire.answer('"id"', Answer(answer))
     selected = {"outcome": "selected", "optionId": outcome} if outcome else {"outcome": "cancelled"}
     assert said == {"jsonrpc": "2.0", "id": "id", "result": {"outcome": selected}}
+
+
+def test_a_request_that_the_agent_cancels_is_withdrawn_and_ended() -> None:
+    talk = opened()
+    talk.asks("id", LS)
+    cancel = {"method": "$/cancel_request", "params": {"requestId": "id"}}
+    withdrawn = RequestAnswered(request_id='"id"', answer=Answer("deny"), by="withdrawn")
+    assert talk.hears(cancel) == [withdrawn]
+    assert talk.sent[-1] == {
+        "jsonrpc": "2.0",
+        "id": "id",
+        "result": {"outcome": {"outcome": "cancelled"}},
+    }
+    assert talk.hears(cancel) == []
+    assert list(talk.wire.answer('"id"', Answer("allow"))) == []
+    for odd in (None, {}, [1], 7, "other"):
+        assert talk.hears({"method": "$/cancel_request", "params": {"requestId": odd}}) == []
 
 
 def test_an_option_called_allow_is_not_what_allow_means() -> None:

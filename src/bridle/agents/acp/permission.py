@@ -23,6 +23,7 @@ from bridle.core.events import (
     Option,
     PermissionRequested,
     QuestionAsked,
+    RequestAnswered,
 )
 from bridle.core.wire import Reply
 
@@ -115,6 +116,19 @@ class Requests:
         said += [self.refused(asked) for asked in self._early.values()]
         self.forget()
         return said
+
+    def withdraw(self, request_id: object) -> Iterator[Event | Reply]:
+        """`$/cancel_request`: the agent waits no longer, but for the end of it."""
+        if not isinstance(request_id, str | int | float):
+            return
+        key = Asked(request_id, "", {}).key
+        for call_id, early in list(self._early.items()):
+            if early.key == key:
+                del self._early[call_id]
+                yield Reply(self.refused(early))
+        if request := self._open.pop(key, None):
+            yield Reply(self._peer.result(request.asked, self._withdrawn(request)))
+            yield RequestAnswered(request_id=key, answer=Answer("deny"), by="withdrawn")
 
     def _withdrawn(self, request: _Open) -> Any:
         return request.asking.result(Answer("deny")) if request.asking else _CANCELLED

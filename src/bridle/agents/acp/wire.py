@@ -234,6 +234,7 @@ class AcpWire:
                 yield from self._end(TurnEnded(reason="completed"), {})
             return
         if told.method == "$/cancel_request":
+            yield from self._requests.withdraw(told.params.get("requestId"))
             return
         events = self._dialect.told(told)
         if events is None:
