@@ -44,6 +44,11 @@ async def open_harness(
     harness = Harness(config or load(folder, paths=paths), paths, database, folder)
     harness.follows_folder = config is None
     harness.mended = mended
+    if paths.hooks.is_dir():
+        from bridle.hooks.install import repair
+        from bridle.hooks.journal import Journal
+
+        repair(Journal(paths.hooks))
     try:
         await harness.sessions.recover()
         await harness.sessions.expire(harness.config.store.keep_days)

@@ -50,6 +50,11 @@ class Paths(NamedTuple):
         return self.state / "logs"
 
     @property
+    def hooks(self) -> Path:
+        """What files were before hooks were put into them."""
+        return self.state / "hooks"
+
+    @property
     def trust(self) -> Path:
         return self.state / "trust"
 

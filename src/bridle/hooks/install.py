@@ -66,7 +66,7 @@ def repair(journal: Journal) -> dict[str, Outcome]:
     """Puts back what a bridle left that was killed, by file."""
     done: dict[str, Outcome] = {}
     for found in journal.records():
-        with contextlib.suppress(ConfigError), journal.held(Path(found.file)):
+        with contextlib.suppress(ConfigError, OSError), journal.held(Path(found.file)):
             record = journal.get(Path(found.file))
             if record and not (record.stays and _read(Path(record.file)) != record.original):
                 done[record.file] = _undo(record, journal)

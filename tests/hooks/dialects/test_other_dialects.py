@@ -15,7 +15,7 @@ from bridle.hooks.dialects.payload import HookEvent, Unreadable
 from bridle.hooks.messages import HookReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
-OTHERS = tuple(agent for agent in AGENTS if agent != "cursor")
+OTHERS = tuple(agent for agent in AGENTS if agent not in ("cursor", "opencode"))
 SAMPLES = sorted(
     (agent, path.stem) for agent in OTHERS for path in (RECORDINGS / agent / "hooks").glob("*.json")
 )
@@ -277,6 +277,30 @@ def test_the_words_of_cursor_are_known_whoever_was_meant() -> None:
     inner = b'{"tool_name": "mcp__x__y", "tool_input": {"cursor_version": 1}}'
     assert spoken("claude", inner) is load("claude")
     assert spoken("claude", b"garbage") is load("claude")
+
+
+def test_the_plugin_of_opencode_is_answered_in_its_own_words() -> None:
+    one = load("opencode")
+    given = {
+        "cwd": "/proj",
+        "session_id": "s",
+        "tool_name": "write",
+        "tool_use_id": "c1",
+        "tool_input": {"filePath": "/proj/made.txt", "content": "x"},
+    }
+    event = one.read("tool.execute.before", json.dumps(given).encode())
+    assert one.request_of(event, "r") == PermissionRequested(
+        request_id="r",
+        tool="Write",
+        title="Write `made.txt`",
+        input={"filePath": "/proj/made.txt", "content": "x"},
+        paths=("/proj/made.txt",),
+        call_id="c1",
+    )
+    assert spoke(one.allow(event)) == {"decision": "allow"}
+    assert spoke(one.allow(event, input=NEW)) == {"decision": "allow", "input": NEW}
+    assert spoke(one.deny(event, "no")) == {"decision": "deny", "reason": "no"}
+    assert spoke(one.ask(event, "no")) == {"decision": "deny", "reason": "no"}
 
 
 def test_an_agent_without_hooks_is_named() -> None:

@@ -9,7 +9,7 @@ from bridle.core.errors import UsageError
 if TYPE_CHECKING:
     from bridle.hooks.dialects.dialect import Dialect
 
-AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "qwen")
+AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "opencode", "qwen")
 
 
 def load(agent: str) -> Dialect:
@@ -35,6 +35,10 @@ def load(agent: str) -> Dialect:
             from bridle.hooks.dialects.gemini import dialect as gemini
 
             return gemini
+        case "opencode":
+            from bridle.hooks.dialects.opencode import dialect as opencode
+
+            return opencode
         case "qwen":
             from bridle.hooks.dialects.qwen import dialect as qwen
 

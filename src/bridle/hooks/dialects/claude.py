@@ -29,6 +29,7 @@ class Claude(Nested):
     PLACE = Place(
         project=".claude/settings.local.json",
         user=".claude/settings.json",
+        moved=("CLAUDE_CONFIG_DIR", ".claude"),
         trust="in a new folder, `claude` asks whether to trust it",
     )
 

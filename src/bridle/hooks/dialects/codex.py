@@ -39,6 +39,7 @@ class Codex(Nested):
     PLACE = Place(
         project=".codex/hooks.json",
         user=".codex/hooks.json",
+        moved=("CODEX_HOME", ".codex"),
         trust="start `codex` once and trust them under `/hooks`: it runs no others",
     )
 

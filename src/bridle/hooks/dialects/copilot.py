@@ -45,7 +45,7 @@ class Copilot(Nested):
         project=".github/hooks/bridle.json",
         user=".copilot/hooks/bridle.json",
         frame={"version": 1},
-        ours=True,
+        moved=("COPILOT_HOME", ".copilot"),
         trust="those of a project count once `copilot` was told to trust the folder",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct, field
@@ -22,12 +23,19 @@ class Place(Struct, frozen=True):
     user: str
     frame: Mapping[str, Any] = field(default_factory=dict)  # what the file has beside `hooks`
     comments: bool = False  # it reads them in JSON
-    ours: bool = False  # a file of our own among others, not one that is shared
+    code: bool = False  # not entries in JSON, but a program of ours as a whole
+    moved: tuple[str, str] = ("", "")  # a variable, and the folder in the home that it stands for
     trust: str = ""  # what the person must do before they count
 
     @property
     def file(self) -> str:
         return self.project.rpartition("/")[2]
+
+    def users(self, home: Path, environment: Mapping[str, str]) -> Path:
+        variable, folder = self.moved
+        if variable and (value := environment.get(variable)):
+            return Path(value) / self.user.removeprefix(folder).lstrip("/")
+        return home / self.user
 
 
 class Dialect(Protocol):

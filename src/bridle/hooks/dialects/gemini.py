@@ -36,6 +36,7 @@ class Gemini(Nested):
         project=".gemini/settings.json",
         user=".gemini/settings.json",
         comments=True,
+        moved=("GEMINI_CLI_HOME", ""),
         trust="those of a project count once `gemini` was told to trust the folder",
     )
 

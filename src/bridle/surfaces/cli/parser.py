@@ -35,7 +35,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def build(only: str = "") -> Parser:
-    """All commands; for `run` alone just that one, since making the others delays its agent."""
+    """All commands; for `run` and `hook` just that one: making the others delays an agent."""
     parser = Parser(
         prog="bridle",
         description="One harness for every coding agent.",
@@ -48,10 +48,26 @@ def build(only: str = "") -> Parser:
     if only == "run":
         _run(commands)
         return parser
+    from bridle.surfaces.cli.parser_hooks import hook, hooks
+
+    if only == "hook":
+        hook(commands)
+        return parser
     from bridle.surfaces.cli.parser_agents import agents
     from bridle.surfaces.cli.parser_policy import policy
 
-    for add in (_run, _handoff, _sessions, _requests, agents, policy, _config, _others):
+    for add in (
+        _run,
+        _handoff,
+        _sessions,
+        _requests,
+        agents,
+        hooks,
+        hook,
+        policy,
+        _config,
+        _others,
+    ):
         add(commands)
     return parser
 

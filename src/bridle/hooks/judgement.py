@@ -1,0 +1,50 @@
+"""A hook answered by the policy alone: what its rules leave open, the CLI asks by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bridle.core.events import PermissionRequested
+from bridle.core.permission import Context, Decision, Policy
+from bridle.hooks.dialects import told
+from bridle.hooks.dialects.cursor_events import PreToolUse
+from bridle.hooks.dialects.dialect import Dialect
+from bridle.hooks.dialects.payload import HookEvent, Unreadable
+from bridle.hooks.messages import HookReply
+
+
+def judged(dialect: Dialect, event: HookEvent, policy: Policy, context: Context) -> HookReply:
+    """Where the CLI cannot ask either, what is open is denied."""
+    if isinstance(event, Unreadable):
+        return dialect.deny(event, event.why)
+    request = dialect.request_of(event, "hook")
+    if request is None:
+        return dialect.nothing(event)
+    decision = policy.decide(request, context)
+    match decision.verdict:
+        case "allow":
+            return dialect.allow(event)
+        case "ask":
+            return dialect.ask(event, _told(decision))
+        case "rewrite":
+            input = _changed(event, request, decision.input or {})
+            if input is not None and event.event in dialect.CHANGES_INPUT:
+                return dialect.allow(event, input=input)
+    return dialect.deny(event, _told(decision))
+
+
+def _told(decision: Decision) -> str:
+    return f"{decision.note} (bridle: {decision.rule})"
+
+
+def _changed(
+    event: HookEvent, request: PermissionRequested, new: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """The new input in the CLI's own keys; None where they are not ours."""
+    if not isinstance(event, told.BeforeTool | PreToolUse):
+        return None
+    changed = {key: value for key, value in new.items() if request.input.get(key) != value}
+    if changed.keys() - event.tool_input.keys() and request.tool != "MCP":
+        return None
+    return {**event.tool_input, **changed}
