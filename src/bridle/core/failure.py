@@ -24,6 +24,7 @@ FailureKind = Literal[
     "cost_limit",
     "token_limit",
     "denied",  # stopped by policy, gate or isolation
+    "gate_bypassed",  # a call ran that should have been asked about, or was denied
     "gate_bypassed",  # a tool ran, or could have, without the answer that it needs
     "harness_died",  # written at the next start for a turn left open
 ]
@@ -50,6 +51,7 @@ _EXIT_CODES: dict[FailureKind, int] = {
     "not_installed": 3,
     "not_signed_in": 3,
     "denied": 4,
+    "gate_bypassed": 4,
     "gate_bypassed": 4,
     "turn_limit": 5,
     "cost_limit": 5,

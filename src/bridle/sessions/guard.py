@@ -51,6 +51,10 @@ class Guard:
         """The clock runs on for what works in the background."""
         self.verdict = None
 
+    def condemn(self, why: Failure) -> None:
+        """The agent is ended already; a limit that it passed tells less."""
+        self.verdict = why
+
     def await_words(self) -> None:
         """An agent that says nothing is stuck."""
         limit = self._limits.idle

@@ -38,6 +38,7 @@ from bridle.core.permission import Context, Policy
 from bridle.sessions.bearing import Bearing
 from bridle.sessions.clocks import Clocks
 from bridle.sessions.connection import Connection
+from bridle.sessions.gate import WATCHES, Gate
 from bridle.sessions.guard import Guard
 from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
@@ -92,12 +93,18 @@ class Runner:
     ) -> None:
         limits = order.terms.limits
         self._relay = relay
+        self._gate = Gate(self._bypassed)
         self._line = Connection(
-            order, native_id, host, heard=self._heard, lost=self._gone, opened=opened
+            order,
+            native_id,
+            host,
+            heard=self._heard,
+            lost=self._gone,
+            opened=partial(self._opened, opened),
         )
         self._models = cache(partial(_models, order.terms))
         self._meter = Meter(limits, self._models)
-        self._watched = _VISIBLE | self._meter.watches
+        self._watched = _VISIBLE | self._meter.watches | WATCHES
         self._turns = Turns(last_turn)
         self._log = Scribe(journal, intake, shelf, self._turns, history)
         self._bearing = Bearing(context, self._line, self._log, self._models)
@@ -179,6 +186,10 @@ class Runner:
 
     def answer(self, request_id: str, answer: Answer, *, surface: str) -> None:
         self._requests.settle(request_id, answer, "person", surface)
+
+    def forget_rule(self, told: str) -> None:
+        self._requests.forget_rule(told)
+        self._log.say(SettingsChanged(forgotten=told))
 
     async def cancel(self) -> None:
         """Ends the turn and what works in the background; the agent itself, if it will not."""
@@ -346,7 +357,7 @@ class Runner:
             self._log.say(change)
         if verdict := self._guard.verdict:
             self._queue.clear()
-            if event.reason == "completed":
+            if event.reason == "completed" and verdict.kind != "gate_bypassed":
                 self._warn(f"{verdict.message}: the turn was over by then")
             else:
                 event = TurnEnded(reason="failed", failure=verdict)
@@ -387,8 +398,20 @@ class Runner:
         await self._log.journal.room()
         self._await_words()
 
+    def _opened(
+        self, tell: Callable[[Agent, SessionSpec], None], agent: Agent, spec: SessionSpec
+    ) -> None:
+        self._gate.opened(agent.info.title, agent.info.asks)
+        tell(agent, spec)
+
+    def _bypassed(self, why: Failure) -> None:
+        """Nothing else that it says can be trusted."""
+        self._guard.condemn(why)
+        if not self._turns:
+            self._log.say(Notice(level="error", kind="session", text=why.message))
+        self._stop_agent()
+
     def _stop_agent(self) -> None:
-        """Nothing it does would be kept."""
         if self._line.conversation:
             self._later(self._line.conversation.close())
 
@@ -455,6 +478,7 @@ class Runner:
 
     def _answered(self, request: Request, event: RequestAnswered) -> None:
         self._log.say(event)
+        self._gate.answered(request, event)
         if event.by != "withdrawn" and self._line.conversation:
             self._later(self._line.conversation.answer(event.request_id, event.answer))
         if ends_planning(request, event.answer):
@@ -474,6 +498,8 @@ class Runner:
     def _watch(self, event: Event) -> None:
         if type(event) in _VISIBLE:
             self._visible = self._begun = True
+        if type(event) in WATCHES:
+            self._gate.hear(event)
         if type(event) in self._guard.watches:
             self._guard.count(event)
 

@@ -1,0 +1,323 @@
+"""An agent that claims to ask, and acts unasked or against the answer, is ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from session_desk import Desk
+
+from bridle.agents.mock import INFO
+from bridle.agents.mock.wire import MockWire
+from bridle.agents.stdio import StdioAgent
+from bridle.core.events import (
+    Answer,
+    Entry,
+    MessageChunk,
+    Notice,
+    PermissionRequested,
+    RequestAnswered,
+    Text,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+)
+from bridle.core.failure import Failure, exit_code
+from bridle.sessions.gate import Gate
+from bridle.sessions.relay import Relay
+from bridle.sessions.terms import Limits, Order, Rules
+
+Step = dict[str, Any]
+ASKS = frozenset({"write", "shell"})
+HINT = "its processes were ended; look at what it changed, then `bridle doctor`"
+
+
+class Claims(StdioAgent):
+    """The mock, which says that it asks before it writes and runs commands."""
+
+    def __init__(self, name: str = "mock") -> None:
+        super().__init__(replace(INFO, name=name, asks=ASKS), MockWire)
+
+
+def bypassed(message: str) -> TurnEnded:
+    failure = Failure(kind="gate_bypassed", message=message, hint=HINT)
+    return TurnEnded(reason="failed", failure=failure)
+
+
+def script(desk: Desk, *turns: list[Step]) -> str:
+    path = desk.folder / "script.json"
+    path.write_text(json.dumps(turns))
+    return str(path)
+
+
+async def play(desk: Desk, *steps: Step, **terms: Any) -> list[Entry]:
+    desk.agent = Claims()
+    session = await desk.start(script(desk, list(steps)), **terms)
+    return await entries(session, "go")
+
+
+async def entries(session: Any, prompt: str) -> list[Entry]:
+    async with asyncio.timeout(30):
+        return [entry async for entry in session.run(prompt)]
+
+
+def of(log: list[Entry], kind: type) -> list[Any]:
+    return [entry.event for entry in log if isinstance(entry.event, kind)]
+
+
+# -- bypasses --------------------------------------------------------------------------------------
+
+
+async def test_a_call_that_nobody_was_asked_about_ends_the_agent(desk: Desk) -> None:
+    unasked = {"run": "touch made", "ask": False}
+    later = ({"sleep": 20}, {"say": "All done."})
+
+    log = await play(desk, unasked, *later)
+
+    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `touch made` without asking")]
+    assert of(log, MessageChunk) == []
+    assert exit_code(of(log, TurnEnded)[0].failure) == 4
+
+
+async def test_it_fails_the_turn_though_the_agent_was_quick_to_complete_it(desk: Desk) -> None:
+    log = await play(desk, {"write": "made.txt", "text": "x", "ask": False})
+
+    assert of(log, TurnEnded) == [bypassed("Mock ran Write `made.txt` without asking")]
+
+
+async def test_a_call_that_runs_against_the_answer_ends_the_agent(desk: Desk) -> None:
+    call = {"id": "c1", "tool": "run", "input": {"command": "make"}}
+    log = await play(
+        desk,
+        {"send": {"type": "call", **call}},
+        {"send": {"type": "ask", "request_id": "r1", "call_id": "c1", **call}},
+        {"send": {"type": "result", "call_id": "c1", "outcome": "completed"}},
+        {"sleep": 20},
+        approve="readonly",
+    )
+
+    assert [answer.answer.option for answer in of(log, RequestAnswered)] == ["deny"]
+    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` though that was denied")]
+
+
+async def test_a_call_that_runs_before_the_answer_ends_the_agent(desk: Desk) -> None:
+    call = {"id": "c1", "tool": "run", "input": {"command": "make"}}
+    log = await play(
+        desk,
+        {"send": {"type": "call", **call}},
+        {"send": {"type": "ask", "request_id": "r1", "call_id": "c1", **call}},
+        {"send": {"type": "result", "call_id": "c1", "outcome": "completed"}},
+        {"sleep": 20},
+        approve="ask",
+    )
+
+    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` without asking")]
+
+
+async def test_a_command_that_ran_unasked_and_failed_counts(desk: Desk) -> None:
+    log = await play(
+        desk,
+        {"send": {"type": "call", "id": "c1", "tool": "run", "input": {"command": "make"}}},
+        {
+            "send": {
+                "type": "result",
+                "call_id": "c1",
+                "outcome": "failed",
+                "content": [{"type": "text", "text": "oops\n\nexit code 3"}],
+            }
+        },
+        {"sleep": 20},
+    )
+
+    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` without asking")]
+
+
+async def test_no_other_agent_goes_on_with_the_turn(desk: Desk) -> None:
+    path = script(desk, [{"write": "made.txt", "text": "x", "ask": False}, {"sleep": 20}])
+
+    async def call(name: str) -> Order:
+        return Order(Claims("second"), desk.spec(path), desk.terms())
+
+    relay = Relay(Rules(handoff="always"), ["second"], call)
+    session = await desk.sessions.start(Claims(), desk.spec(path), desk.terms(), relay=relay)
+
+    log = await entries(session, "go")
+
+    assert of(log, TurnEnded) == [bypassed("Mock ran Write `made.txt` without asking")]
+
+
+async def test_what_wakes_unasked_is_ended_too_and_the_session_can_go_on(desk: Desk) -> None:
+    desk.agent = Claims()
+    later = [{"write": "made.txt", "text": "x", "ask": False}, {"sleep": 20}]
+    path = script(
+        desk,
+        [{"background": "a job", "after": 0.1, "steps": later}, {"say": "Begun."}],
+        [{"say": "Here again."}],
+    )
+    session = await desk.start(path)
+
+    log = await entries(session, "go")
+    again = await entries(session, "still there?")
+
+    assert of(log, TurnEnded) == [
+        TurnEnded(reason="completed"),
+        bypassed("Mock ran Write `made.txt` without asking"),
+    ]
+    assert of(again, TurnEnded) == [TurnEnded(reason="completed")]
+
+
+# -- no false alarms -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([{"read": "a.txt"}], id="a class that it does not claim"),
+        pytest.param([{"run": "touch made"}, {"run": "exit 3"}], id="calls that were asked about"),
+        pytest.param(
+            [
+                {
+                    "parallel": [
+                        {"run": "touch one"},
+                        {"run": "touch two"},
+                        {"write": "x", "text": ""},
+                    ]
+                }
+            ],
+            id="calls side by side",
+        ),
+        pytest.param(
+            [{"task": "look", "steps": [{"run": "touch deep"}, {"write": "y", "text": "y"}]}],
+            id="a subagent's calls",
+        ),
+        pytest.param(
+            [{"background": "a job", "after": 0.1, "steps": [{"run": "touch late"}]}],
+            id="calls of a turn of its own",
+        ),
+        pytest.param(
+            [
+                {"send": {"type": "call", "id": "c1", "tool": "Frobnicate", "input": {}}},
+                {"send": {"type": "result", "call_id": "c1", "outcome": "completed"}},
+            ],
+            id="a tool of its own mind",
+        ),
+        pytest.param(
+            [
+                {"send": {"type": "call", "id": "c1", "tool": "edit", "input": {}}},
+                {
+                    "send": {
+                        "type": "result",
+                        "call_id": "c1",
+                        "outcome": "failed",
+                        "content": [{"type": "text", "text": "no such file"}],
+                    }
+                },
+            ],
+            id="a call that it refused by itself",
+        ),
+        pytest.param(
+            [{"send": {"type": "result", "call_id": "old", "outcome": "completed"}}],
+            id="the end of a call that never began",
+        ),
+    ],
+)
+async def test_nobody_is_ended_for(desk: Desk, steps: list[Step]) -> None:
+    (desk.project / "a.txt").write_text("a\n")
+
+    log = await play(desk, *steps)
+
+    assert {end.reason for end in of(log, TurnEnded)} == {"completed"}
+    assert [notice for notice in of(log, Notice) if notice.level == "error"] == []
+
+
+async def test_a_call_that_is_denied_and_does_not_run_is_no_bypass(desk: Desk) -> None:
+    log = await play(desk, {"run": "touch made"}, {"write": "x", "text": ""}, approve="readonly")
+
+    assert [end.outcome for end in of(log, ToolFinished)] == ["denied", "denied"]
+    assert of(log, TurnEnded) == [TurnEnded(reason="completed")]
+
+
+async def test_a_request_that_nobody_answered_in_time_is_no_bypass(desk: Desk) -> None:
+    log = await play(desk, {"run": "touch made"}, approve="ask", limits=Limits(request=0.1))
+
+    assert [answer.by for answer in of(log, RequestAnswered)] == ["timeout"]
+    assert of(log, TurnEnded) == [TurnEnded(reason="completed")]
+
+
+async def test_a_resumed_session_and_one_that_is_handed_over_raise_no_alarm(desk: Desk) -> None:
+    desk.agent = Claims()
+    path = script(desk, [{"run": "touch made"}, {"write": "x", "text": "x"}])
+    first = await desk.start(path)
+    await entries(first, "go")
+    await first.close()
+
+    second = await desk.resume(first.id, path)
+    resumed = await entries(second, "again")
+    await second.close()
+    desk.agent = Claims("second")
+    handed = await entries(await desk.resume(first.id, path), "once more")
+
+    for log in (resumed, handed):
+        assert of(log, TurnEnded)[-1] == TurnEnded(reason="completed")
+
+
+# -- the gate by itself ----------------------------------------------------------------------------
+
+
+class Watched:
+    def __init__(self, *asks: Any) -> None:
+        self.alarms: list[str] = []
+        self.gate = Gate(lambda failure: self.alarms.append(failure.message))
+        self.gate.opened("Mock", frozenset(asks))
+
+    def call(self, id: str, tool: str = "Bash", outcome: Any = "completed", said: str = "") -> None:
+        self.gate.hear(ToolStarted(call_id=id, tool=tool, name=tool, title=tool))
+        content = (Text(said),) if said else ()
+        self.gate.hear(ToolFinished(call_id=id, outcome=outcome, content=content))
+
+    def allow(self, call_id: str | None, tool: str = "Bash", option: str = "allow") -> None:
+        request = PermissionRequested(request_id="r", tool=tool, title=tool, call_id=call_id)
+        self.gate.answered(
+            request, RequestAnswered(request_id="r", answer=Answer(option), by="person")
+        )
+
+
+def test_the_parts_of_a_call_are_allowed_as_one() -> None:
+    watched = Watched("write")
+    watched.allow("p", "MultiEdit")
+    watched.call("p", "Edit")
+    watched.call("p:1", "Delete")
+    assert watched.alarms == []
+    watched.call("q:1", "Delete")
+    assert watched.alarms == ["Mock ran Delete without asking"]
+
+
+def test_an_answer_to_a_request_that_names_no_call_is_for_one_call_of_its_class() -> None:
+    watched = Watched("mcp")
+    watched.allow(None, "MCP")
+    watched.call("a", "MCP")
+    assert watched.alarms == []
+    watched.call("b", "MCP")
+    assert watched.alarms == ["Mock ran MCP without asking"]
+
+
+def test_a_call_that_was_allowed_once_may_be_asked_about_again_and_denied() -> None:
+    """As where a command failed in the sandbox, and wants to leave it."""
+    watched = Watched("shell")
+    watched.allow("c")
+    watched.allow("c", option="deny")
+    watched.call("c", outcome="failed", said="exit code 1")
+    assert watched.alarms == []
+
+
+def test_it_is_told_once_and_a_new_agent_is_watched_anew() -> None:
+    watched = Watched("shell")
+    watched.call("a")
+    watched.call("b")
+    assert watched.alarms == ["Mock ran Bash without asking"]
+    watched.gate.opened("Other", frozenset({"shell"}))
+    watched.call("a")
+    assert watched.alarms[1:] == ["Other ran Bash without asking"]
