@@ -7,19 +7,17 @@ fail. The classes that `AgentInfo.asks` claims must be those that are found here
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
 import differences
 import pytest
-from desk import PATIENCE, Desk, of, run, shown
-from stages import Actor, NoTool
+from desk import PATIENCE, Desk, of, shown
+from stages import Actor
 
 from bridle.agents import load
 from bridle.core.capabilities import capabilities
@@ -32,19 +30,15 @@ from bridle.core.events import (
     ToolFinished,
     ToolStarted,
 )
-from bridle.core.tools import ToolClass, class_of
+from bridle.core.tools import class_of
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Limits
+from bridle.testing.canaries import NOBODY, Aviary, holds
 from bridle.testing.model_script import Call, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-SERVER = Path(__file__).with_name("gate_server.py")
-PICTURE = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
 LATE = 10.0  # seconds until a request is denied; every other one here is answered at once
-NOBODY = ("SaveMemory",)  # the only tool that is allowed, and nobody calls it
 
 
 # -- what a person answers -------------------------------------------------------------------------
@@ -262,135 +256,25 @@ async def test_the_answer_of_a_person_counts(any_desk: Desk, actor: Actor) -> No
 # -- which calls are asked about -------------------------------------------------------------------
 
 
-class Canary(NamedTuple):
-    """A call that must not run, and what shows that it did."""
-
-    kind: ToolClass
-    name: str
-    call: Call
-    ran: Callable[[], bool]
-
-
-class Aviary:
-    """Everything that an agent may be told to do, by class."""
-
-    def __init__(self, desk: Desk, actor: Actor) -> None:
-        self._desk = desk
-        self._stage = actor.stage
-        self._lacks = actor.stage.lacks(actor.version)
-        self.marks = desk.folder / "marks"
-        self.marks.mkdir()
-        self.server = {"command": sys.executable, "args": [str(SERVER), str(self.marks)]}
-        self._project = desk.project
-
-    def _secret(self, name: str) -> Path:
-        """A file in a folder of its own, whose content no other has."""
-        folder = self._project / f"{name}-nest"
-        folder.mkdir(exist_ok=True)
-        file = folder / f"egg-of-{name}.txt"
-        file.write_text(f"heron-{name}-7321\n")
-        return file
-
-    def _picture(self) -> Path:
-        file = self._project / "picture.png"
-        file.write_bytes(PICTURE)
-        return file
-
-    def canaries(self) -> list[Canary]:
-        found = []
-        for kind, name, make, ran in self._all():
-            if name not in self._lacks:
-                try:
-                    found.append(Canary(kind, name, make(), ran))
-                except NoTool:
-                    continue
-        return found
-
-    def _all(self) -> Iterator[tuple[ToolClass, str, Callable[[], Call], Callable[[], bool]]]:
-        stage, project, secret = self._stage, self._project, self._secret
-        url = f"{self._desk.double.base_url}/fetched"
-        text: dict[str, object] = {"text": "x"}
-        yield "read", "read", lambda: stage.read(secret("read")), self._hears("heron-read-7")
-        yield "read", "view", lambda: stage.view(self._picture()), self._hears("data:image")
-        yield (
-            *("read", "search"),
-            lambda: stage.search(secret("search").parent, "heron-"),
-            self._hears("heron-search-7"),
-        )
-        yield (
-            *("read", "listing"),
-            lambda: stage.listing(secret("listing").parent),
-            self._hears("egg-of-listing"),
-        )
-        yield "write", "write", lambda: stage.write(project / "made", "x\n"), self._there("made")
-        yield "shell", "shell", lambda: stage.shell("touch by-shell"), self._there("by-shell")
-        yield (
-            *("shell", "harmless shell"),
-            lambda: stage.shell(f"cat {secret('cat')}"),
-            self._hears("heron-cat-7"),
-        )
-        yield (
-            "shell",
-            "ls",
-            lambda: stage.shell(f"ls {secret('ls').parent}"),
-            self._hears("egg-of-ls"),
-        )
-        yield "network", "fetch", lambda: stage.fetch(url), self._fetched
-        yield "mcp", "mcp", lambda: stage.mcp("gate", "speak", text), self._marked("speak")
-        yield "mcp", "peek", lambda: stage.mcp("gate", "peek", text), self._marked("peek")
-
-    def _hears(self, word: str) -> Callable[[], bool]:
-        return lambda: any(word in json.dumps(turn.body) for turn in self._desk.double.turns)
-
-    def _there(self, name: str) -> Callable[[], bool]:
-        return (self._project / name).exists
-
-    def _marked(self, name: str) -> Callable[[], bool]:
-        return (self.marks / name).exists
-
-    def _fetched(self) -> bool:
-        return any(request.path == "/fetched" for request in self._desk.double.requests)
-
-
-def trouble(log: list[Entry], canary: Canary) -> str:
-    """Why this call does not count as asked about and held back; nothing if it does."""
-    if canary.ran():
-        return "it ran"
-    asked = [event for event in of(log, PermissionRequested) if class_of(event.tool) == canary.kind]
-    if len(asked) != 1:
-        begun = [(event.tool, event.title) for event in of(log, ToolStarted)]
-        return f"asked {len(asked)} times; called {begun}; ended {of(log, ToolFinished)}"
-    [call] = [event for event in of(log, ToolStarted) if class_of(event.tool) == canary.kind]
-    if asked[0].call_id not in (None, call.call_id):
-        return f"asked about {asked[0].call_id}, called {call.call_id}"
-    ended = [event.outcome for event in of(log, ToolFinished) if event.call_id == call.call_id]
-    return "" if ended == ["denied"] else f"told as {ended}"
-
-
 @pytest.mark.newest
 async def test_it_asks_before_every_call_of_the_classes_that_it_claims(
     any_desk: Desk, actor: Actor
 ) -> None:
-    aviary = Aviary(any_desk, actor)
-    canaries = aviary.canaries()
-    if actor.agent == "copilot":  # its client may name servers of HTTP alone
-        canaries = [canary for canary in canaries if canary.kind != "mcp"]
+    aviary = Aviary(
+        actor.stage,
+        actor.version,
+        any_desk.double,
+        project=any_desk.project,
+        marks=any_desk.folder / "marks",
+    )
     session = await any_desk.start(
-        approve="ask",
-        tools=NOBODY,
-        options=actor.stage.options,
-        servers={"gate": aviary.server} if any(c.kind == "mcp" for c in canaries) else {},
+        approve="ask", tools=NOBODY, options=actor.stage.options, servers=aviary.servers
     )
 
-    told = {}
-    for number, canary in enumerate(canaries):
-        script = [reply(canary.call), reply(Say("So be it."))]
-        any_desk.double.scenarios[f"canary{number}"] = script
-        log = await run(session, f"@@canary{number}@@ go")
-        told[canary.kind, canary.name] = trouble(log, canary)
+    async with asyncio.timeout(4 * PATIENCE):
+        songs = await aviary.sing(session)
 
-    loose = {kind for (kind, _), why in told.items() if why}
-    held = {kind for kind, _ in told} - loose
+    held = {kind for kind, hold in holds(songs).items() if hold == "enforced"}
     assert held == load(actor.agent).info.asks, json.dumps(
-        {" ".join(key): why for key, why in told.items() if why}, indent=1
+        {f"{song.kind} {song.name}": song.trouble for song in songs if song.trouble}, indent=1
     )

@@ -14,6 +14,7 @@ class Copilot(Stage):
     api = "chat"
     key = "COPILOT_PROVIDER_API_KEY"
     bare = ("--acp",)
+    takes_servers = False  # a client may name servers of HTTP and SSE only
     restless = (".copilot/logs/*", ".copilot/session-state/*", ".cache/copilot/*")
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
@@ -27,7 +28,6 @@ class Copilot(Stage):
         return {"ask", "todo"}
 
     def servers(self, commands: dict[str, list[str]]) -> tuple[str, ...]:
-        # a client may name servers of HTTP and SSE only
         servers = {
             name: {"type": "local", "command": command, "args": arguments, "tools": ["*"]}
             for name, (command, *arguments) in commands.items()

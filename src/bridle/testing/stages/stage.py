@@ -30,6 +30,7 @@ class Stage:
     free: ClassVar[tuple[str, ...] | None] = None  # of one whose tools may act, if they differ
     speaks_acp: ClassVar[bool] = True  # in a bare run; or the prompt is the last argument
     restless: ClassVar[tuple[str, ...]] = ()  # histories and logs in its home
+    takes_servers: ClassVar[bool] = True  # of a session, by a command
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         """The variables of this CLI; one that is empty is not set."""

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
 TOOLS = [
@@ -16,7 +17,7 @@ TOOLS = [
 ]
 
 
-def result(method: str, params: dict, folder: Path) -> dict:
+def result(method: str, params: dict[str, Any], folder: Path) -> dict[str, Any]:
     match method:
         case "initialize":
             return {
