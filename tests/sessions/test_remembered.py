@@ -22,6 +22,7 @@ from bridle.core.events import (
     PermissionRequested,
     QuestionAsked,
     RequestAnswered,
+    SettingsChanged,
     ToolFinished,
 )
 from bridle.core.permission.always import rule_for
@@ -87,6 +88,28 @@ async def test_the_session_remembers_in_its_log_whoever_runs_it(desk: Desk) -> N
     assert await play(resumed, RUN) == [("allow", "policy", "always")]
     (rule,) = desk.sessions.remembered_by(desk.sessions.catalog.get(session.id))
     assert (rule.told, rule.source) == ("allow `echo one >> ran.txt`, just as it is", "session")
+
+
+@pytest.mark.parametrize("at_rest", [False, True])
+async def test_what_a_session_forgets_is_asked_again(desk: Desk, at_rest: bool) -> None:
+    session = await desk.start(approve="ask")
+    await play(session, RUN, answer=Answer("allow", remember="session"))
+    row = desk.sessions.catalog.get(session.id)
+    (rule,) = desk.sessions.remembered_by(row)
+    if at_rest:
+        await session.close()
+    attached = desk.sessions.attach(row)
+    await attached.forget_rule(rule.told)
+    with pytest.raises(UsageError, match="no rule that says"):
+        await attached.forget_rule(rule.told)
+    if not at_rest:
+        assert await play(session, RUN, answer=ONCE) == [ASKED]
+        await session.close()
+    assert desk.sessions.remembered_by(row) == ()
+    resumed = await desk.resume(session.id, approve="ask")
+    assert await play(resumed, RUN, answer=ONCE) == [ASKED]
+    log = [entry.event for entry in desk.sessions.log.since(session.id)]
+    assert log.count(SettingsChanged(forgotten=rule.told)) == 1
 
 
 async def test_the_session_of_a_killed_harness_still_remembers(desk: Desk) -> None:

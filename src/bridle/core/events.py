@@ -252,6 +252,7 @@ class SettingsChanged(_Event, frozen=True):
     mode: str | None = None
     commands: tuple[str, ...] | None = None
     title: str | None = None
+    forgotten: str | None = None  # a rule that the session remembered, as people are told it
 
 
 class FilesChanged(_Event, frozen=True):

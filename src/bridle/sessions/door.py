@@ -53,6 +53,10 @@ class GiveAnswer(msgspec.Struct, frozen=True, tag="answer"):
     surface: str
 
 
+class ForgetRule(msgspec.Struct, frozen=True, tag="forget_rule"):
+    told: str
+
+
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
     pass
 
@@ -62,7 +66,7 @@ class Configure(msgspec.Struct, frozen=True, tag="configure"):
     mode: Mode | None = None
 
 
-Call = Follow | FollowRequests | SendPrompt | GiveAnswer | Cancel | Configure
+Call = Follow | FollowRequests | SendPrompt | GiveAnswer | ForgetRule | Cancel | Configure
 
 
 class Said(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -140,6 +144,8 @@ class Door:
                     await self._runner.prompt(prompt, when_busy)
                 case GiveAnswer(request_id=request_id, answer=answer, surface=surface):
                     self._runner.answer(request_id, answer, surface=surface)
+                case ForgetRule(told=told):
+                    self._runner.forget_rule(told)
                 case Cancel():
                     await self._runner.cancel()
                 case Configure(model=model, mode=mode):

@@ -6,7 +6,8 @@ The agent that asked is gone, so an answer waits in the log until the same is as
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
@@ -19,15 +20,22 @@ from bridle.core.events import (
     PermissionRequested,
     QuestionAsked,
     RequestAnswered,
+    SettingsChanged,
     TurnEnded,
 )
 from bridle.core.failure import Failure
 from bridle.paths import Paths
 from bridle.sessions.lease import Lease
 from bridle.sessions.lookout import announce
-from bridle.sessions.recollection import Request, denies, remembered_rule
+from bridle.sessions.recollection import (
+    TOLD_BY,
+    Recollection,
+    Request,
+    denies,
+    remembered_rule,
+)
 from bridle.sessions.remembered import Remembered
-from bridle.sessions.requests import checked
+from bridle.sessions.requests import checked, unknown_rule
 from bridle.store.catalog import Catalog
 from bridle.store.event_log import EventLog
 from bridle.store.session_row import SessionRow
@@ -64,13 +72,7 @@ class Leftovers:
 
     async def answer(self, session: str, request_id: str, answer: Answer, surface: str) -> None:
         """The answer to a request of a session that nobody runs."""
-        lease = Lease.take(self._paths.leases, session)
-        if lease is None:
-            raise SessionBusy(
-                f"session {session} changes hands just now", hint="try again in a moment"
-            )
-        try:
-            row = self._catalog.get(session)
+        with self._held(session) as row:
             turn, request = self._open(session, request_id)
             answer = checked(request, answer)
             if isinstance(request, PermissionRequested):  # who asks again may call its options else
@@ -82,9 +84,25 @@ class Leftovers:
                 request_id=request_id, answer=answer, by="person", surface=surface, waits=True
             )
             await self._append(row, turn, [event])
+        announce(self._paths.watchers, session)
+
+    async def forget_rule(self, session: str, told: str) -> None:
+        with self._held(session) as row:
+            if not Recollection.of(self._log.of_types(session, TOLD_BY)).forget(told):
+                raise unknown_rule(told)
+            await self._append(row, row.turns, [SettingsChanged(forgotten=told)])
+
+    @contextmanager
+    def _held(self, session: str) -> Iterator[SessionRow]:
+        lease = Lease.take(self._paths.leases, session)
+        if lease is None:
+            raise SessionBusy(
+                f"session {session} changes hands just now", hint="try again in a moment"
+            )
+        try:
+            yield self._catalog.get(session)
         finally:
             lease.release()
-        announce(self._paths.watchers, session)
 
     def _open(self, session: str, request_id: str) -> tuple[int, Request]:
         for left in self._catalog.open_requests(session):

@@ -16,13 +16,16 @@ from bridle.core.events import (
     PermissionRequested,
     QuestionAsked,
     RequestAnswered,
+    SettingsChanged,
     TurnEnded,
 )
 from bridle.core.permission import Rule
 from bridle.core.permission.always import rule_for
 
 Request = PermissionRequested | QuestionAsked
-TOLD_BY = ("permission_requested", "question_asked", "request_answered", "turn_ended")
+TOLD_BY = (
+    "permission_requested", "question_asked", "request_answered", "turn_ended", "settings_changed",
+)  # fmt: skip
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -47,6 +50,8 @@ class Recollection:
                         recalled.answered(asked.pop(event.request_id), event)
                 case TurnEnded() as end:
                     recalled.turn_ended(end)
+                case SettingsChanged(forgotten=str(told)):
+                    recalled.forget(told)
         return recalled
 
     def asked(self, request: Request) -> RequestAnswered | None:
@@ -59,6 +64,13 @@ class Recollection:
         if event.answer.remember == "session" and isinstance(request, PermissionRequested):
             rule = replace(remembered_rule(request, event.answer), source="session")
             self.rules = (rule, *(one for one in self.rules if one != rule))
+
+    def forget(self, told: str) -> bool:
+        """By the line that people know it by. False: there is no such rule."""
+        left = tuple(rule for rule in self.rules if rule.told != told)
+        known = len(left) < len(self.rules)
+        self.rules = left
+        return known
 
     def turn_ended(self, end: TurnEnded) -> None:
         """An answer belongs to the work that was interrupted: once more is done, it is stale."""

@@ -107,6 +107,11 @@ class Requests:
         self._clocks.stop(_clock_of(request_id))
         return self._open.pop(request_id, None) is not None
 
+    def forget_rule(self, told: str) -> None:
+        """What the session always answered alike is asked from now on."""
+        if not self._memory.forget(told):
+            raise unknown_rule(told)
+
     def withdraw_all(self) -> None:
         for request_id in list(self._open):
             self.settle(request_id, Answer("deny"), "withdrawn")
@@ -163,6 +168,13 @@ def checked(request: Request, answer: Answer) -> Answer:
             hint="allow it once, or write a rule that rewrites it: `bridle policy`",
         )
     return answer
+
+
+def unknown_rule(told: str) -> UsageError:
+    return UsageError(
+        f"the session has no rule that says: {told}",
+        hint="`bridle requests remembered --session ID` shows them",
+    )
 
 
 def of_itself(event: RequestAnswered) -> RequestAnswered:

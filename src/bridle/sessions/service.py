@@ -224,7 +224,7 @@ class Sessions:
 
     def attach(self, row: SessionRow) -> AttachedSession:
         socket = str(self._paths.socket(row.id))
-        return AttachedSession(row.id, socket, self.log, self.leftovers.answer)
+        return AttachedSession(row.id, socket, self.log, self.leftovers)
 
     async def is_run(self, session: str) -> bool:
         """Somebody runs it, and would hear an answer now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import Protocol
 
 from bridle.core.agent import File, Mode, Prompt
 from bridle.core.errors import SessionBusy, SessionError
@@ -10,11 +11,27 @@ from bridle.core.events import Answer, Entry
 from bridle.core.result import Result, result
 from bridle.core.transcript import Transcript, fold
 from bridle.sessions.broadcast import Broadcast
-from bridle.sessions.door import Cancel, Configure, Follow, GiveAnswer, SendPrompt, Visit
+from bridle.sessions.door import (
+    Call,
+    Cancel,
+    Configure,
+    Follow,
+    ForgetRule,
+    GiveAnswer,
+    SendPrompt,
+    Visit,
+)
 from bridle.sessions.runner import Runner, WhenBusy
 from bridle.store.event_log import EventLog
 
-AnswerLater = Callable[[str, str, Answer, str], Awaitable[None]]  # session, request, …, surface
+
+class AtRest(Protocol):
+    """What can be said to a session that nobody runs; it waits in the log."""
+
+    async def answer(
+        self, session: str, request_id: str, answer: Answer, surface: str, /
+    ) -> None: ...
+    async def forget_rule(self, session: str, told: str, /) -> None: ...
 
 
 class Session:
@@ -93,6 +110,10 @@ class Session:
         """
         self._runner.answer(request_id, answer, surface=surface)
 
+    def forget_rule(self, told: str) -> None:
+        """`Rule.told` of one that this session remembers: it asks again from now on."""
+        self._runner.forget_rule(told)
+
     def waits_for(self, request_id: str) -> bool:
         """The request is open: no rule and nobody else has answered it."""
         return request_id in self._runner.open_requests
@@ -120,11 +141,11 @@ class Session:
 class AttachedSession:
     """A session that another process runs; the log is read here, the verbs go through its door."""
 
-    def __init__(self, id: str, socket: str, log: EventLog, answer_later: AnswerLater) -> None:
+    def __init__(self, id: str, socket: str, log: EventLog, at_rest: AtRest) -> None:
         self.id = id
         self._socket = socket
         self._log = log
-        self._answer_later = answer_later
+        self._at_rest = at_rest
 
     async def prompt(
         self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
@@ -135,13 +156,12 @@ class AttachedSession:
 
     async def answer(self, request_id: str, answer: Answer, *, surface: str = "api") -> None:
         """One that a dead owner left open is answered when the same is asked again."""
-        if visit := await Visit.pay(self._socket):
-            try:
-                await visit.call(GiveAnswer(request_id, answer, surface))
-            finally:
-                visit.leave()
-        else:
-            await self._answer_later(self.id, request_id, answer, surface)
+        if not await self._reach(GiveAnswer(request_id, answer, surface)):
+            await self._at_rest.answer(self.id, request_id, answer, surface)
+
+    async def forget_rule(self, told: str) -> None:
+        if not await self._reach(ForgetRule(told)):
+            await self._at_rest.forget_rule(self.id, told)
 
     async def cancel(self) -> None:
         await self._call(Cancel())
@@ -174,16 +194,22 @@ class AttachedSession:
         for entry in read_all(self._log, self.id, since):
             yield entry
 
-    async def _call(self, call: SendPrompt | Cancel | Configure) -> None:
-        visit = await Visit.pay(self._socket)
-        if visit is None:
+    async def _call(self, call: Call) -> None:
+        if not await self._reach(call):
             raise SessionError(
                 f"nobody runs session {self.id} now", hint=f"`bridle run --resume {self.id}` does"
             )
+
+    async def _reach(self, call: Call) -> bool:
+        """False: nobody runs it."""
+        visit = await Visit.pay(self._socket)
+        if visit is None:
+            return False
         try:
             await visit.call(call)
         finally:
             visit.leave()
+        return True
 
 
 def last_result(transcript: Transcript) -> Result:

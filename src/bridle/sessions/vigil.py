@@ -48,6 +48,7 @@ class Vigil:
         """Those that wait already, then all that happens; never ends by itself."""
         with Lookout(self._watchers) as lookout:
             listening = asyncio.create_task(self._listen(lookout))
+            listening.add_done_callback(self._told_why)
             try:
                 self._look_at_all()
                 while True:

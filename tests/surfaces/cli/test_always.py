@@ -40,6 +40,10 @@ def test_the_dialog_shows_the_rule_before_it_is_remembered_for_the_session(bench
     assert "allow touch a.txt" in kept
     assert goes_on_unasked(bench, "--resume", session)
     assert not goes_on_unasked(bench)
+    assert bench.run("requests", "forget", "2", "--session", session).returncode == 2
+    gone = bench.run("requests", "forget", "1", "--session", session)
+    assert (gone.returncode, gone.stdout) == (0, "forgotten: allow touch a.txt\n")
+    assert not goes_on_unasked(bench, "--resume", session)
 
 
 def test_the_dialog_remembers_for_the_project_and_steps_back(bench: Bench) -> None:

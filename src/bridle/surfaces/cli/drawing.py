@@ -267,7 +267,11 @@ class Drawing:
     def _settings(self, event: SettingsChanged) -> None:
         changed = [
             f"{name} {value}"
-            for name, value in (("model", event.model), ("mode", event.mode))
+            for name, value in (
+                ("model", event.model),
+                ("mode", event.mode),
+                ("asks again:", event.forgotten),
+            )
             if value
         ]
         if changed:

@@ -250,6 +250,7 @@ def _requests(commands: Any) -> None:
     json_option(kept)
     forget = command(requests, "forget", "requests:forget", "ask again from now on")
     forget.add_argument("number", type=positive_int, metavar="N", help="as `remembered` shows it")
+    forget.add_argument("--session", metavar="ID", help="in a session; default: in this project")
 
 
 def _config(commands: Any) -> None:

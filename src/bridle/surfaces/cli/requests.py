@@ -217,6 +217,17 @@ def forget(options: Namespace) -> int:
 
 async def _forget(options: Namespace) -> int:
     async with opened.harness(options) as harness:
-        forgotten = harness.sessions.remembered_in(Path.cwd()).forget(options.number)
-    say(f"forgotten: {phrases.unmarked(forgotten.rule.told)}")
+        if options.session:
+            row = opened.row(harness, options.session)
+            rules = harness.sessions.remembered_by(row)
+            if options.number > len(rules):
+                raise UsageError(
+                    f"session {row.id} has no remembered rule of number {options.number}",
+                    hint=f"`bridle requests remembered --session {row.id}` shows them",
+                )
+            rule = rules[options.number - 1]
+            await harness.attach(row.id).forget_rule(rule.told)
+        else:
+            rule = harness.sessions.remembered_in(Path.cwd()).forget(options.number).rule
+    say(f"forgotten: {phrases.unmarked(rule.told)}")
     return 0
