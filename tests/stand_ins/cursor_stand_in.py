@@ -10,17 +10,18 @@ VERSION = "2026.09.28-a1b2c3d"
 
 
 def install_cursor(
-    folder: Path, home: Path, *, signed_in: bool = True, version: str = VERSION
+    folder: Path, home: Path, *, signed_in: bool = True, version: str = VERSION, acts_as: str = ""
 ) -> Path:
     """`cursor-agent` in a folder for PATH, and somebody signed in at home.
 
-    As the real one's installer does: a link to a folder that is named by the version.
+    As the real one's installer does: a link to a folder that is named by the version. It may do as
+    another version does, whatever its folder says.
     """
     folder.mkdir(parents=True, exist_ok=True)
     program = home / ".local" / "share" / "cursor-agent" / "versions" / version / "cursor-agent"
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(
-        f"#!/bin/sh\nexport CURSOR_STAND_IN_VERSION={version}\n"
+        f"#!/bin/sh\nexport CURSOR_STAND_IN_VERSION={acts_as or version}\n"
         f'exec "{sys.executable}" -S -B "{HERE / "cursor_agent.py"}" "$@"\n'
     )
     program.chmod(0o755)

@@ -26,6 +26,7 @@ from bridle.core.events import (
     TurnStarted,
 )
 from bridle.core.failure import Failure
+from bridle.core.tools import ToolClass
 from bridle.core.wire import ExplainsExit, Launch, Wire
 
 _TURNS = frozenset({TurnStarted, TurnEnded})
@@ -52,6 +53,10 @@ class Talk:
         self._cancelling = False
         self._interrupt: asyncio.Task[None] | None = None
         self._saying: asyncio.Task[None] | None = None
+
+    @property
+    def asks(self) -> frozenset[ToolClass]:
+        return self._info.asks
 
     async def answer(self, request_id: str, answer: Answer) -> None:
         await self._send(self._wire.answer(request_id, answer))

@@ -13,7 +13,7 @@ from bridle.agents.process import LineProcess
 from bridle.core.agent import AgentInfo, Exit, Heard, Host, SessionSpec
 from bridle.core.events import Answer, Event, TurnEnded
 from bridle.core.failure import Failure
-from bridle.core.wire import Wire
+from bridle.core.wire import Launch, Wire
 from bridle.hooks.messages import HookReply, refusal
 from bridle.hooks.server import HookAsked, HookServer
 
@@ -43,6 +43,7 @@ class Gate(Protocol):
     def asked(self, ask: str, event: str, payload: bytes) -> Iterable[Said]: ...
     def hear(self, events: Iterable[Event]) -> Iterable[Said]: ...  # those of the stream
     def hurry(self) -> Iterable[Said]: ...
+    def end(self) -> Iterable[Event]: ...  # of the turn; nobody waits any more
     def answer(self, request_id: str, answer: Answer) -> Iterable[Said]: ...
     def gone(self, ask: str) -> Iterable[Said]: ...  # nobody hears a ruling any more
 
@@ -80,6 +81,17 @@ class HookedConversation(PerTurnConversation):
         if self._hooks:
             await self._hooks.close()
 
+    async def _start(self, launch: Launch) -> LineProcess:
+        """Its first question may come before anything of it is heard."""
+        self._gate.begin(self._spec)
+        self._stuck = None
+        self._listening = True
+        try:
+            return await super()._start(launch)
+        except BaseException:
+            self._listening = False
+            raise
+
     # -- who asks ----------------------------------------------------------------------------
 
     def _came(self, asked: HookAsked) -> None:
@@ -114,9 +126,6 @@ class HookedConversation(PerTurnConversation):
         """Lines and questions as they come; of two at once the line is first, since a question
         is about a call that a line has told."""
         lines = super()._hear(process)
-        self._gate.begin(self._spec)
-        self._stuck = None
-        self._listening = True
         line = asyncio.ensure_future(anext(lines))
         news = asyncio.ensure_future(self._news.get())
         try:
@@ -127,6 +136,7 @@ class HookedConversation(PerTurnConversation):
                     try:
                         batch = line.result()
                     except StopAsyncIteration:
+                        yield [Heard(None, list(self._gate.end()))]
                         break
                     line = asyncio.ensure_future(anext(lines))
                     told = [event for heard in batch for event in heard.events]

@@ -110,6 +110,8 @@ class Recording:
 
 
 class ReplayConversation:
+    asks = INFO.asks
+
     def __init__(self, recording: Recording, *, after: int, speed: float | None, ask: bool) -> None:
         self._recording = recording
         self._scene = after

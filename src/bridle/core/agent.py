@@ -155,6 +155,8 @@ class Host(Protocol):
 class Conversation(Protocol):
     """One live connection to an agent: events come out, verbs go in."""
 
+    @property
+    def asks(self) -> frozenset[ToolClass]: ...  # as `AgentInfo`, of what was really started
     def heard(self) -> AsyncIterator[Sequence[Heard]]: ...  # ends after AgentExited
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:

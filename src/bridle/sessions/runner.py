@@ -401,7 +401,8 @@ class Runner:
     def _opened(
         self, tell: Callable[[Agent, SessionSpec], None], agent: Agent, spec: SessionSpec
     ) -> None:
-        self._gate.opened(agent.info.title, agent.info.asks)
+        if conversation := self._line.conversation:
+            self._gate.opened(agent.info.title, conversation.asks)
         tell(agent, spec)
 
     def _bypassed(self, why: Failure) -> None:

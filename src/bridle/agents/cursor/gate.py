@@ -35,6 +35,7 @@ from bridle.hooks.dialects.cursor_events import (
     BeforeMCPExecution,
     BeforeReadFile,
     BeforeShellExecution,
+    BeforeSubmitPrompt,
     PreToolUse,
     SessionStart,
     SubagentStart,
@@ -88,6 +89,11 @@ class CursorGate:
         for ask, event in kept.items():
             yield from self._consider(ask, event)
 
+    def end(self) -> Iterator[Event]:
+        for event in self._kept.values():
+            yield from self._tidings.of(event)
+        self._kept = {}
+
     # -- the hooks ---------------------------------------------------------------------------
 
     def asked(self, ask: str, event: str, payload: bytes) -> Iterator[Said]:
@@ -113,13 +119,12 @@ class CursorGate:
             yield Ruling(request_id, cursor.deny(event, answer.note or _DENIED))
             return
         changed = answer.input if answer.input != _input(event) else None
-        key = _key(event, self._cwd, changed)
-        if changed is not None and (key is None or not isinstance(event, PreToolUse)):
-            # No later event would show whether Cursor kept to it.
+        if changed is not None and not _shown_later(event):
             instead = f"use this input instead: {json.dumps(changed, ensure_ascii=False)}"
             yield Ruling(request_id, cursor.deny(event, instead))
             return
-        if key and isinstance(event, PreToolUse):
+        key = _key(event, self._cwd, changed) if isinstance(event, PreToolUse) else None
+        if key:
             self._allowed.setdefault(key, []).append(call_of(event))
         yield Ruling(request_id, cursor.allow(event, input=changed))
 
@@ -137,7 +142,9 @@ class CursorGate:
                 yield from self._before_tool(ask, event)
             case SubagentStart() if not self._subagents:
                 yield Ruling(ask, cursor.deny(event, _UNSEEN))
-            case BeforeShellExecution() | BeforeMCPExecution() | BeforeReadFile() | SubagentStart():
+            case BeforeSubmitPrompt():
+                yield Ruling(ask, cursor.allow(event))  # the words are ours
+            case _ if event.event in cursor.GATES:
                 if self._pass(event):
                     yield Ruling(ask, cursor.allow(event))
                 else:
@@ -158,8 +165,7 @@ class CursorGate:
     def _request(self, ask: str, event: HookEvent) -> Iterator[Said]:
         """The stream knows more of a call: which server a tool is of, what an edit does."""
         request = cursor.request_of(event, ask)
-        if request is None:
-            return
+        assert request, f"{event.event} is a gate of no call"
         call = self._calls.get(request.call_id or "")
         if call and class_of(call.tool) == class_of(request.tool):
             paths = dict.fromkeys((*request.paths, *call.paths))
@@ -180,6 +186,13 @@ class CursorGate:
         for calls in self._allowed.values():
             if call_id in calls:
                 calls.remove(call_id)
+
+
+def _shown_later(event: HookEvent) -> bool:
+    """Whether an event after it tells the input, and so if Cursor kept to a changed one."""
+    if not isinstance(event, PreToolUse):
+        return False
+    return event.tool_name in ("Shell", "Read") or event.tool_name.startswith(MCP)
 
 
 def _input(event: HookEvent) -> Table | None:

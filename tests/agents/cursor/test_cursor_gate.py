@@ -1,0 +1,510 @@
+"""Whole sessions with Cursor's stand-in, whose hooks ask: every answer counts, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cursor_desk import OLDER, Desk, perform, script
+from cursor_stand_in import install_cursor
+
+from bridle.core.events import (
+    Answer,
+    Entry,
+    Notice,
+    PermissionRequested,
+    RequestAnswered,
+    Text,
+    ThoughtChunk,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    Unrecognized,
+)
+from bridle.sessions.session import Session
+from bridle.sessions.terms import Limits
+from bridle.testing.scene import call, end, of, play, said, shown, until
+
+DONE = TurnEnded(reason="completed")
+PATIENCE = 30.0
+SERVER = Path(__file__).parents[2] / "real" / "mcp_server.py"
+LOUD = {"loud": {"command": sys.executable, "args": [str(SERVER)]}}
+SHOUT = {
+    "tool": "mcp",
+    "args": {"serverIdentifier": "loud", "toolName": "shout", "args": {"text": "hey"}},
+}
+
+
+async def asked(session: Session, about: str) -> PermissionRequested:
+    def is_it(request: PermissionRequested) -> bool:
+        return about in json.dumps([request.title, request.input])
+
+    return await until(session, PermissionRequested, is_it)
+
+
+async def rest(session: Session) -> list[Entry]:
+    async with asyncio.timeout(PATIENCE):
+        return [entry async for entry in session.until_idle()]
+
+
+async def answered(session: Session, answer: Answer, *steps: dict[str, Any]) -> list[Entry]:
+    """Plays a turn whose one request is answered."""
+    await session.prompt(script(*steps))
+    request = await until(session, PermissionRequested)
+    session.answer(request.request_id, answer)
+    return await rest(session)
+
+
+def told(desk: Desk) -> str:
+    return (desk.home / ".cursor" / "stand-in-told.json").read_text()
+
+
+# -- what is asked, and how often ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "tool", "title"),
+    [
+        ({"shell": "touch ran"}, "Bash", "Bash `touch ran`"),
+        ({"edit": "ran", "content": "x"}, "Edit", "Edit `ran`"),
+        (
+            {"tool": "edit", "args": {"path": "old", "strReplace": {"oldText": "", "newText": ""}}},
+            "Edit",
+            "Edit `old`",
+        ),
+        ({"delete": "old"}, "Delete", "Delete `old`"),
+        (SHOUT, "MCP", "MCP `loud.shout`"),
+        ({"read": "../secret"}, "Read", "Read `../secret`"),
+    ],
+)
+async def test_a_call_is_asked_about_once_and_done_when_it_may(
+    desk: Desk, step: dict[str, Any], tool: str, title: str
+) -> None:
+    (desk.project / "old").touch()
+    (desk.project.parent / "secret").write_text("x\n")
+    session = await desk.start(approve="ask", servers=LOUD)
+    log = await answered(session, Answer("allow"), step)
+    begun, done = call(log, tool)
+    (request,) = of(log, PermissionRequested)
+    assert (request.tool, request.title, request.call_id) == (tool, title, begun.call_id)
+    assert done.outcome == "completed", done
+    assert [event.by for event in of(log, RequestAnswered)] == ["person"]
+    assert end(log) == DONE
+    assert of(log, Unrecognized) == []
+
+
+@pytest.mark.parametrize(
+    "step",
+    [{"shell": "touch ran"}, {"edit": "ran", "content": "x"}, {"delete": "old"}, SHOUT],
+    ids=["shell", "edit", "delete", "mcp"],
+)
+async def test_a_call_that_is_denied_is_not_done_and_the_model_hears_why(
+    desk: Desk, step: dict[str, Any]
+) -> None:
+    (desk.project / "old").touch()
+    session = await desk.start(approve="ask", servers=LOUD)
+    log = await answered(session, Answer("deny", note="herons nest there"), step, {"say": "So."})
+    (done,) = of(log, ToolFinished)
+    assert (done.outcome, shown(done)) == ("denied", "herons nest there")
+    assert sorted(path.name for path in desk.project.glob("[!.]*")) == ["old"]
+    assert "herons nest there" in told(desk)
+    assert (said(log), end(log)) == ("So.", DONE)
+
+
+@pytest.mark.parametrize(
+    ("approve", "left"),
+    [
+        ("auto", ["ran", "wrote"]),
+        ("readonly", ["kept"]),
+        ("none", ["kept"]),
+    ],
+)
+async def test_the_policy_answers_for_itself(desk: Desk, approve: str, left: list[str]) -> None:
+    (desk.project / "kept").touch()
+    session = await desk.start(approve=approve)
+    log = await perform(
+        session, {"shell": "touch ran"}, {"edit": "wrote", "content": "x"}, {"delete": "kept"}
+    )
+    assert sorted(path.name for path in desk.project.glob("[!.]*")) == left
+    assert [event.by for event in of(log, RequestAnswered)] == ["policy"] * 3
+    assert end(log) == DONE
+
+
+async def test_edits_inside_need_no_word_and_protected_files_are_denied(desk: Desk) -> None:
+    session = await desk.start(approve="edits")
+    inside, protected = {"edit": "a", "content": "x"}, {"edit": ".git/hooks/x", "content": "x"}
+    outside = {"edit": "../b", "content": "x"}
+    log = await perform(session, inside, protected, outside)
+    assert [one.outcome for one in of(log, ToolFinished)] == ["completed", "denied", "denied"]
+    assert (desk.project / "a").exists()
+    assert not (desk.project / ".git" / "hooks" / "x").exists()
+    assert not (desk.project.parent / "b").exists()
+
+
+@pytest.mark.parametrize("mode", ["plan", "ask"])
+async def test_a_mode_that_only_plans_does_nothing_even_if_all_is_allowed(
+    desk: Desk, mode: Any
+) -> None:
+    session = await desk.start(approve="auto", mode=mode)
+    await perform(session, {"shell": "touch ran"}, {"edit": "ran", "content": "x"})
+    assert list(desk.project.glob("[!.]*")) == []
+
+
+async def test_what_no_hook_sees_is_withheld_and_told_of(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    fetch = {"tool": "webFetch", "args": {"url": "http://127.0.0.1:9/"}}
+    task = {"tool": "task", "args": {"description": "look"}}
+    log = await perform(session, fetch, task)
+    assert of(log, ToolStarted) == []
+    assert [one for one in of(log, Notice) if one.kind == "settings"] == [
+        Notice(
+            level="warning",
+            kind="settings",
+            text="no hook of Cursor's asks about the web and subagents: withheld (approve = ask)",
+        )
+    ]
+
+
+# -- the answers -----------------------------------------------------------------------------------
+
+
+async def test_a_command_is_run_as_it_was_changed(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    changed = {"command": "touch other", "cwd": "", "timeout": 600_000}
+    log = await answered(session, Answer("allow", input=changed), {"shell": "touch ran"})
+    assert [path.name for path in desk.project.glob("[!.]*")] == ["other"]
+    assert len(of(log, PermissionRequested)) == 1
+
+
+async def test_a_servers_tool_is_called_with_changed_input(desk: Desk) -> None:
+    session = await desk.start(approve="ask", servers=LOUD)
+    log = await answered(session, Answer("allow", input={"text": "ho"}), SHOUT)
+    assert of(log, ToolFinished)[0].content == (Text("HO"),)
+    assert len(of(log, PermissionRequested)) == 1
+
+
+async def test_a_change_that_nothing_would_confirm_becomes_a_denial_that_says_it(
+    desk: Desk,
+) -> None:
+    session = await desk.start(approve="ask")
+    changed = {"file_path": "other", "content": "x"}
+    step = {"edit": "ran", "content": "x"}
+    log = await answered(session, Answer("allow", input=changed), step)
+    assert list(desk.project.glob("[!.]*")) == []
+    (done,) = of(log, ToolFinished)
+    assert done.outcome == "denied"
+    assert shown(done) == f"use this input instead: {json.dumps(changed)}"
+
+
+async def test_always_is_asked_once(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    always = Answer("allow", remember="session")
+    log = await answered(session, always, {"shell": "touch a"}, {"shell": "touch a"})
+    assert [event.by for event in of(log, RequestAnswered)] == ["person", "policy"]
+    log = await perform(session, {"shell": "touch a"})
+    assert [event.by for event in of(log, RequestAnswered)] == ["policy"]
+
+
+async def test_nobody_in_time_is_a_denial(desk: Desk) -> None:
+    session = await desk.start(approve="ask", limits=Limits(request=0.3))
+    log = await perform(session, {"shell": "touch ran"}, {"say": "Then not."})
+    assert [event.by for event in of(log, RequestAnswered)] == ["timeout"]
+    assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
+    assert "Nobody answered within 0.3 seconds" in told(desk)
+    assert (said(log), end(log)) == ("Then not.", DONE)
+
+
+async def test_two_at_once_are_answered_in_the_other_order(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    await session.prompt(script({"tools": [{"shell": "touch one"}, {"shell": "touch two"}]}))
+    one, two = await asked(session, "touch one"), await asked(session, "touch two")
+    session.answer(two.request_id, Answer("allow"))
+    done = await until(session, ToolFinished)
+    assert done.call_id == two.call_id
+    assert [path.name for path in desk.project.glob("[!.]*")] == ["two"]
+    session.answer(one.request_id, Answer("deny"))
+    log = await rest(session)
+    outcomes = {event.call_id: event.outcome for event in of(log, ToolFinished)}
+    assert outcomes == {one.call_id: "denied", two.call_id: "completed"}
+
+
+async def test_the_same_command_twice_at_once_is_asked_about_twice(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    step = {"shell": "echo x >> ran"}
+    await session.prompt(script({"tools": [step, step]}))
+    first = await until(session, PermissionRequested)
+    other = await until(
+        session, PermissionRequested, lambda event: event.request_id != first.request_id
+    )
+    session.answer(first.request_id, Answer("deny"))
+    session.answer(other.request_id, Answer("allow"))
+    await rest(session)
+    assert (desk.project / "ran").read_text() == "x\n"
+
+
+async def test_an_answer_comes_from_another_terminal(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    await session.prompt(script({"shell": "touch ran"}))
+    request = await until(session, PermissionRequested)
+    words = ["requests", "answer", f"{session.id}/{request.request_id}", "allow"]
+    env = {**desk.environment, "BRIDLE_HOME": str(desk.paths.config)}
+    ran = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "bridle", *words],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr
+    log = await rest(session)
+    assert (desk.project / "ran").exists()
+    assert [event.by for event in of(log, RequestAnswered)] == ["person"]
+
+
+# -- when the hook itself fails --------------------------------------------------------------------
+
+
+def shims(desk: Desk) -> list[int]:
+    """Processes of this desk that wait at the gate."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            home = f"HOME={desk.home}".encode() in (process / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if home and b"preToolUse" in words and words[0] != b"/bin/sh":
+            found.append(int(process.name))
+    return found
+
+
+async def test_a_hook_that_is_killed_withdraws_its_question_and_denies(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    await session.prompt(script({"shell": "touch ran"}, {"say": "Then not."}))
+    request = await until(session, PermissionRequested)
+    (shim,) = shims(desk)
+    os.kill(shim, signal.SIGKILL)
+    log = await rest(session)
+    assert of(log, RequestAnswered) == [
+        RequestAnswered(request_id=request.request_id, answer=Answer("deny"), by="withdrawn")
+    ]
+    assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
+    assert list(desk.project.glob("[!.]*")) == []
+    assert end(log) == DONE
+
+
+async def test_a_hook_that_is_stopped_ends_the_agent(desk: Desk) -> None:
+    session = await desk.start(approve="ask", limits=Limits(request=0.5))
+    await session.prompt(script({"shell": "touch ran"}, {"shell": "touch later"}))
+    await until(session, PermissionRequested)
+    (shim,) = shims(desk)
+    os.kill(shim, signal.SIGSTOP)
+    log = await rest(session)
+    failure = end(log).failure
+    assert failure is not None
+    assert failure.kind == "gate_bypassed"
+    assert f"process {shim}" in failure.message
+    assert list(desk.project.glob("[!.]*")) == []
+    assert shims(desk) == []
+
+
+@pytest.mark.parametrize("name", ["socket", "key"])
+async def test_without_its_socket_or_key_nothing_is_done(desk: Desk, name: str) -> None:
+    session = await desk.start(approve="auto")
+    await session.prompt(script({"hold": str(desk.home / "go"), "limit": 20}, {"shell": "touch x"}))
+    (folder,) = {path.parent for path in _hook_files(desk)}
+    (folder / name).unlink()
+    (desk.home / "go").touch()
+    log = await rest(session)
+    assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
+    assert list(desk.project.glob("[!.]*")) == []
+
+
+def _hook_files(desk: Desk) -> list[Path]:
+    """Of the place where this desk's hooks ask, which is told by the plugin's commands."""
+    (config,) = desk.paths.spawns.glob("*/word-*/hooks/hooks.json")
+    command = json.loads(config.read_text())["hooks"]["preToolUse"][0]["command"]
+    folder = next(Path(word) for word in command.split() if (Path(word) / "key").exists())
+    return list(folder.iterdir())
+
+
+async def test_nothing_of_the_gate_is_left_when_the_session_is_closed(desk: Desk) -> None:
+    session = await desk.start(approve="auto")
+    await perform(session, {"shell": "true"})
+    files = _hook_files(desk)
+    assert {path.name for path in files} == {"key", "socket"}
+    await session.close()
+    assert [path for path in files if path.exists()] == []
+    assert list(desk.paths.spawns.glob("*")) == []
+    assert not (desk.project / ".cursor").exists()
+    assert not (desk.home / ".cursor" / "hooks.json").exists()
+
+
+# -- what hooks give besides -----------------------------------------------------------------------
+
+
+async def test_the_projects_own_hooks_still_have_their_say(desk: Desk) -> None:
+    own = {"command": """echo '{"permission":"deny","user_message":"Ours says no."}'"""}
+    file = desk.project / ".cursor" / "hooks.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"version": 1, "hooks": {"preToolUse": [own]}}))
+    before = file.read_bytes()
+    session = await desk.start(approve="auto")
+    log = await perform(session, {"shell": "touch ran"})
+    (done,) = of(log, ToolFinished)
+    assert (done.outcome, shown(done)) == ("denied", "Ours says no.")
+    assert file.read_bytes() == before
+
+
+async def test_a_session_begins_with_context_and_variables_for_its_hooks(desk: Desk) -> None:
+    hook = {"command": 'echo "$LENT" > lent'}
+    file = desk.project / ".cursor" / "hooks.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"version": 1, "hooks": {"afterShellExecution": [hook]}}))
+    options = {"context": "Keep changes small.", "environment": {"LENT": "yes"}}
+    session = await desk.start(approve="auto", options=options)
+    await perform(session, {"shell": "true"})
+    assert "Keep changes small." in told(desk)
+    assert (desk.project / "lent").read_text() == "yes\n"
+
+
+FIRED = [
+    (
+        "subagentStop",
+        {"status": "completed", "summary": "It is in auth.py", "subagent_type": "explore"},
+        Notice(
+            level="info",
+            kind="subagent",
+            text="a subagent ended (completed): It is in auth.py",
+        ),
+    ),
+    (
+        "preCompact",
+        {"context_usage_percent": 85},
+        Notice(
+            level="info",
+            kind="compaction",
+            text="Cursor shortens the conversation: 85 % of its context is used",
+        ),
+    ),
+    (
+        "afterFileEdit",
+        {"file_path": "/proj/greet.py", "edits": []},
+        Notice(level="info", kind="files", text="Cursor edited /proj/greet.py"),
+    ),
+    (
+        "afterAgentThought",
+        {"text": "The word is misspelled."},
+        ThoughtChunk(message_id="hook-thought-1", text="The word is misspelled."),
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "extra", "expected"), FIRED, ids=[one[0] for one in FIRED])
+async def test_what_a_version_may_tell_its_hooks_alone_is_told(
+    desk: Desk, event: str, extra: dict[str, Any], expected: Any
+) -> None:
+    session = await desk.start(approve="auto")
+    log = await perform(session, {"fire": event, "with": extra})
+    assert of(log, type(expected)) == [expected]
+
+
+async def test_a_subagent_is_judged_like_a_task_and_told_of(desk: Desk) -> None:
+    session = await desk.start(approve="auto")
+    start = {"subagent_type": "explore", "task": "Find it", "tool_call_id": "tc-1"}
+    log = await perform(session, {"fire": "subagentStart", "with": start})
+    assert [event.tool for event in of(log, PermissionRequested)] == ["Task"]
+    assert of(log, Notice) == [
+        Notice(level="info", kind="subagent", text="a subagent begins: Find it")
+    ]
+
+
+async def test_a_call_that_only_its_hooks_tell_is_in_the_log(desk: Desk) -> None:
+    session = await desk.start(approve="auto")
+    shared = {"tool_name": "Read", "tool_input": {"file_path": "a"}, "tool_use_id": "sub-1"}
+    log = await perform(
+        session,
+        {"fire": "preToolUse", "with": shared},
+        {"fire": "postToolUse", "with": {**shared, "tool_output": "{}"}},
+    )
+    begun, done = call(log, "Read")
+    assert (begun.call_id, done.outcome) == ("sub-1", "completed")
+    assert [event.call_id for event in of(log, PermissionRequested)] == ["sub-1"]
+
+
+async def test_a_command_that_comes_without_a_word_before_is_asked_about(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    step = {"fire": "beforeShellExecution", "with": {"command": "touch x", "cwd": "/"}}
+    log = await answered(session, Answer("deny"), step)
+    (request,) = of(log, PermissionRequested)
+    assert (request.tool, request.title, request.call_id) == ("Bash", "Bash `touch x`", None)
+
+
+async def test_the_plugin_is_on_the_command_line_and_all_is_allowed_to_run(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    argv = json.loads(said(await play(session, "@@argv@@")))
+    assert "--force" in argv
+    assert [word.partition("=")[0] for word in argv if "plugin" in word] == ["--plugin-dir"]
+
+
+# -- a version that runs no hooks, whatever it says ------------------------------------------------
+
+
+async def test_a_call_that_no_hook_asked_about_ends_the_agent(desk: Desk) -> None:
+    install_cursor(desk.home.parent / "bin", desk.home, acts_as=OLDER)
+    session = await desk.start(approve="ask")
+    log = await perform(session, {"shell": "touch ran"}, {"wait": 20}, {"shell": "touch later"})
+    failure = end(log).failure
+    assert failure is not None
+    assert (failure.kind, failure.message) == (
+        "gate_bypassed",
+        "Cursor ran Bash `touch ran` without asking",
+    )
+    assert [path.name for path in desk.project.glob("[!.]*")] == ["ran"]
+
+
+async def test_a_program_that_is_elsewhere_is_asked_for_its_version(desk: Desk) -> None:
+    real = desk.home.parent / "bin" / "cursor-agent"
+    copy = desk.home / "another" / "agent"
+    copy.parent.mkdir()
+    copy.write_bytes(real.read_bytes())
+    copy.chmod(0o755)
+    session = await desk.start(approve="readonly", options={"binary": str(copy)})
+    log = await perform(session, {"shell": "touch ran"})
+    assert [event.by for event in of(log, RequestAnswered)] == ["policy"]
+
+
+@pytest.mark.parametrize("says", ["2026.07.16-0a1b2c3", "what?", ""])
+async def test_a_program_that_does_not_tell_a_version_with_hooks_is_held_back(
+    desk: Desk, says: str
+) -> None:
+    program = desk.home.parent / "bin" / "cursor-agent"
+    words = program.read_text().replace(
+        "exec", f'test "$1" = --version && echo "{says}" && exit\nexec'
+    )
+    program.unlink()
+    program.write_text(words)
+    program.chmod(0o755)
+    session = await desk.start(approve="ask")
+    log = await perform(session, {"shell": "touch ran"})
+    assert of(log, ToolStarted) == []
+    (notice,) = [one for one in of(log, Notice) if one.kind == "settings"]
+    assert notice.text.startswith("Cursor cannot ask in this channel")
+
+
+async def test_an_older_version_is_not_taken_for_one_that_passed_the_gate_by(
+    older_desk: Desk,
+) -> None:
+    session = await older_desk.start(approve="auto")
+    log = await perform(session, {"shell": "touch ran"}, {"edit": "wrote", "content": "x"})
+    assert end(log) == DONE
+    assert sorted(path.name for path in older_desk.project.glob("[!.]*")) == ["ran", "wrote"]

@@ -1,0 +1,232 @@
+"""What Cursor's hooks ask, without a process: in whatever order the stream and they come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cursor_playback import RECORDINGS, SPEC
+from msgspec.structs import replace
+
+from bridle.agents.cursor.gate import CursorGate
+from bridle.agents.hooked import Ruling, Said
+from bridle.core.events import (
+    Answer,
+    Event,
+    PermissionRequested,
+    RequestAnswered,
+    ToolFinished,
+    ToolStarted,
+    Unrecognized,
+)
+
+HOOKS = RECORDINGS / "hooks"
+
+
+def payload(name: str, **changes: Any) -> bytes:
+    """As it was recorded."""
+    request = json.loads((HOOKS / f"{name}.json").read_text())["request"]
+    return json.dumps({**request, **changes}).encode()
+
+
+def started(call_id: str, tool: str, **input: Any) -> ToolStarted:
+    return ToolStarted(call_id=call_id, tool=tool, name=tool, title=f"the {tool}", input=input)
+
+
+def replies(said: Iterable[Said]) -> Iterator[tuple[str, Any]]:
+    for one in said:
+        if isinstance(one, Ruling):
+            words = json.loads(one.reply.stdout) if one.reply.stdout else {}
+            yield one.ask, words.get("permission", one.reply.exit)
+
+
+def events(said: Iterable[Said]) -> list[Event]:
+    return [one for one in said if not isinstance(one, Ruling)]
+
+
+def tool(id: str, name: str, **input: Any) -> bytes:
+    return payload("preToolUse", tool_name=name, tool_input=input, tool_use_id=id)
+
+
+@pytest.fixture
+def gate() -> CursorGate:
+    return CursorGate(replace(SPEC, approve="ask"))
+
+
+def test_a_question_waits_for_the_stream_to_tell_its_call(gate: CursorGate) -> None:
+    assert list(gate.asked("h1", "preToolUse", tool("c\n1", "MCP:list", state="open"))) == []
+    assert gate.waits
+    (request,) = gate.hear([started("c/1", "MCP")])
+    assert request == PermissionRequested(
+        request_id="h1",
+        tool="MCP",
+        title="the MCP",
+        input={"state": "open"},
+        call_id="c/1",
+        reason="Running the tests.",
+    )
+    assert not gate.waits
+
+
+def test_it_does_not_wait_for_ever(gate: CursorGate) -> None:
+    list(gate.asked("h1", "preToolUse", tool("c1", "Shell", command="ls")))
+    (request,) = gate.hurry()
+    assert isinstance(request, PermissionRequested)
+    assert (request.tool, request.title) == ("Bash", "Bash `ls`")
+
+
+def test_what_the_stream_calls_otherwise_is_asked_as_the_hook_has_it(gate: CursorGate) -> None:
+    list(gate.hear([started("c1", "Read")]))
+    (request,) = gate.asked("h1", "preToolUse", tool("c1", "Shell", command="rm x"))
+    assert isinstance(request, PermissionRequested)
+    assert (request.tool, request.title) == ("Bash", "Bash `rm x`")
+
+
+def test_an_edit_is_one_question(gate: CursorGate) -> None:
+    first, second = payload("preToolUse_edit_step1"), payload("preToolUse_edit_step2")
+    id = json.loads(first)["tool_use_id"].replace("\n", "/")
+    list(gate.hear([started(id, "Edit", path="/proj/a.txt")]))
+    assert list(replies(gate.asked("h1", "preToolUse", first))) == [("h1", "allow")]
+    (request,) = gate.asked("h2", "preToolUse", second)
+    assert isinstance(request, PermissionRequested)
+    assert (request.tool, request.paths) == ("Edit", ("/proj/a.txt",))
+
+
+def test_a_file_that_is_read_is_no_edit(gate: CursorGate) -> None:
+    list(gate.hear([started("c1", "Read")]))
+    (request,) = gate.asked("h1", "preToolUse", tool("c1", "Read", file_path="/etc/passwd"))
+    assert isinstance(request, PermissionRequested)
+
+
+SECOND = {
+    "Shell": ({"command": "ls"}, "beforeShellExecution", {"command": "ls"}),
+    "MCP:list": (
+        {"state": "open", "n": 1},
+        "beforeMCPExecution",
+        {"tool_name": "list", "tool_input": '{"n":1,"state":"open"}'},
+    ),
+    "Read": ({"file_path": "a.txt"}, "beforeReadFile", {"file_path": "/proj/a.txt"}),
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_what_was_allowed_passes_the_next_event_once(gate: CursorGate, name: str) -> None:
+    input, event, same = SECOND[name]
+    list(gate.asked("h1", "preToolUse", tool("c1", name, **input)))
+    list(gate.hurry())
+    assert list(replies(gate.answer("h1", Answer("allow")))) == [("h1", "allow")]
+    assert list(replies(gate.asked("h2", event, payload(event, **same)))) == [("h2", "allow")]
+    (again,) = gate.asked("h3", event, payload(event, **same))
+    assert isinstance(again, PermissionRequested)
+
+
+@pytest.mark.parametrize("name", SECOND)
+@pytest.mark.parametrize("how", ["denied", "withdrawn", "finished", "unanswered", "another turn"])
+def test_what_was_not_allowed_does_not_pass_the_next_event(
+    gate: CursorGate, name: str, how: str
+) -> None:
+    input, event, same = SECOND[name]
+    list(gate.asked("h1", "preToolUse", tool("c1", name, **input)))
+    list(gate.hurry())
+    match how:
+        case "denied":
+            list(gate.answer("h1", Answer("deny")))
+        case "withdrawn":
+            withdrawn = RequestAnswered(
+                request_id="h1", answer=Answer("deny"), by="withdrawn", surface=None
+            )
+            assert list(gate.gone("h1")) == [withdrawn]
+            assert list(gate.answer("h1", Answer("allow"))) == []
+        case "finished":
+            list(gate.answer("h1", Answer("allow")))
+            list(gate.hear([ToolFinished(call_id="c1", outcome="completed")]))
+        case "another turn":
+            list(gate.answer("h1", Answer("allow")))
+            gate.begin(SPEC)
+    (asked,) = gate.asked("h2", event, payload(event, **same))
+    assert isinstance(asked, PermissionRequested)
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_of_a_changed_input_only_the_changed_one_passes(gate: CursorGate, name: str) -> None:
+    input, event, same = SECOND[name]
+    changed = dict.fromkeys(input, "other")
+    list(gate.asked("h1", "preToolUse", tool("c1", name, **input)))
+    list(gate.hurry())
+    (ruling,) = gate.answer("h1", Answer("allow", input=changed))
+    assert isinstance(ruling, Ruling)
+    assert json.loads(ruling.reply.stdout) == {"permission": "allow", "updated_input": changed}
+    (asked,) = gate.asked("h2", event, payload(event, **same))
+    assert isinstance(asked, PermissionRequested)
+
+
+@pytest.mark.parametrize(
+    ("event", "sent"),
+    [
+        ("preToolUse", b""),
+        ("preToolUse", b"[]"),
+        ("preToolUse", b'{"hook_event_name":"preToolUse"}'),
+        ("preToolUse", payload("postToolUse")),
+        ("beforeShellExecution", b'{"command": 7}'),
+        ("subagentStart", b"nonsense"),
+    ],
+)
+def test_what_cannot_be_read_is_denied_and_kept(gate: CursorGate, event: str, sent: bytes) -> None:
+    said = list(gate.asked("h1", event, sent))
+    ((ask, ruled),) = replies(said)
+    assert (ask, ruled) in [("h1", "deny"), ("h1", 2)]
+    assert [type(one) for one in events(said)] == [Unrecognized]
+
+
+def test_a_subagent_is_refused_where_its_calls_would_have_to_be_asked_about(
+    gate: CursorGate,
+) -> None:
+    said = gate.asked("h1", "subagentStart", payload("subagentStart"))
+    assert list(replies(said)) == [("h1", "deny")]
+    list(gate.hear([started("c1", "Task")]))
+    asked = gate.asked("h2", "preToolUse", tool("c1", "Task", description="x"))
+    assert list(replies(asked)) == [("h2", "deny")]
+
+
+@pytest.mark.parametrize(
+    "name", ["postToolUse", "postToolUseFailure", "afterFileEdit", "preCompact", "subagentStop"]
+)
+def test_nobody_is_held_up_by_what_is_only_told(gate: CursorGate, name: str) -> None:
+    assert list(replies(gate.asked("h1", name, payload(name)))) == [("h1", 0)]
+
+
+def test_the_order_of_lines_and_hooks_changes_no_ruling() -> None:
+    """Two edits at once: four questions and two lines, in every order that can be."""
+    moves = {
+        "line a": None,
+        "read a": tool("a", "Read", file_path="a"),
+        "write a": tool("a", "Write", file_path="a", content=""),
+        "line b": None,
+        "read b": tool("b", "Read", file_path="b"),
+    }
+    for order in permutations(moves):
+        if order.index("read a") > order.index("write a"):
+            continue
+        gate = CursorGate(replace(SPEC, approve="ask"))
+        said: list[Said] = []
+        for move in order:
+            if move.startswith("line"):
+                said += gate.hear([started(move[-1], "Edit", path=move[-1])])
+            else:
+                said += gate.asked(move, "preToolUse", moves[move] or b"")
+        assert dict(replies(said)) == {"read a": "allow", "read b": "allow"}, order
+        asked = [one for one in events(said) if isinstance(one, PermissionRequested)]
+        assert [one.request_id for one in asked] == ["write a"], order
+
+
+def test_every_recorded_event_is_ruled_on_or_becomes_a_request() -> None:
+    for file in sorted(Path(HOOKS).glob("*.json")):
+        gate = CursorGate(replace(SPEC, approve="auto"))
+        event = json.loads(file.read_text())["request"]["hook_event_name"]
+        said = [*gate.asked("h1", event, payload(file.stem)), *gate.hurry()]
+        requests = [one for one in events(said) if isinstance(one, PermissionRequested)]
+        assert len(requests) + len(list(replies(said))) == 1, file.name
