@@ -75,10 +75,6 @@ _RUNS: dict[str, tuple[str, ...]] = {
     "lldb": ("-o", "-O", "-s", "-b"),
     "vim": ("-c", "--cmd", "-S", "+", "-s"),
     "less": ("+",),
-    "ansible": ("-m", "-a"),
-    "docker": ("--privileged",),
-    "pytest": ("-p", "-c", "--rootdir", "-o"),
-    "eslint": ("--resolve-plugins-relative-to", "--rulesdir"),
 }  # fmt: skip
 _SAME = {"vi": "vim", "nvim": "vim", "ex": "vim", "view": "vim", "gvim": "vim", "gtar": "tar",
          "bsdtar": "tar", "more": "less"}  # fmt: skip
@@ -86,9 +82,9 @@ _INSIDE = {
     "sqlite3": re.compile(r"\.(shell|system|load|import|output|once|excel)|load_extension|edit\("),
     "psql": re.compile(r"\\(!|o\b|g\b|copy|setenv)|program", re.IGNORECASE),
     "mysql": re.compile(r"\\!|\bsystem\b|outfile", re.IGNORECASE),
-    "awk": re.compile(r"system|getline|@|\|(?!\|)|print[^;}]*>"),
+    "awk": re.compile(r"system|getline|inplace|@|\|(?!\|)|print[^;}]*>"),
     "sed": re.compile(
-        r"(^|[;{}\n])[^a-zA-Z]*[erRwW](\s|$)|(^|[;{}\n\d$/])\s*s(.).*\4.*\4[gpiImM\d]*[ew]",
+        r"(^|[;{}\n/\d$,!=\s])\s*[erRwW](\s|$)|(^|[;{}\n\d$/])\s*s(.).*\4.*\4[gpiImM\d]*[ew]",
         re.DOTALL,
     ),
     "ed": re.compile(""),
@@ -104,6 +100,10 @@ _GIT_PLAIN = frozenset({
 _IDLE = frozenset({
     "cd", "pushd", "pwd", "echo", "printf", "true", "false", ":", "test", "[", "sleep",
     "wait", "exit", "return", "break", "continue", "shift", "read", "local", "unset",
+})  # fmt: skip
+_EVALUATE = frozenset({
+    "let", "declare", "typeset", "local", "export", "readonly", "read", "unset", "printf", "test",
+    "[", "mapfile", "readarray", "wait", "getopts",
 })  # fmt: skip
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s]*)")
 _REMOTE = re.compile(r"(?:[\w.+-]+@)?([A-Za-z0-9][\w.-]*\.[A-Za-z]{2,}|\d+(?:\.\d+){3}):(?!/)")
@@ -148,6 +148,11 @@ def about(words: Sequence[str]) -> About:
     return About(text, others, doubts, reads, writes, removes, _hosts(name, words), idle)
 
 
+def is_code(text: str) -> bool:
+    """Quoted, a substitution is a text, until something takes that text for arithmetic."""
+    return "$(" in text or "`" in text
+
+
 def _is_idle(name: str, words: Sequence[str]) -> bool:
     if name == "cat":
         return len(words) == 1
@@ -173,6 +178,10 @@ def _doubts(name: str, words: Sequence[str]) -> list[str]:
             break
     if name == "tar" and len(words) > 1 and re.match(r"[a-zA-Z]*[IF]", words[1]):
         found.append("an option of tar can run any program")
+    if name in _EVALUATE and any(map(is_code, words[1:])):
+        found.append(f"{name} may run a text")
+    if name.startswith("="):
+        found.append("a name that zsh looks up")
     if name == "git" and any("ext::" in word for word in words):
         found.append("ext:: of git can run any program")
     if (inside := _INSIDE.get(name)) and any(inside.search(word) for word in words[1:]):

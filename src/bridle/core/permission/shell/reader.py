@@ -34,11 +34,11 @@ LONGEST = 100_000
 _DEEPEST = 24
 _MOST = 500  # commands
 _MOST_FOLDERS = 12
-_REDIRECTION = re.compile(r"(\d+|\{\w+\})?(<<<|<<-|<<|<>|<&|>>|>\||>&|&>>|&>|<|>)")
+_REDIRECTION = re.compile(r"(\d+|\{\w+\})?(<<<|<<-|<<|<>|<&|>>|>\||>&|&>>|&>|<|>)(!(?=\s))?")
 _COPIES = re.compile(r"\d*-?")
 _NOT_FILES = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|fd/\d+|zero|urandom|random)")
 _AGAIN = frozenset({
-    "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!",
+    "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!", "always",
 })  # fmt: skip
 _ODD = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"})
 _FINE = frozenset(" \t\n")
@@ -269,6 +269,8 @@ class _Reader:
             word = source.word()
             if word and word.text == "]]":
                 return
+            if word and programs.is_code(word.text):
+                self.doubts.append("a condition that would run a text")
             if word is None:
                 if source.take("&&", "||", "<", ">", "(", ")", "\n", "|", ";", "&"):
                     self.doubts.append("a condition that sh reads as commands")
@@ -347,9 +349,11 @@ class _Reader:
             self.runs(fields, assigned, span if text_is_ours else None)
             return
         self._is_piped, self._piped = False, None
-        for name, _ in assigned:
+        for name, value in assigned:
             if steers(name):
                 self.doubts.append(f"{name} changes what programs are or do")
+            if programs.is_code(value.text):
+                self.doubts.append(f"{name} holds what arithmetic would run")
 
     def runs(
         self,
@@ -474,9 +478,10 @@ class _Reader:
                 if line == document.end:
                     break
                 lines.append(line)
-            body = "\n".join(lines)
             if not document.literal:
-                source.expansions_of(body)
+                if any(line.endswith("\\") for line in lines):  # bash may see the end there
+                    self.doubts.append("a here-document whose lines go on in the next")
+                source.expansions_of("\n".join(lines))
 
     def _given(self) -> wrappers.Given:
         """What the command that is read finds on its standard input, as far as that is known."""

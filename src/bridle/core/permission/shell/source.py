@@ -57,14 +57,17 @@ class Source:
 
     def blanks(self) -> None:
         """And comments, and lines that go on in the next."""
+        in_a_word = False  # for the shell, that looks for comments before it expands
         while True:
             if self.peek() in BLANK and self.peek():
                 self.at += 1
+                in_a_word = False
             elif self.sees("\\\n"):
                 self.at += 2
             elif self.peek() == "$" and (ifs := self.sees(*_IFS)) and self._ends_name(len(ifs)):
                 self.at += len(ifs)
-            elif self.peek() == "#":
+                in_a_word = True
+            elif self.peek() == "#" and not in_a_word:
                 end = self.text.find("\n", self.at)
                 self.at = len(self.text) if end < 0 else end
             else:

@@ -35,6 +35,8 @@ _PREFIXES: dict[str, tuple[str, int]] = {
     "strace": ("-a -b -e -E -I -o -O -p -P -s -S -u -U -X", 0),
     "ltrace": ("-a -A -e -F -l -n -o -p -s -u -w -x", 0),
     "hyperfine": ("-w -m -M -r -p -c -S -n -i", 0),
+    "repeat": ("", 1),
+    "-": ("", 0),
     "noglob": ("", 0),
     "nocorrect": ("", 0),
 }
@@ -157,6 +159,8 @@ def _prefixed(words: Sequence[str], valued: str, skipped: int) -> Layer | None:
     if words[0] == "command" and any("v" in word.lower() for word in words[1:at]):
         return None  # it only tells which it is
     inner = words[at + skipped :]
+    if words[0] in ("time", "strace", "ltrace") and any("o" in word for word in words[1:at]):
+        doubts.append(f"{words[0]} writes a file of its own")
     if not inner:
         return Layer(doubts=doubts) if doubts else None
     return Layer(inner, doubts=doubts, others=_suffixes(words) if doubts else ())

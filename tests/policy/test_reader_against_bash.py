@@ -1,0 +1,152 @@
+"""What the reader says of a command line, held against shells that run it.
+
+The only programs on the path are a few wrappers and a `rm` that leaves a mark. Whatever makes the
+mark appear must not be allowed by a policy that denies `rm`, nor by one that allows all but it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from bridle.config.cases import read_cases
+from bridle.core.events import PermissionRequested
+from bridle.core.permission import Context, Policy, Rule
+
+CORPUS = Path(__file__).with_name("corpus.toml")
+HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
+DENYING = Policy.preset("auto", rules=[Rule("no-rm", "deny", "no", commands=("rm *",))])
+HARMLESS = ("echo *", "cat *", "env *", "xargs *", "sh *", "bash *", "x *", "a=b", ": *", "true *")
+ALLOWING = Policy.preset("ask", rules=[Rule("some", "allow", "", commands=HARMLESS)])
+SHELLS = [shell for shell in ("bash", "dash") if shutil.which(shell)]
+
+PIECES = (
+    *("rm", "rm", "rm x", "r", "m", "x", " ", " ", "\n", ";", ";;", "&", "&&", "|", "||", "|&"),
+    *("'", "''", '"', "\\", "\\\n", "$(", ")", "(", "`", "{ ", "}", " }", "{", ",", "#", "!", "*"),
+    *("$'", "\\x72", "\\162", "${IFS}", "$IFS", "${y:-", "$y", "$((", "))", "((", "<(", ">(", ">"),
+    *(
+        " <<E\n",
+        "\nE\n",
+        " <<'E'\n",
+        "<<<",
+        "2>&1",
+        "&>",
+        "[[ ",
+        " ]]",
+        "[ ",
+        " ]",
+        "=",
+        "y=",
+        "y=rm;",
+    ),
+    *(
+        "if ",
+        "then ",
+        "else ",
+        "fi",
+        "while ",
+        "do ",
+        "done",
+        "for y in ",
+        "case x in ",
+        "x) ",
+        "esac",
+    ),
+    *(
+        "echo ",
+        "cat ",
+        "eval ",
+        "sh -c ",
+        "bash -c ",
+        "env ",
+        "xargs ",
+        "command ",
+        "exec ",
+        "time ",
+    ),
+    *("f() ", "function f ", "coproc ", "trap ", " EXIT", "alias x=rm\n", ": ", "true ", "export "),
+)
+
+
+class Stage:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bin = folder / "bin"
+        self.work = folder / "work"
+        self.mark = folder / "mark"
+        self.bin.mkdir()
+        for name in ("sh", "bash", "env", "xargs", "cat"):
+            if path := shutil.which(name):
+                (self.bin / name).symlink_to(path)
+        rm = self.bin / "rm"
+        rm.write_text(f"#!/bin/sh\n: > '{self.mark}'\n")
+        rm.chmod(0o755)
+
+    def runs_rm(self, shell: str, line: str) -> bool:
+        self.mark.unlink(missing_ok=True)
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.work.mkdir()
+        child = subprocess.Popen(
+            [shutil.which(shell) or shell, "-c", line],
+            cwd=self.work,
+            env={"PATH": str(self.bin), "HOME": str(self.folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(2)
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        return self.mark.exists()
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    return Stage(tmp_path_factory.mktemp("stage"))
+
+
+def verdict(policy: Policy, line: str) -> str:
+    request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
+    return policy.decide(request, HERE).verdict
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_no_line_that_the_corpus_allows_runs_what_is_denied(shell: str, stage: Stage) -> None:
+    denied = read_cases(CORPUS)[0]
+    lines = [str(case.input["command"]) for case in denied.cases if case.expect == "allow"]
+    assert [line for line in lines if stage.runs_rm(shell, line)] == []
+
+
+def test_many_lines_that_the_corpus_denies_do_run_it(stage: Stage) -> None:
+    """Else the test above could not fail."""
+    denied = read_cases(CORPUS)[0]
+    lines = [str(case.input["command"]) for case in denied.cases if case.expect == "deny"]
+    ran = [line for line in lines if "\0" not in line and stage.runs_rm("bash", line)]
+    assert len(ran) > 90
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@settings(
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(line=st.lists(st.sampled_from(PIECES), min_size=1, max_size=14).map("".join))
+@example(line="\"${y:-'}$(rm x)'}\"")
+@example(line="y=rm;$y x")
+@example(line="echo $((rm x);echo)")
+def test_whatever_runs_what_is_denied_is_not_allowed(shell: str, line: str, stage: Stage) -> None:
+    if "\0" not in line and stage.runs_rm(shell, line):
+        assert verdict(DENYING, line) != "allow"
+        assert verdict(ALLOWING, line) != "allow"
