@@ -7,6 +7,7 @@ from typing import Any
 
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Decision, Policy
+from bridle.core.permission.instead import instead
 from bridle.hooks.dialects import told
 from bridle.hooks.dialects.cursor_events import PreToolUse
 from bridle.hooks.dialects.dialect import Dialect
@@ -26,16 +27,19 @@ def judged(dialect: Dialect, event: HookEvent, policy: Policy, context: Context)
         case "allow":
             return dialect.allow(event)
         case "ask":
-            return dialect.ask(event, _told(decision))
+            return dialect.ask(event, _told(decision, request))
         case "rewrite":
             input = _changed(event, request, decision.input or {})
             if input is not None and event.event in dialect.CHANGES_INPUT:
                 return dialect.allow(event, input=input)
-    return dialect.deny(event, _told(decision))
+    return dialect.deny(event, _told(decision, request))
 
 
-def _told(decision: Decision) -> str:
-    return f"{decision.note} (bridle: {decision.rule})"
+def _told(decision: Decision, request: PermissionRequested) -> str:
+    rewrites = decision.verdict == "rewrite"
+    other = instead(request.input, decision.input or {}) if rewrites else ""
+    note = ": ".join(filter(None, (decision.note, other)))
+    return f"{note} (bridle: {decision.rule})"
 
 
 def _changed(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Collection
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.core.permission import Context, Decision, Policy
+from bridle.core.permission.instead import instead
 from bridle.sessions.clocks import Clocks
 from bridle.sessions.recollection import Recollection, Request, denies, remembered_rule
 from bridle.sessions.remembered import Remembered
@@ -194,18 +195,9 @@ def _told(decision: Decision, request: PermissionRequested, *, changeable: bool)
         case "rewrite" if changeable:
             return Answer("allow", input=decision.input)
         case "rewrite":
-            instead = _instead(request.input, decision.input or {})
-            return Answer("deny", note=": ".join(filter(None, (decision.note, instead))))
+            said = instead(request.input, decision.input or {})
+            return Answer("deny", note=": ".join(filter(None, (decision.note, said))))
     return Answer("deny", note=decision.note)
-
-
-def _instead(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """For an agent that cannot be given other input: what to ask for."""
-    changed = {key: value for key, value in new.items() if old.get(key) != value}
-    words = changed.get("command")
-    if len(changed) != 1 or not isinstance(words, str):
-        words = ", ".join(f"{key} = {value!r}" for key, value in changed.items())
-    return f"use `{words}` instead"
 
 
 def _late(limit: float | None) -> Answer:

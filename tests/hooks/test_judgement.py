@@ -1,0 +1,50 @@
+"""The policy's verdict on what a hook was told, as a reply."""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePath
+from typing import Any
+
+from bridle.core.permission import Context, Policy, Rule
+from bridle.hooks.dialects import load
+from bridle.hooks.judgement import judged
+from bridle.hooks.messages import HookReply
+
+CONTEXT = Context(cwd=PurePath("/proj"), agent="x")
+
+
+def said(agent: str, event: str, payload: dict[str, Any], *rules: Rule) -> HookReply:
+    one = load(agent)
+    told = one.read(event, json.dumps(payload).encode())
+    return judged(one, told, Policy.preset("ask", rules=rules), CONTEXT)
+
+
+def test_what_is_no_call_gets_no_opinion() -> None:
+    assert said("claude", "SessionStart", {"source": "startup"}) == HookReply()
+    assert said("cursor", "afterFileEdit", {"file_path": "/x"}) == HookReply()
+
+
+def test_a_rule_for_one_agent_does_not_hold_for_another() -> None:
+    rule = Rule("mine", "deny", "not here", agents=("y",))
+    call = {"tool_name": "Read", "tool_input": {"file_path": "a"}}
+    reply = said("claude", "PreToolUse", call, rule)
+    assert json.loads(reply.stdout)["hookSpecificOutput"]["permissionDecision"] == "allow"
+
+
+def test_the_reason_names_the_rule() -> None:
+    call = {"toolName": "create", "toolArgs": {"path": "/etc/passwd", "file_text": "x"}}
+    assert json.loads(said("copilot", "preToolUse", call).stdout) == {
+        "permissionDecision": "deny",
+        "permissionDecisionReason": (
+            "writes outside the workspace: /etc/passwd (bridle: guard.outside)"
+        ),
+    }
+
+
+def test_a_rewrite_of_keys_that_the_cli_names_otherwise_is_a_deny() -> None:
+    patch = "*** Begin Patch\n*** Add File: a.txt\n+x\n*** End Patch\n"
+    rule = Rule("mine", "rewrite", "elsewhere", tools=frozenset({"Write"}), rewrite={"paths": []})
+    call = {"tool_name": "apply_patch", "tool_input": {"command": patch}}
+    reply = said("codex", "PreToolUse", call, rule)
+    assert json.loads(reply.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"

@@ -1,0 +1,250 @@
+"""`bridle hooks` and `bridle hook`, by the real program in a home and a project of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Bench
+
+AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "opencode", "qwen")
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+def command(bench: Bench) -> str:
+    made = json.loads((bench.project / ".claude/settings.local.json").read_text())
+    found: str = made["hooks"]["PreToolUse"][-1]["hooks"][0]["command"]
+    return found
+
+
+def call(bench: Bench, tool: str, **input: Any) -> bytes:
+    given = {"tool_name": tool, "tool_input": input, "cwd": str(bench.project)}
+    return json.dumps(given).encode()
+
+
+def asked(
+    bench: Bench, line: str, payload: bytes, **environment: str
+) -> tuple[int, str | None, bytes]:
+    """What a CLI would hear: the exit code, the decision, and what is on stderr."""
+    ran = subprocess.run(
+        ["/bin/sh", "-c", line],
+        cwd=bench.project,
+        env=bench.environment | environment,
+        input=payload,
+        capture_output=True,
+        timeout=60,
+    )
+    said = json.loads(ran.stdout)["hookSpecificOutput"] if ran.stdout else {}
+    return ran.returncode, said.get("permissionDecision"), ran.stderr
+
+
+def users_config(bench: Bench, text: str) -> None:
+    file = Path(bench.environment["BRIDLE_HOME"]) / "config.toml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+
+
+def test_what_was_installed_is_shown_and_leaves_no_trace(bench: Bench) -> None:
+    mine = bench.project / ".gemini/settings.json"
+    mine.parent.mkdir()
+    mine.write_bytes(b'{ // mine\r\n  "hooks": {"BeforeTool": [{"hooks": []}],},\r\n}')
+    before = files(bench.project)
+
+    done = bench.run("hooks", "install", *AGENTS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "`/hooks`" in done.stdout  # what codex wants besides
+    again = bench.run("hooks", "install", "claude")
+    assert again.returncode == 2
+    assert "has hooks of bridle already" in again.stderr
+
+    rows = json.loads(bench.run("hooks", "status", "--json").stdout)
+    project = {row["agent"]: row for row in rows if row["scope"] == "project"}
+    assert {agent: row["state"] for agent, row in project.items()} == dict.fromkeys(
+        AGENTS, "installed"
+    )
+    assert {row["state"] for row in rows if row["scope"] == "user"} == {"absent"}
+    assert project["gemini"] == {
+        "agent": "gemini",
+        "scope": "project",
+        "file": str(mine),
+        "state": "installed",
+        "events": ["BeforeTool"],
+        "missing": [],
+        "others": {"BeforeTool": 1},
+        "problem": "",
+        "trust": "those of a project count once `gemini` was told to trust the folder",
+    }
+    shown = bench.run("hooks", "status").stdout
+    assert [line.split()[:3] for line in shown.splitlines()[1:]] == [
+        [agent, "project", "installed"] for agent in AGENTS
+    ]
+
+    done = bench.run("hooks", "remove")
+    assert (done.returncode, done.stdout.count("is what it was")) == (0, len(AGENTS))
+    assert files(bench.project) == before
+    assert bench.run("hooks", "remove").stdout == "There are no hooks of bridle here.\n"
+
+
+def test_hooks_for_the_user_are_in_the_home_or_where_a_variable_says(bench: Bench) -> None:
+    elsewhere = bench.home / "elsewhere"
+    assert bench.run("hooks", "install", "--user", "claude").returncode == 0
+    done = bench.run("hooks", "install", "--user", "codex", CODEX_HOME=str(elsewhere))
+    assert done.returncode == 0
+    assert files(bench.project) == {}
+    assert sorted(files(bench.home)) == [".claude/settings.json", "elsewhere/hooks.json"]
+    assert "--project" not in (bench.home / ".claude/settings.json").read_text()
+    bench.run("hooks", "remove", "--user", CODEX_HOME=str(elsewhere))
+    assert files(bench.home) == {}
+
+
+def test_what_somebody_changed_is_told(bench: Bench) -> None:
+    bench.run("hooks", "install", "cursor")
+    file = bench.project / ".cursor/hooks.json"
+    held = json.loads(file.read_text())
+    del held["hooks"]["preToolUse"]
+    file.write_text(json.dumps(held))
+    (row,) = json.loads(bench.run("hooks", "status", "cursor", "--project", "--json").stdout)
+    assert (row["state"], row["missing"]) == ("changed", ["preToolUse"])
+    file.write_text("{")
+    (row,) = json.loads(bench.run("hooks", "status", "cursor", "--project", "--json").stdout)
+    assert (row["state"], row["problem"]) == ("changed", "line 1: a string is missing")
+    refused = bench.run("hooks", "remove", "cursor")
+    assert refused.returncode == 2
+    assert "mend it" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["hooks", "install"], "no agent is named"),
+        (["hooks", "install", "claude", "mock"], "mock has no hooks that bridle knows"),
+        (["hooks", "install", "claude", "--user", "--project"], "not allowed with argument"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    bench: Bench, words: list[str], why: str
+) -> None:
+    done = bench.run(*words)
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert files(bench.project) == {}
+
+
+# -- the hook itself -------------------------------------------------------------------------------
+
+
+def test_the_policy_decides_and_what_it_leaves_open_the_cli_asks(bench: Bench) -> None:
+    bench.run("hooks", "install", "claude")
+    line, inside = command(bench), str(bench.project / "a.txt")
+    assert asked(bench, line, call(bench, "Read", file_path=inside)) == (0, "allow", b"")
+    assert asked(bench, line, call(bench, "Write", file_path=inside)) == (0, "ask", b"")
+    assert asked(bench, line, call(bench, "Write", file_path="/etc/x")) == (0, "deny", b"")
+    assert asked(bench, line, call(bench, "Bash", command="make")) == (0, "ask", b"")
+
+    (bench.project / ".bridle").mkdir()
+    (bench.project / ".bridle/config.toml").write_text('[[rules]]\ncommand="make*"\ndeny="no"\n')
+    assert asked(bench, line, call(bench, "Bash", command="make")) == (0, "deny", b"")
+
+
+def test_a_rule_that_rewrites_changes_the_input(bench: Bench) -> None:
+    users_config(bench, '[[rules]]\ncommand = "npm install"\nrewrite = "npm ci"\n')
+    given = call(bench, "Bash", command="npm install", timeout=5)
+    said = bench.run("hook", "claude", "PreToolUse", input=given)
+    assert json.loads(said.stdout)["hookSpecificOutput"]["updatedInput"] == {
+        "command": "npm ci",
+        "timeout": 5,
+    }
+    given = given.replace(b'"Bash"', b'"run_shell_command"')
+    said = bench.run("hook", "qwen", "PreToolUse", input=given)
+    decided = json.loads(said.stdout)["hookSpecificOutput"]
+    assert decided["permissionDecision"] == "deny"
+    assert "npm ci" in decided["permissionDecisionReason"]
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"null", b"{}", b'{"tool_name": 1, "tool_input": {}}', b"\x80" * 100]
+)
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_cannot_be_read_is_denied(bench: Bench, agent: str, payload: bytes) -> None:
+    event = {
+        "copilot": "preToolUse",
+        "cursor": "preToolUse",
+        "gemini": "BeforeTool",
+        "opencode": "tool.execute.before",
+    }.get(agent, "PreToolUse")
+    said = bench.run("hook", agent, event, input=payload)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert said.stderr.startswith("bridle: ")
+
+
+def test_an_event_that_nobody_knows_is_denied(bench: Bench) -> None:
+    for agent in AGENTS:
+        said = bench.run(
+            "hook", agent, "BeforeEverything", input=call(bench, "Read", file_path="a")
+        )
+        assert (said.returncode, said.stdout) == (2, "")
+
+
+def test_a_policy_that_cannot_be_read_denies(bench: Bench) -> None:
+    bench.run("hooks", "install", "claude")
+    users_config(bench, "[[rules]]\nnonsense = 1\n")
+    code, decision, why = asked(bench, command(bench), call(bench, "Read", file_path="a.txt"))
+    assert (code, decision) == (2, None)
+    assert b"nonsense" in why
+
+
+def test_a_program_that_is_gone_denies_with_words(bench: Bench) -> None:
+    bench.run("hooks", "install", "claude")
+    program, _, rest = command(bench).partition(" ")
+    code, decision, why = asked(bench, f"{program}-gone {rest}", call(bench, "Read"))
+    assert (code, decision) == (2, None)
+    assert b"not found" in why
+
+
+def test_no_module_of_the_project_takes_the_place_of_ours(bench: Bench) -> None:
+    bench.run("hooks", "install", "claude")
+    for name in ("bridle", "msgspec", "json"):
+        (bench.project / name).mkdir()
+        (bench.project / name / "__init__.py").write_text("import os; os._exit(0)\n")
+    payload = call(bench, "Write", file_path="/etc/x")
+    said = asked(bench, command(bench), payload, PYTHONPATH=str(bench.project))
+    assert said == (0, "deny", b"")
+
+
+def test_an_agent_that_left_the_project_is_not_inside_where_it_went(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.run("hooks", "install", "claude")
+    given = json.loads(call(bench, "Read", file_path="a.txt")) | {"cwd": str(tmp_path / "home")}
+    assert asked(bench, command(bench), json.dumps(given).encode())[1] == "ask"
+    given["cwd"] = str(bench.project / "src")
+    assert asked(bench, command(bench), json.dumps(given).encode())[1] == "allow"
+
+
+def test_a_cli_that_never_ends_its_words_is_denied_in_time(bench: Bench) -> None:
+    script = (
+        "import sys; from argparse import Namespace; from bridle.surfaces.cli import hook;"
+        "hook.LONGEST = 1; sys.exit(hook.hook(Namespace(agent='claude', event='x', project=None)))"
+    )
+    reading, writing = os.pipe()
+    try:
+        ran = subprocess.run(
+            [bench.command()[0], "-c", script],
+            stdin=reading,
+            env=bench.environment,
+            capture_output=True,
+            timeout=30,
+        )
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    assert b"took too long" in ran.stderr
