@@ -58,6 +58,7 @@ class Aviary:
         self._double = double
         self._project = project
         self._marks = marks
+        self._nests: dict[str, Path] = {}
         marks.mkdir(exist_ok=True)
         lacking = stage.lacks(version)
         if not stage.takes_servers:
@@ -77,6 +78,7 @@ class Aviary:
         for number, canary in enumerate(self.canaries):
             script = [reply(canary.call), reply(Say("So be it."))]
             self._double.scenarios[f"canary{number}"] = script
+            self._lay(canary.name)
             log = [entry async for entry in session.run(f"@@canary{number}@@ go")]
             songs.append(Song(canary.kind, canary.name, canary.ran(), _trouble(log, canary)))
         return songs
@@ -110,9 +112,13 @@ class Aviary:
         """A file in a folder of its own, whose content no other has."""
         folder = self._project / f"{name}-nest"
         folder.mkdir(exist_ok=True)
-        file = folder / f"egg-of-{name}.txt"
-        file.write_text(f"heron-{name}-7321\n")
-        return file
+        self._nests[name] = folder / f"egg-of-{name}.txt"
+        return self._nests[name]
+
+    def _lay(self, name: str) -> None:
+        """Not before its turn: some agents begin by telling their model which files there are."""
+        if file := self._nests.get(name):
+            file.write_text(f"heron-{name}-7321\n")
 
     def _picture(self) -> Path:
         file = self._project / "picture.png"

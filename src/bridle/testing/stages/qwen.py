@@ -8,7 +8,8 @@ from pathlib import Path
 from bridle.testing.model_script import Call
 from bridle.testing.stages.stage import Item, Stage
 
-_SETTINGS = {"tools": {"todoWrite": {"enabled": True}}}  # newer versions leave it out
+# Newer versions leave them out.
+_SETTINGS = {"tools": {"todoWrite": {"enabled": True}, "listDirectory": {"enabled": True}}}
 
 
 class Qwen(Stage):
