@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from typing import Literal
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bridle.core.events import PermissionRequested
-from bridle.core.permission.shell.script import HOLE, Command, Script
+from bridle.core.permission.shell.script import HOLE, Command, Folder, Script
 from bridle.core.permission.spots import Context, Spot, spot
 from bridle.core.tools import READS, WRITES, class_of, paths_of
 
@@ -143,7 +145,7 @@ def host_of(url: str) -> str:
 def _shell(request: PermissionRequested, context: Context) -> Iterator[Act]:
     shell = _names("Bash")
     line, script = script_of(request)
-    context = _in_folder(request, context)
+    script = _moved(script, request)
     if not script.commands and not script.redirections:
         yield Act("command", "Bash", shell, shell, line, line=line)
     working = [one for one in script.commands if not _rests(one, context)]
@@ -159,17 +161,20 @@ def _shell(request: PermissionRequested, context: Context) -> Iterator[Act]:
                   line=line, derived=True)  # fmt: skip
 
 
-def _in_folder(request: PermissionRequested, context: Context) -> Context:
-    """Where the command would run, if the agent names a folder."""
-    from pathlib import PurePosixPath
-
-    from msgspec.structs import replace
-
+def _moved(script: Script, request: PermissionRequested) -> Script:
+    """From the folder that the agent would run it in, if it names one."""
     named = [request.input.get(key) for key in _FOLDER_KEYS]
-    folder = next((one for one in named if isinstance(one, str) and one), None)
-    if folder is None or PurePosixPath(folder) == context.cwd:
-        return context
-    return replace(context, cwd=context.cwd / folder, folders=(context.cwd, *context.folders))
+    start = next((one for one in named if isinstance(one, str) and one), "")
+    if not start:
+        return script
+
+    def moved(folders: tuple[Folder, ...]) -> tuple[Folder, ...]:
+        return tuple(one if one is None else posixpath.join(start, one) for one in folders)
+
+    return Script(
+        tuple(replace(one, folders=moved(one.folders)) for one in script.commands),
+        tuple(replace(one, folders=moved(one.folders)) for one in script.redirections),
+    )
 
 
 def _rests(command: Command, context: Context) -> bool:
