@@ -180,7 +180,7 @@ class Sessions:
                 home=Path.home(),
                 resolve=os.path.realpath,
             ),
-            recall=lambda: self._recollection(row),
+            recall=lambda: self._recollection(row) if row.entries else Recollection(),
             remembered=remembered,
             shelf=Shelf(row.id, self.search, self.attachments, known),
             relay=relay or Relay(),
