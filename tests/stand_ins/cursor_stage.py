@@ -149,12 +149,13 @@ class Stage:
     def _redo(self, call_id: str, call: Table) -> None:
         """What it did, unless a hook objects."""
         for key, value in call.items():
-            body = value.get("result", {}).get("success") if isinstance(value, dict) else None
-            if body is None:
+            told = value.get("result", {}) if isinstance(value, dict) else {}
+            if not told or "rejected" in told or "permissionDenied" in told:
                 continue
             refused, _ = self._tools.ask(call_id, key.removesuffix("ToolCall"), value["args"])
             if refused:
                 value["result"] = refused
+            body = told.get("success", {})
             if refused or "path" not in body:
                 continue
             path = Path(body["path"])
