@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from bridle.core.events import (
     TurnEnded,
     Unrecognized,
 )
+from bridle.core.tools import class_of
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Limits
 from bridle.testing.scene import call, end, of, play, said, shown, until
@@ -270,6 +274,47 @@ async def test_an_answer_comes_from_another_terminal(desk: Desk) -> None:
     assert [event.by for event in of(log, RequestAnswered)] == ["person"]
 
 
+async def test_a_turn_that_is_cancelled_takes_its_question_with_it(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    await session.prompt(script({"shell": "touch ran"}))
+    await until(session, PermissionRequested)
+    await session.cancel()
+    log = await rest(session)
+    assert [event.by for event in of(log, RequestAnswered)] == ["withdrawn"]
+    assert end(log) == TurnEnded(reason="cancelled")
+    assert list(desk.project.glob("[!.]*")) == []
+    assert shims(desk) == []
+    await session.prompt(script({"shell": "touch again"}))
+    request = await asked(session, "touch again")
+    session.answer(request.request_id, Answer("allow"))
+    await rest(session)
+    assert (desk.project / "again").exists()
+
+
+CALLS: dict[str, dict[str, Any]] = {
+    "Bash": {"shell": "true"},
+    "Edit": {"edit": "a", "content": "x"},
+    "Delete": {"delete": "a"},
+    "MCP": SHOUT,
+    "Read": {"read": "a"},
+    "Grep": {"tool": "grep", "args": {"pattern": "x"}},
+    "Glob": {"tool": "glob", "args": {"globPattern": "*"}},
+    "LS": {"tool": "ls", "args": {"path": "."}},
+    "WebFetch": {"tool": "webFetch", "args": {"url": "http://127.0.0.1:9/"}},
+    "WebSearch": {"tool": "webSearch", "args": {"searchTerm": "x"}},
+}
+
+
+async def test_it_asks_about_every_call_of_the_classes_that_it_claims(desk: Desk) -> None:
+    session = await desk.start(approve="auto", servers=LOUD)
+    log = await perform(session, *CALLS.values())
+    assert {event.tool for event in of(log, ToolStarted)} == CALLS.keys()
+    asked = {event.tool for event in of(log, PermissionRequested)}
+    classes = {class_of(tool) for tool in CALLS}
+    whole = {one for one in classes if {t for t in CALLS if class_of(t) == one} <= asked}
+    assert whole == desk.agent.info.asks
+
+
 # -- when the hook itself fails --------------------------------------------------------------------
 
 
@@ -335,6 +380,46 @@ def _hook_files(desk: Desk) -> list[Path]:
     command = json.loads(config.read_text())["hooks"]["preToolUse"][0]["command"]
     folder = next(Path(word) for word in command.split() if (Path(word) / "key").exists())
     return list(folder.iterdir())
+
+
+RUN = """
+import asyncio, sys
+from pathlib import Path
+sys.path[:0] = {path!r}
+from cursor_desk import Desk, script
+
+async def main(desk):
+    session = await desk.start(approve="ask")
+    await session.prompt(script({{"shell": "touch ran"}}, {{"shell": "touch later"}}))
+    async for entry in session.entries():
+        print(type(entry.event).__name__, flush=True)
+
+asyncio.run(main(Desk(Path({folder!r}))))
+"""
+
+
+def test_a_harness_that_is_killed_allows_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "killed"
+    here = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "stand_ins")]
+    program = [sys.executable, "-c", RUN.format(path=here, folder=str(folder))]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as harness:
+        assert harness.stdout
+        assert any(line == "PermissionRequested\n" for line in harness.stdout)
+        harness.kill()
+    mark = f"HOME={folder / 'user'}".encode()
+    deadline = time.monotonic() + 20
+    while any(_environments(mark)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert list(_environments(mark)) == []
+    assert list((folder / "project").glob("[!.]*")) == []
+
+
+def _environments(mark: bytes) -> Iterator[str]:
+    """Pids of the processes that have this in their environment."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                yield process.name
 
 
 async def test_nothing_of_the_gate_is_left_when_the_session_is_closed(desk: Desk) -> None:
