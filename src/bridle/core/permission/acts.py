@@ -163,10 +163,10 @@ def _shell(request: PermissionRequested, context: Context) -> Iterator[Act]:
 
 def _moved(script: Script, request: PermissionRequested) -> Script:
     """From the folder that the agent would run it in, if it names one."""
-    named = [request.input.get(key) for key in _FOLDER_KEYS]
-    start = next((one for one in named if isinstance(one, str) and one), "")
-    if not start:
+    named = [str(request.input[key]) for key in _FOLDER_KEYS if request.input.get(key)]
+    if not named:
         return script
+    start = named[0]
 
     def moved(folders: tuple[Folder, ...]) -> tuple[Folder, ...]:
         return tuple(one if one is None else posixpath.join(start, one) for one in folders)

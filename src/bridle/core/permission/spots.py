@@ -35,7 +35,7 @@ class Spot(Struct, frozen=True):
     told: str
     places: frozenset[str]  # all that hold of any form
     wholes: tuple[str, ...] = ()
-    inners: tuple[str | None, ...] = ()  # the same seen from the workspace; None: outside of it
+    inners: tuple[str, ...] = ()  # the same seen from the workspace
 
     def matches(self, pattern: str, home: PurePath | None, *, every: bool) -> bool:
         """`every`: each form must match, letter for letter; else any will do, however spelled."""
@@ -61,12 +61,13 @@ class Spot(Struct, frozen=True):
             return _fits(pattern, whole, every)
         if "/" in pattern.rstrip("/"):
             anchored = pattern.removeprefix("./")
-            return inner is not None and _fits(anchored, inner, every)
-        parts = (whole if inner is None else inner).split("/")
+            return _fits(anchored, inner, every) and (
+                _is_inside(inner) or anchored.startswith("../")
+            )
+        parts = inner.split("/")
         if every:
-            folder = pattern.endswith("/")
-            looked = parts[:-1] if folder else parts[-1:]
-            return inner is not None and any(_fits(pattern, part, True) for part in looked)
+            looked = parts[:-1] if pattern.endswith("/") else parts[-1:]
+            return _is_inside(inner) and any(_fits(pattern, part, True) for part in looked)
         return any(_fits(pattern, part, False) for part in parts if part)
 
 
@@ -101,12 +102,13 @@ def spot(path: str, context: Context, *, removed: bool = False, folders: Sequenc
     return Spot(told, frozenset(places), tuple(wholes), tuple(inners))
 
 
-def _places(whole: str, inner: str | None, removed: bool) -> set[str]:
-    found = {"outside" if inner is None else "inside"}
+def _places(whole: str, inner: str, removed: bool) -> set[str]:
+    inside = _is_inside(inner)
+    found = {"inside" if inside else "outside"}
     if inner == ".":
         # to move or delete the root moves every protected name in it
         return found | {"protected"} if removed else found
-    parts = [names.plain(part) for part in (whole if inner is None else inner).split("/") if part]
+    parts = [names.plain(part) for part in (inner if inside else whole).split("/") if part]
     if names.is_protected(parts, removed=removed) or any(map(_may_be_protected, parts)):
         found.add("protected")
     if parts and parts[-1] in names.INSTRUCTIONS:
@@ -118,14 +120,18 @@ def _may_be_protected(part: str) -> bool:
     return not SIGNS.isdisjoint(part) and names.may_be_protected(part.translate(_FOR_GLOB))
 
 
-def _inner(path: str, roots: Sequence[str]) -> str | None:
+def _is_inside(inner: str) -> bool:
+    return inner != ".." and not inner.startswith("../")
+
+
+def _inner(path: str, roots: Sequence[str]) -> str:
     for root in roots:
         if path == root:
             return "."
         prefix = root.rstrip("/") + "/"
         if path.startswith(prefix):
             return path[len(prefix) :]
-    return None
+    return posixpath.relpath(path, roots[0])
 
 
 def _absolute(path: str, base: str, context: Context) -> str | None:

@@ -1,0 +1,201 @@
+"""What holds of every policy and every command line, tried on many."""
+
+from __future__ import annotations
+
+import string
+from pathlib import PurePosixPath
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridle.config.rules import rule_of, rule_table
+from bridle.core.events import PermissionRequested
+from bridle.core.permission import STRICTNESS, Context, Policy, Rule
+from bridle.core.permission.always import rule_for
+from bridle.core.permission.shell.reader import read
+from bridle.core.tools import TOOLS
+
+HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"), agent="claude")
+PRESETS = st.sampled_from(["ask", "edits", "auto", "readonly", "none"])
+PATHS = st.sampled_from(["a.py", "src/a.py", "/etc/x", "../x", ".env", ".git/config", "~/x", ""])
+COMMANDS = st.sampled_from([
+    "ls", "rm x", "npm install", "git push", "ls; rm x", "echo $(rm x)", "$X y", "cat a > .env",
+    "curl https://a.example.com", "cd src && make", "python -c x", "sudo rm x", "echo > /etc/x",
+])  # fmt: skip
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> PermissionRequested:
+    tool = draw(st.sampled_from([*TOOLS, "brand_new"]))
+    input: dict[str, Any] = {}
+    if tool == "Bash":
+        input["command"] = draw(COMMANDS)
+    elif path := draw(PATHS):
+        input["file_path"] = path
+    if tool == "WebFetch":
+        input["url"] = draw(st.sampled_from(["https://a.example.com", "https://b.test", "\\"]))
+    name = draw(st.sampled_from(["github.create", "x.y"]))
+    return PermissionRequested(request_id="r", tool=tool, title=f"MCP `{name}`", input=input)
+
+
+@st.composite
+def rules(draw: st.DrawFn, verdicts: tuple[str, ...] = ("allow", "deny", "ask", "rewrite")) -> Rule:
+    verdict = draw(st.sampled_from(verdicts))
+    said: Any = {"allow": True, "deny": "no", "ask": True, "rewrite": {"x": 1}}[verdict]
+    table: dict[str, Any] = {"name": draw(st.sampled_from("abc")), verdict: said}
+    matchers: dict[str, list[str]] = {
+        "command": ["rm *", "ls", "*", "git push *", "npm *", "cat *", "echo *", "sudo *"],
+        "path": ["inside", "outside", "protected", "src/**", "*.py", "/etc/**"],
+        "host": ["a.example.com", "*.example.com"],
+        "mcp": ["github.*", "x.y"],
+    }
+    key = draw(st.sampled_from([None, *matchers]))
+    if key:
+        table[key] = draw(st.lists(st.sampled_from(matchers[key]), min_size=1, max_size=2))
+    if draw(st.booleans()):
+        table["tool"] = draw(st.sampled_from(["read", "write", "shell", "network", "mcp", "Bash"]))
+    if draw(st.booleans()):
+        table["mode"] = draw(st.sampled_from(["agent", "plan"]))
+    if draw(st.booleans()):
+        table["agent"] = draw(st.sampled_from(["claude", "codex"]))
+    return rule_of(table, "rules.toml")
+
+
+SOME = st.lists(rules(), max_size=4)
+CONTEXTS = st.sampled_from([HERE, Context(HERE.cwd, mode="plan", agent="codex")])
+
+
+def strictness(policy: Policy, request: PermissionRequested, context: Context) -> int:
+    return STRICTNESS[policy.decide(request, context).verdict]
+
+
+@given(PRESETS, SOME, rules(("deny",)), requests(), CONTEXTS, st.integers(0, 4))
+def test_a_further_rule_that_denies_never_loosens(
+    preset: str,
+    some: list[Rule],
+    deny: Rule,
+    request: PermissionRequested,
+    context: Context,
+    at: int,
+) -> None:
+    before = Policy.preset(preset, rules=some)
+    after = Policy.preset(preset, rules=[*some[:at], deny, *some[at:]])
+    assert strictness(after, request, context) >= strictness(before, request, context)
+
+
+@given(PRESETS, SOME, SOME, requests(), CONTEXTS)
+def test_a_project_that_is_not_trusted_never_loosens(
+    preset: str,
+    some: list[Rule],
+    theirs: list[Rule],
+    request: PermissionRequested,
+    context: Context,
+) -> None:
+    before = Policy.preset(preset, rules=some)
+    after = Policy.preset(preset, rules=some, tightening=theirs)
+    assert strictness(after, request, context) >= strictness(before, request, context)
+    assert after.decide(request, context).input == before.decide(request, context).input or (
+        after.decide(request, context).input is None
+    )
+
+
+@given(PRESETS, SOME, SOME, requests())
+def test_nothing_but_reads_and_talk_passes_in_a_mode_that_changes_nothing(
+    preset: str, some: list[Rule], remembered: list[Rule], request: PermissionRequested
+) -> None:
+    policy = Policy.preset(preset, rules=some).remembering(remembered)
+    verdict = policy.decide(request, Context(HERE.cwd, mode="plan", agent="claude")).verdict
+    free = {"Read", "LS", "Glob", "Grep", "SemSearch", "TodoWrite", "Task", "Question"}
+    if request.tool not in free:
+        assert verdict in ("deny", "ask")
+        assert verdict == "deny" or request.tool == "ExitPlanMode"
+
+
+@given(PRESETS, SOME, SOME, requests(), CONTEXTS)
+def test_explain_tells_what_is_decided(
+    preset: str,
+    some: list[Rule],
+    theirs: list[Rule],
+    request: PermissionRequested,
+    context: Context,
+) -> None:
+    policy = Policy.preset(preset, rules=some, tightening=theirs)
+    assert policy.explain(request, context).decision == policy.decide(request, context)
+
+
+@given(rules())
+def test_a_rule_is_written_as_it_was_read(rule: Rule) -> None:
+    assert rule_of(rule_table(rule), rule.source) == rule
+
+
+@given(requests())
+def test_what_was_answered_with_always_is_read_back_and_matches_what_was_asked(
+    request: PermissionRequested,
+) -> None:
+    rule = rule_for(request)
+    assert rule_of(rule_table(rule), rule.source) == rule
+    decided = Policy((rule,)).decide(request, HERE)
+    # "always" to a write that names no file has no path to keep
+    assert decided.verdict == "allow" or not rule.paths
+
+
+# -- any spelling ----------------------------------------------------------------------------------
+
+DENYING = Policy.preset("auto", rules=[Rule("no-rm", "deny", "no", commands=("rm *",))])
+ALLOWING = Policy.preset("ask", rules=[Rule("ls", "allow", "", commands=("ls *",))])
+
+
+@st.composite
+def spelled(draw: st.DrawFn, name: str) -> str:
+    """The name of a program in any mix of quotes and escapes that a shell takes for it."""
+    said = ""
+    for c in name:
+        said += draw(st.sampled_from([
+            c, f"'{c}'", f'"{c}"', f"\\{c}", f"$'{c}'", f"$'\\x{ord(c):02x}'", f"$'\\{ord(c):03o}'",
+            f"''{c}", f'""{c}', f"\\\n{c}", f"{c}''", f'{c}""',
+        ]))  # fmt: skip
+    return draw(st.sampled_from(["", "/bin/", "/usr/bin/", "./", "'/bin/'"])) + said
+
+
+BEFORE = ("env ", "nohup ", "timeout 5 ", "command ", "nice -n 3 ", "exec ", "busybox ", "")
+AROUND = (
+    "ls; {}", "ls && {}", "ls | {}", "({})", "{{ {}; }}", "if {}; then ls; fi", "echo $({})",
+    'echo "$({})"', "x=$({})", "ls\n{}", "! {}", "time {}", "for i in 1; do {}; done", "{} &",
+    "case x in x) {};; esac", "f() {{ {}; }}", "cat <({})", "  {}", "{}", "while {}; do ls; done",
+)  # fmt: skip
+
+
+@st.composite
+def wrapped(draw: st.DrawFn, name: str) -> str:
+    line = draw(spelled(name)) + " x"
+    for word in draw(st.lists(st.sampled_from(BEFORE), max_size=3)):
+        line = word + line
+    line = draw(st.sampled_from(["", "A=1 ", "A=1 B='x y' "])) + line
+    for form in draw(st.lists(st.sampled_from(AROUND), max_size=4)):
+        line = form.format(line)
+    return line
+
+
+@settings(max_examples=300)
+@given(wrapped("rm"))
+def test_a_denied_program_is_denied_however_it_is_spelled_and_wrapped(line: str) -> None:
+    request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
+    assert DENYING.decide(request, HERE).verdict == "deny"
+
+
+@given(wrapped("touch"))
+def test_what_no_rule_allows_is_asked_however_it_is_spelled_and_wrapped(line: str) -> None:
+    request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
+    assert ALLOWING.decide(request, HERE).verdict == "ask"
+
+
+@settings(max_examples=500)
+@given(st.text(st.sampled_from(string.printable + "\u200b\0é"), max_size=60))
+def test_any_text_is_read_without_an_error(line: str) -> None:
+    read(line)
+
+
+@given(st.text(st.sampled_from("(){}[]$`'\"\\ ;|&<>\n#*a"), max_size=400))
+def test_signs_in_any_order_are_read_without_an_error(line: str) -> None:
+    read(line)
