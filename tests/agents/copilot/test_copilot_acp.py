@@ -190,12 +190,9 @@ def test_what_it_cannot_be_told_over_the_wire_is_on_its_command_line() -> None:
     assert agent.dialect.session(spec) == {"mcpServers": []}
 
 
-def test_its_other_surface_is_taken_by_config() -> None:
-    spec = replace(SPEC, options={"surface": "json"})
-    assert agent.program(spec) is None
-    started = agent.program(SPEC)
-    assert started is not None
-    assert list(started.argv) == ["copilot", "--acp"]
+def test_it_is_not_started_before_there_is_a_place_where_its_hook_asks() -> None:
+    assert agent.program(SPEC) is None
+    assert agent.program(replace(SPEC, options={"surface": "json"})) is None
 
 
 def test_it_conforms() -> None:

@@ -27,19 +27,22 @@ ROW = Row(
     login="run `copilot login`, or set COPILOT_GITHUB_TOKEN or COPILOT_PROVIDER_API_KEY",
     variables=("COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST"),
     tested=("1.0.102", "1.0.102"),
-    can=frozenset({"folders", "subagents", "tools"}),
+    can=frozenset({"folders", "subagents", "tools", "changed_input"}),
+    asks=frozenset({"read", "write", "shell", "network", "mcp"}),
     model_flag="--model",
     folder_flag="--add-dir",
     modes={"agent": f"{_MODE}agent", "plan": f"{_MODE}plan", "ask": f"{_MODE}agent"},
     tools=NAMES,
     asides=("Info: ", "Warning: "),
+    stops=True,
 )
+ENV = {"COPILOT_ALLOW_ALL": "false"}  # whatever the user's shell says: then it asks about nothing
 
 
 class CopilotDialect(Dialect):
     def launch(self, spec: SessionSpec) -> Launch:
         argv: list[Word] = [*self.row.command]
-        return Launch([*argv, *words(spec)])
+        return Launch([*argv, *words(spec)], env=ENV)
 
     def session(self, spec: SessionSpec) -> Table:
         """Over the wire it takes no servers that are programs: they are on its command line."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from bridle.agents.attached import in_words
 from bridle.agents.copilot import failures
-from bridle.agents.copilot.dialect import words
+from bridle.agents.copilot.dialect import ENV, words
 from bridle.agents.copilot.tools import Call, call_of, content, kept, outcome
 from bridle.agents.fields import Table, count, parse, table, text
 from bridle.agents.hearing import unrecognized
@@ -90,7 +90,7 @@ class CopilotJsonWire(OneWay):
         if spec.mode == "ask":
             argv += ["--deny-tool=shell", "--deny-tool=write"]
         said = _prompt(spec, prompt) if prompt else ""
-        return Launch(argv, stdin=said.encode())
+        return Launch(argv, env=ENV, stdin=said.encode())
 
     # -- agent to host -----------------------------------------------------------------------
 

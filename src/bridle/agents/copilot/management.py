@@ -12,15 +12,17 @@ from bridle.agents.acp.two_surfaces import TwoSurfaces
 from bridle.agents.commands import binary, output
 from bridle.agents.copilot.dialect import ROW, CopilotDialect
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import SessionSpec
+from bridle.agents.support import refuse_unsupported
+from bridle.core.agent import Conversation, Host, SessionSpec
 from bridle.core.management import Account, McpServer, Model, NativeSession, Run
-from bridle.core.wire import Wire
+from bridle.core.wire import Launch, Wire
 
 if TYPE_CHECKING:  # the program is started before it is loaded
     from bridle.core.events import Event
 
 # A process for each turn asks nobody, takes no bytes, and tells no tokens.
-_LINES_LACK = frozenset({"permissions", "images", "usage"})
+_LINES_LACK = frozenset({"permissions", "images", "usage", "changed_input"})
+_HOOKS_GIVE = frozenset({"changed_input"})
 
 
 def _json_wire(spec: SessionSpec) -> Wire:
@@ -41,6 +43,27 @@ class Copilot(TwoSurfaces):
         from bridle.agents.copilot.wire import CopilotWire
 
         return CopilotWire(self.dialect, spec)
+
+    def program(self, spec: SessionSpec) -> Launch | None:
+        """It must know first where its hook asks."""
+        return None
+
+    async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
+        from bridle.agents.conversation import StdioConversation
+        from bridle.agents.copilot.hooked import HookedConversation
+        from bridle.agents.copilot.plugin import files
+        from bridle.agents.copilot.wire import CopilotWire
+
+        wire = CopilotWire(self.dialect, spec)
+        if spec.options.get("hooks") is False:
+            info = replace(self.info, can=self.info.can - _HOOKS_GIVE, asks=frozenset())
+            refuse_unsupported(info, spec)
+            talk = StdioConversation(info, wire, spec, host, self._grace)
+        else:
+            talk = hooked = HookedConversation(self.info, wire, spec, host, self._grace)
+            wire.plugin = files(await hooked.listen(), host.patience)
+        await talk.start()
+        return talk
 
     async def account(self, run: Run) -> Account:
         from bridle.agents.copilot import home

@@ -4,11 +4,12 @@
 - Words and calls of a subagent come as if they were the agent's: while a task runs, they are its.
 - The tools of an MCP server are called `SERVER-TOOL`.
 - A failure is a last message that begins with `Error: `, and the turn ends as if all were well.
+- Its hook asks before every call (`gate`), if there is a `plugin` with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -16,14 +17,17 @@ from msgspec.structs import replace
 from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.wire import AcpWire
 from bridle.agents.copilot import failures
+from bridle.agents.copilot.gate import CopilotGate
 from bridle.core import tools
-from bridle.core.agent import SessionSpec
+from bridle.core.agent import Prompt, SecretFolder, SessionSpec
 from bridle.core.events import (
+    Answer,
     Event,
     MessageChunk,
     Notice,
     PermissionRequested,
     PlanChanged,
+    RequestAnswered,
     SettingsChanged,
     ThoughtChunk,
     ToolFinished,
@@ -32,10 +36,12 @@ from bridle.core.events import (
     TurnEnded,
     UsageReported,
 )
-from bridle.core.wire import Keep, Reply
+from bridle.core.wire import Keep, Launch, Reply
+from bridle.hooks.messages import HookReply
 
 Said = Event | Reply | Keep
 C = TypeVar("C", ToolStarted, PermissionRequested)
+W = TypeVar("W", bound=Event)
 
 _ERROR = "Error: "
 _GAVE_UP = "Error: Failed to get response from the AI model"  # in the middle of a message, if any
@@ -52,6 +58,31 @@ class CopilotWire(AcpWire):
         self._held: MessageChunk | None = None  # it may be why the turn fails
         self._total = UsageReported()
         self._planned = False
+        self._gate = CopilotGate(lambda asked: self._inside(self._named(asked, asked.tool)))
+        self.plugin: Mapping[str, bytes] = {}
+
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
+        launch = super().launch(spec, prompt)
+        if not self.plugin:
+            return launch
+        return replace(launch, argv=[*launch.argv, SecretFolder("--plugin-dir=", self.plugin)])
+
+    # -- the hook --
+
+    def hooked(self, ask: str, payload: bytes) -> PermissionRequested | HookReply:
+        return self._gate.asked(ask, payload)
+
+    def rule(self, ask: str, answer: Answer) -> HookReply | None:
+        """None: it was asked over ACP."""
+        return self._gate.answer(ask, answer)
+
+    def gone(self, ask: str) -> list[Event]:
+        """Nobody waits any more for what was asked."""
+        if not self._gate.gone(ask):
+            return []
+        return [RequestAnswered(request_id=ask, answer=Answer("deny"), by="withdrawn")]
+
+    # -- what is told --
 
     def decode(self, line: bytes) -> Iterable[Said]:
         return [told for one in super().decode(line) for told in self._read(one)]
@@ -77,6 +108,8 @@ class CopilotWire(AcpWire):
             case MessageChunk() | ThoughtChunk() | ToolStarted() | ToolUpdated() | ToolFinished():
                 yield from self._release()
                 yield from self._work(one)
+            case PermissionRequested() if self._gate.allows(one):
+                yield from map(Reply, self.answer(one.request_id, Answer("allow")))
             case PermissionRequested():
                 yield self._inside(self._named(one, one.tool))
             case _:
@@ -90,17 +123,20 @@ class CopilotWire(AcpWire):
         match one:
             case ToolStarted():
                 self._paths |= set(one.paths)
-                yield self._inside(self._named(one, one.name))
+                named = self._inside(self._named(one, one.name))
+                self._gate.started(named)
+                yield named
                 if one.tool == "Task":
                     self._tasks.append(one.call_id)
             case ToolFinished():
                 if one.call_id in self._tasks:
                     self._tasks.remove(one.call_id)
+                self._gate.finished(one.call_id)
                 yield self._inside(one)
             case _:
                 yield self._inside(one)
 
-    def _inside(self, event: Event) -> Event:
+    def _inside(self, event: W) -> W:
         """Of the last task that began, unless it is the task itself."""
         call_id = getattr(event, "call_id", None)
         inner = [task for task in self._tasks if task != call_id]
@@ -129,6 +165,7 @@ class CopilotWire(AcpWire):
         held, self._held = self._held, None
         self._tasks.clear()
         self._paths.clear()
+        self._gate.end()
         if held is None or end.reason != "completed":
             return end
         why = failures.told(held.text.removeprefix(_ERROR))

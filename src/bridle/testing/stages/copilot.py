@@ -14,7 +14,6 @@ class Copilot(Stage):
     api = "chat"
     key = "COPILOT_PROVIDER_API_KEY"
     bare = ("--acp",)
-    takes_servers = False  # a client may name servers of HTTP and SSE only
     restless = (".copilot/logs/*", ".copilot/session-state/*", ".cache/copilot/*")
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:

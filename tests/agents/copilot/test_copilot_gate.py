@@ -1,0 +1,162 @@
+"""What Copilot's hook asks before a call, and what Copilot hears of the answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from acp_far_side import Talk
+from copilot_playback import SPEC
+from msgspec.structs import replace
+
+from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.copilot.dialect import ROW, CopilotDialect
+from bridle.agents.copilot.wire import CopilotWire
+from bridle.core.agent import SecretFolder, SessionSpec
+from bridle.core.events import (
+    Answer,
+    PermissionRequested,
+    RequestAnswered,
+    ToolStarted,
+    TurnEnded,
+)
+from bridle.core.wire import Wire
+from bridle.hooks.messages import HookReply
+
+TOUCH = {"command": "touch x", "description": "a command"}
+CALL = {"toolCallId": "c1", "title": "a command", "kind": "execute", "rawInput": TOUCH}
+OUT = {"path": "/etc/hosts"}
+READ = {"toolCallId": "c2", "title": "Viewing /etc/hosts", "kind": "read", "rawInput": OUT}
+
+
+class _Agent(AcpAgent):
+    def _wire(self, spec: SessionSpec) -> Wire:
+        return CopilotWire(self.dialect, replace(spec, servers={"tiny": {"command": "tiny"}}))
+
+
+def _talk() -> tuple[Talk, CopilotWire]:
+    """With an open session and a first prompt."""
+    row = replace(ROW, modes={})
+    talk = Talk(SPEC, row, CopilotDialect)
+    wire = _Agent(row, CopilotDialect).wire(SPEC)
+    assert isinstance(wire, CopilotWire)
+    talk.wire, talk.sent = wire, list(wire.greet())
+    talk.prompt()
+    talk.answers({"protocolVersion": 1, "agentCapabilities": {}})
+    talk.answers({"sessionId": "s1"})
+    talk.heard.clear()
+    return talk, wire
+
+
+def _payload(name: str, input: Any) -> bytes:
+    told = {"sessionId": "s1", "cwd": "/proj", "toolName": name, "toolArgs": input}
+    return json.dumps(told).encode()
+
+
+def _said(reply: HookReply | None) -> Any:
+    assert reply is not None
+    return json.loads(reply.stdout)
+
+
+def test_the_question_is_about_the_call_that_is_open_and_takes_the_same() -> None:
+    talk, wire = _talk()
+    talk.is_told("tool_call", **{**CALL, "toolCallId": "c0", "rawInput": {"command": "ls"}})
+    [started] = talk.is_told("tool_call", **CALL, status="pending")
+    assert isinstance(started, ToolStarted)
+    assert wire.hooked("hook-1", _payload("bash", TOUCH)) == PermissionRequested(
+        request_id="hook-1",
+        tool="Bash",
+        title="Bash `touch x`",
+        input=TOUCH,
+        call_id="c1",
+    )
+
+
+def test_an_answer_is_told_to_the_hook_in_its_own_words() -> None:
+    _, wire = _talk()
+    for ask, answer, said in (
+        ("hook-1", Answer("allow"), {"permissionDecision": "allow"}),
+        (
+            "hook-2",
+            Answer("deny", note="herons nest there"),
+            {"permissionDecision": "deny", "permissionDecisionReason": "herons nest there"},
+        ),
+        (
+            "hook-3",
+            Answer("allow", input={"command": "true"}),
+            {"permissionDecision": "allow", "modifiedArgs": {"command": "true"}},
+        ),
+    ):
+        wire.hooked(ask, _payload("bash", TOUCH))
+        assert _said(wire.rule(ask, answer)) == said
+        assert wire.rule(ask, answer) is None
+
+
+def test_a_tool_of_a_server_is_named_as_people_write_it() -> None:
+    _, wire = _talk()
+    asked = wire.hooked("hook-1", _payload("tiny-shout", {"text": "hi"}))
+    assert isinstance(asked, PermissionRequested)
+    assert (asked.tool, asked.title) == ("MCP", "MCP `tiny.shout`")
+
+
+def test_what_the_hook_allowed_is_not_asked_again_over_acp() -> None:
+    talk, wire = _talk()
+    talk.is_told("tool_call", **READ, status="pending")
+    wire.hooked("hook-1", _payload("view", OUT))
+    wire.rule("hook-1", Answer("allow"))
+    assert talk.asks(7, {**READ, "title": "Access paths outside trusted directories"}) == []
+    chosen = {"outcome": {"outcome": "selected", "optionId": "the-allow_once"}}
+    assert talk.sent[-1] == {"jsonrpc": "2.0", "id": 7, "result": chosen}
+
+
+def test_a_call_that_is_told_after_the_hook_allowed_it_is_not_asked_again_either() -> None:
+    talk, wire = _talk()
+    asked = wire.hooked("hook-1", _payload("view", OUT))
+    assert isinstance(asked, PermissionRequested)
+    assert (asked.call_id, asked.paths) == (None, ("/etc/hosts",))
+    wire.rule("hook-1", Answer("allow"))
+    talk.is_told("tool_call", **READ, status="pending")
+    assert talk.asks(7, READ) == []
+
+
+def test_what_the_hook_did_not_ask_about_is_asked_over_acp() -> None:
+    talk, wire = _talk()
+    talk.is_told("tool_call", **CALL, status="pending")
+    wire.hooked("hook-1", _payload("bash", TOUCH))
+    wire.rule("hook-1", Answer("allow"))
+    _, asked = talk.asks(7, {**CALL, "toolCallId": "c9", "rawInput": {"command": "rm x"}})
+    assert isinstance(asked, PermissionRequested)
+    assert asked.request_id == "7"
+
+
+def test_an_allowed_call_is_over_with_its_turn() -> None:
+    talk, wire = _talk()
+    talk.is_told("tool_call", **READ, status="pending")
+    wire.hooked("hook-1", _payload("view", OUT))
+    wire.rule("hook-1", Answer("allow"))
+    assert talk.answers({"stopReason": "end_turn"})[-1] == TurnEnded(reason="completed")
+    talk.prompt()
+    assert [one for one in talk.asks(7, READ) if isinstance(one, PermissionRequested)] != []
+
+
+def test_a_hook_that_is_gone_withdraws_its_question() -> None:
+    _, wire = _talk()
+    wire.hooked("hook-1", _payload("bash", TOUCH))
+    withdrawn = RequestAnswered(request_id="hook-1", answer=Answer("deny"), by="withdrawn")
+    assert wire.gone("hook-1") == [withdrawn]
+    assert wire.gone("hook-1") == []
+
+
+def test_what_tells_of_no_call_is_refused() -> None:
+    _, wire = _talk()
+    for payload in (b"", b"[]", b"{}", _payload("bash", 3), b'{"toolName": 1, "toolArgs": {}}'):
+        refused = wire.hooked("hook-1", payload)
+        assert isinstance(refused, HookReply)
+        assert (refused.exit, refused.stdout) == (2, b"")
+
+
+def test_the_plugin_is_on_the_command_line_in_files_of_the_sessions_own() -> None:
+    _, wire = _talk()
+    wire.plugin = {"plugin.json": b"{}"}
+    assert wire.launch(SPEC, None).argv[-1] == SecretFolder("--plugin-dir=", {"plugin.json": b"{}"})
+    assert wire.launch(SPEC, None).env == {"COPILOT_ALLOW_ALL": "false"}
