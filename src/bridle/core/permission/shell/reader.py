@@ -133,13 +133,21 @@ class _Reader:
                 source.at += 1
                 self._begin_chain()
             elif source.sees("(("):
-                source.arithmetic()
+                self._arithmetic()
             elif source.take("("):
                 self._inside(")")
             elif c == ")":
                 raise Doubtful("a ) that nothing opened")
             else:
                 self._simple()
+
+    def _arithmetic(self) -> None:
+        """Two subshells, to a shell that knows no such command."""
+        start = self._source.at
+        self._source.arithmetic()
+        kept = len(self._redirections)
+        self._hidden(self._source.text[start + 2 : self._source.at].rstrip(")"), inner=True)
+        del self._redirections[kept:]
 
     def _inside(self, until: str) -> None:
         """Commands of a shell of their own, in this text."""
