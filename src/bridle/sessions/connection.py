@@ -46,6 +46,10 @@ class Connection:
         self._listening: asyncio.Task[None] | None = None
 
     @property
+    def host(self) -> Host:
+        return self._host
+
+    @property
     def begun(self) -> bool:
         """It is open, or about to be."""
         return self._opening is not None

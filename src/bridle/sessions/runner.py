@@ -53,6 +53,7 @@ from bridle.sessions.shelf import Shelf
 from bridle.sessions.succession import Succession, as_failure
 from bridle.sessions.terms import Order, Terms
 from bridle.sessions.turns import Turns
+from bridle.sessions.until import Check
 from bridle.store.writer import Storage
 
 if TYPE_CHECKING:
@@ -140,6 +141,8 @@ class Runner:
         self._visible = False  # the agent said or did something in it
         self._begun = False  # or one before it
         self._going_on: asyncio.Task[None] | None = None  # after its agent stopped
+        self._check = Check(order.terms.until, order.spec.cwd, lambda: self._line.host)
+        self._checking: asyncio.Task[None] | None = None  # after a turn
         journal.on_failure = self._stop_agent
 
     @property
@@ -162,6 +165,7 @@ class Runner:
         when_busy: WhenBusy = "queue",
     ) -> None:
         _refuse_what_is_no_text(prompt)
+        self._check.renew()
         if not self._turns and not self._begin_lock.locked():
             await self._begin(prompt, when_busy)
         elif when_busy == "refuse":
@@ -200,6 +204,9 @@ class Runner:
             self._going_on.cancel()
             self._going_on = None
             await self._end_turn(TurnEnded(reason="cancelled"))
+        if self._checking:
+            self._stop_checking()
+            self._settle_idle()
         if conversation is None:
             return
         await conversation.cancel()
@@ -227,6 +234,7 @@ class Runner:
     async def close(self) -> None:
         if self._going_on:
             self._going_on.cancel()
+        self._stop_checking()
         await self._line.close()
         for task in list(self._tasks):
             task.cancel()
@@ -238,6 +246,7 @@ class Runner:
         self, prompt: Prompt, when_busy: WhenBusy = "queue", *, queued: bool = False
     ) -> None:
         self._idle.clear()
+        self._stop_checking()
         async with self._begin_lock:
             try:
                 conversation = await self._heirs.meet()
@@ -366,17 +375,33 @@ class Runner:
         self._guard.end_turn()
         self._asked = None
         self._log.end_turn()
-        self._next()
+        self._next(event)
 
-    def _next(self) -> None:
-        """The turn is over: the queue's next prompt, or rest."""
+    def _next(self, end: TurnEnded) -> None:
+        """The turn is over: the queue's next prompt, what a check says to it, or rest."""
         if self._queue:
             self._later(self._begin(self._queue.popleft(), queued=True))
+        elif self._check.wanted and end.reason == "completed" and not self._background:
+            self._checking = self._later(self._go_on_until())
         else:
             self._settle_idle()
 
+    async def _go_on_until(self) -> None:
+        notice, prompt = await self._check.run()
+        self._checking = None
+        self._log.say(notice)
+        if prompt is not None and not self._turns and not self._queue:
+            await self._begin(Prompt(prompt))
+        else:
+            self._settle_idle()
+
+    def _stop_checking(self) -> None:
+        if self._checking:
+            self._checking.cancel()
+            self._checking = None
+
     def _settle_idle(self) -> None:
-        if not self._turns and not self._queue and not self._background:
+        if not self._turns and not self._queue and not self._background and not self._checking:
             self._guard.rest()
             self._idle.set()
             self._log.journal.wake_readers()
@@ -516,10 +541,11 @@ class Runner:
 
     # -- parts ----------------------------------------------------------------------------------
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+    def _later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:

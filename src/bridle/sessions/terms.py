@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from bridle.core.agent import Agent, SessionSpec
 
 if TYPE_CHECKING:
-    from bridle.core.permission import Rule
     from bridle.core.events import Notice
+    from bridle.core.permission import Rule
 
 
 class Limits(Struct, frozen=True):
@@ -25,12 +25,20 @@ class Limits(Struct, frozen=True):
     tokens: int | None = None
 
 
+class Until(Struct, frozen=True):
+    """A command that is run after each turn; while it fails, the agent is told so and goes on."""
+
+    command: str = ""  # none
+    rounds: int = 3  # of one prompt, besides the first
+
+
 class Terms(Struct, frozen=True):
     approve: str = "ask"
     supervision: str = "auto"
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Sequence[tuple[str, str]] = ()  # name, value; never stored
     limits: Limits = field(default_factory=Limits)
+    until: Until = field(default_factory=Until)
     tools: tuple[str, ...] = ()  # of our vocabulary; the only ones allowed, if any are named
     rules: tuple[Rule, ...] = ()  # of config files, the first that matches counts
     tightening: tuple[Rule, ...] = ()  # of a project that is not trusted

@@ -1,0 +1,137 @@
+"""A check after each turn: the agent goes on until it succeeds, or has been told often enough."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from session_desk import Desk
+
+from bridle.core.events import Entry, Notice, TurnEnded, TurnStarted
+from bridle.sessions.session import Session
+from bridle.sessions.terms import Until
+from bridle.sessions.until import TAIL
+
+SAY: list[dict[str, Any]] = [{"say": "Done."}]
+PATIENCE = 30.0
+
+
+async def start(desk: Desk, until: Until, *turns: list[dict[str, Any]]) -> Session:
+    desk.project.mkdir(exist_ok=True)
+    path = desk.folder / "script.json"
+    path.write_text(json.dumps(turns or [SAY] * 6))
+    return await desk.start(str(path), until=until)
+
+
+async def played(session: Session, prompt: str) -> list[Entry]:
+    async with asyncio.timeout(PATIENCE):
+        return [entry async for entry in session.run(prompt)]
+
+
+def prompts(entries: list[Entry]) -> list[str | None]:
+    return [entry.event.prompt for entry in entries if isinstance(entry.event, TurnStarted)]
+
+
+def notices(entries: list[Entry]) -> list[tuple[str, str]]:
+    events = [entry.event for entry in entries]
+    kept = [event for event in events if isinstance(event, Notice) and event.kind == "session"]
+    return [(event.level, event.text) for event in kept]
+
+
+async def test_the_agent_is_told_of_a_failure_until_there_is_none(desk: Desk) -> None:
+    command = "echo x >> n; grep -c x n; test $(grep -c x n) = 3"
+    session = await start(desk, Until(command))
+    entries = await played(session, "go")
+    fails = f"`{command}` fails (exit code 1)"
+    assert prompts(entries) == [
+        "go",
+        f"{fails}. Go on until it succeeds. It says:\n\n1",
+        f"{fails}. Go on until it succeeds. It says:\n\n2",
+    ]
+    assert notices(entries) == [
+        ("info", f"{fails}: the agent is told, 1 of 3"),
+        ("info", f"{fails}: the agent is told, 2 of 3"),
+        ("info", f"`{command}` succeeds"),
+    ]
+
+
+async def test_it_is_told_so_often_and_no_more_for_each_prompt(desk: Desk) -> None:
+    session = await start(desk, Until("exit 7", rounds=1))
+    for prompt in ("go", "again"):
+        entries = await played(session, prompt)
+        assert prompts(entries) == [
+            prompt,
+            "`exit 7` fails (exit code 7). Go on until it succeeds.",
+        ]
+        assert notices(entries)[-1] == (
+            "warning",
+            "`exit 7` still fails (exit code 7) after 1 more turns",
+        )
+
+
+async def test_nothing_is_checked_after_a_turn_that_failed(desk: Desk) -> None:
+    session = await start(desk, Until("touch checked; false"), [{"fail": "rate_limited"}])
+    entries = await played(session, "go")
+    ends = [entry.event for entry in entries if isinstance(entry.event, TurnEnded)]
+    assert [end.reason for end in ends] == ["failed"]
+    assert not (desk.project / "checked").exists()
+
+
+async def test_only_the_end_of_much_output_is_told(desk: Desk) -> None:
+    session = await start(desk, Until("seq 100000; echo last >&2; false", rounds=1))
+    entries = await played(session, "go")
+    told = prompts(entries)[1] or ""
+    assert told.endswith("100000\nlast")
+    assert len(told) < TAIL + 200
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def alive(word: str) -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if word.encode() in words:
+            found.append(process.name)
+    return found
+
+
+@pytest.mark.parametrize("how", ["cancel", "prompt", "close"])
+async def test_a_check_gives_way_and_leaves_nothing_behind(desk: Desk, how: str) -> None:
+    mark = f"600.{os.getpid()}{time.monotonic_ns() % 10_000_000}"
+    once = f"test -e begun && exit; touch begun; sleep {mark}"
+    session = await start(desk, Until(once))
+    await session.prompt("go")
+    await asyncio.to_thread(wait_until, (desk.project / "begun").exists)
+    if how == "prompt":
+        entries = await played(session, "other")
+        assert prompts(entries) == ["other"]
+    elif how == "cancel":
+        await session.cancel()
+        async with asyncio.timeout(PATIENCE):
+            await session.idle()
+    else:
+        await session.close()
+    await asyncio.to_thread(wait_until, lambda: not alive(mark))
+
+
+async def test_a_check_that_cannot_be_run_ends_in_peace(desk: Desk) -> None:
+    session = await start(desk, Until("no-such-program-7321", rounds=0))
+    entries = await played(session, "go")
+    assert prompts(entries) == ["go"]
+    ((level, text),) = notices(entries)
+    assert (level, text.startswith("`no-such-program-7321` still fails")) == ("warning", True)
