@@ -76,7 +76,7 @@ def test_the_network_and_the_keyboard_of_a_command_are_named(talk: Talk) -> None
 
 def test_a_note_with_a_deny_goes_to_the_turn_as_words(talk: Talk) -> None:
     talk.hear(ask(0, COMMAND, itemId="c1", command="rm x"))
-    reply, steer = talk.wire.answer("0", Answer("deny", note="keep it"))
+    steer, reply = talk.wire.answer("0", Answer("deny", note="keep it"))
     assert reply == {"id": 0, "result": {"decision": "decline"}}
     assert (steer["method"], steer["params"]["expectedTurnId"]) == ("turn/steer", TURN)
     assert steer["params"]["input"][0]["text"] == "Denied: keep it"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _CAN = frozenset(
     {"streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions", "questions",
      "modes", "model", "effort", "images", "mcp", "system", "folders", "schema", "subagents",
-     "background", "usage", "limits", "tools"}
+     "background", "usage", "limits", "tools", "changed_input"}
 )  # fmt: skip
 INFO = AgentInfo(
     name="claude",
@@ -41,6 +41,7 @@ INFO = AgentInfo(
     binary="claude",
     install="npm install -g @anthropic-ai/claude-code",
     tested=("2.1.197", "2.1.325"),
+    asks=frozenset({"read", "write", "shell", "network", "mcp"}),
     variables=(
         "ANTHROPIC_*",
         "CLAUDE_CONFIG_DIR",

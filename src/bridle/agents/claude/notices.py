@@ -20,7 +20,7 @@ QUIET_SUBTYPES = frozenset(
      "elicitation_complete", "worker_shutting_down", "scheduled_task_fire", "agents_killed",
      "api_error", "model_refusal_no_fallback", "bridge_status", "bridge_state", "vcs_state_changed",
      "session_metadata", "per_turn_effort_changed", "control_request_progress", "checkpoint_done",
-     "rewind_stand_in", "local_command", "start_folder", "thinking"}
+     "rewind_stand_in", "local_command", "start_folder", "thinking", "ui_invalidate"}
 )  # fmt: skip
 REFUSED_REQUESTS = frozenset({"mcp_message", "elicitation", "request_user_dialog"})
 

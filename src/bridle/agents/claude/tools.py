@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -48,6 +49,14 @@ class Call(Struct, frozen=True):
     @property
     def tool(self) -> str:
         return vocabulary(self.name)
+
+    @property
+    def keeps_a_plan(self) -> bool:
+        """Whether it looks like a write to the file in which the agent keeps its plan."""
+        file = PurePath(text(self.input, "file_path"))
+        return (
+            self.name in ("Write", "Edit") and file.parent.name == "plans" and file.suffix == ".md"
+        )
 
     def title(self, cwd: str) -> str:
         return tools.title(self.tool, self.input, name=_shown(self.name), cwd=cwd)

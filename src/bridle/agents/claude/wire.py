@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Literal
 
+from msgspec.structs import replace
+
 from bridle.agents.claude import failures, notices
 from bridle.agents.claude.background import Background
 from bridle.agents.claude.launch import launch, user_message
@@ -175,12 +177,19 @@ class ClaudeWire:
                     speech.other(message_id)
                     call = call_of(block, parent)
                     self._calls[call.call_id] = call
-                    yield call.started(self._cwd)
+                    yield self._begun(call)
                 case "redacted_thinking":
                     speech.other(message_id)
                 case _:
                     speech.other(message_id)
                     yield unrecognized(raw, f"a block of type {kind!r}")
+
+    def _begun(self, call: Call) -> Event:
+        """Nobody is asked about its own plan, so that is no write as others are."""
+        begun = call.started(self._cwd)
+        if self._settings.mode == "plan" and call.keeps_a_plan:
+            return replace(begun, tool="SavePlan")
+        return begun
 
     def _api_error(self, word: str, blocks: list[Table], parent: str | None) -> Said:
         """The CLI's words for a failure; the turn's end will tell them."""

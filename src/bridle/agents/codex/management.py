@@ -41,6 +41,7 @@ INFO = AgentInfo(
     install="npm install -g @openai/codex",
     variables=("OPENAI_*", "CODEX_*"),
     tested=("0.166.0", "0.166.0"),
+    asks=frozenset({"write", "shell", "mcp"}),
 )
 EXEC_INFO = AgentInfo(
     name="codex-exec",

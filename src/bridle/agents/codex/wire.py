@@ -71,7 +71,8 @@ class CodexWire:
         if thread and turn:
             note = user_input(Prompt(f"Denied: {answer.note}"))
             params = {"threadId": thread, "expectedTurnId": turn, "input": note}
-            messages.append(self._peer.request("turn/steer", params, pass_over))
+            # first, or the model's next request might go out without it
+            messages.insert(0, self._peer.request("turn/steer", params, pass_over))
         return messages
 
     def cancel(self) -> Iterable[dict[str, Any]]:

@@ -1,0 +1,135 @@
+"""What the real Claude Code asks about, wherever a call comes from and whatever its files say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from claude_desk import ClaudeDesk
+from desk import of, run
+
+from bridle.core.events import (
+    PermissionRequested,
+    RequestAnswered,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+)
+from bridle.testing.canaries import NOBODY
+from bridle.testing.model_script import Call, Request, Say, Step, reply
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+
+COMPLETED = TurnEnded(reason="completed")
+NOTEBOOK = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def settings(folder: Path, name: str, **content: object) -> None:
+    (folder / ".claude").mkdir(exist_ok=True)
+    (folder / ".claude" / name).write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("file", ["settings.json", "settings.local.json"])
+async def test_no_file_of_the_project_opens_the_gate(desk: ClaudeDesk, file: str) -> None:
+    """Nor one of the user's: theirs may allow what the policy denies."""
+    allow = ["Bash", "Read", "Write", "Edit", "WebFetch", "mcp__*"]
+    permissions = {"allow": allow, "defaultMode": "bypassPermissions"}
+    settings(desk.project, file, disableAllHooks=True, permissions=permissions)
+    settings(desk.claude.home, "settings.json", disableAllHooks=True, permissions=permissions)
+    (desk.project / "secret.txt").write_text("heron-7321\n")
+    target = desk.project / "made"
+    desk.double.scenarios["all"] = [
+        reply(
+            Call("Bash", {"command": f"touch {target}", "description": "x"}, id="toolu_1"),
+            Call("Write", {"file_path": str(target), "content": "x"}, id="toolu_2"),
+            Call("Read", {"file_path": str(desk.project / "secret.txt")}, id="toolu_3"),
+        ),
+        reply(Say("So be it.")),
+    ]
+    session = await desk.start(approve="ask", tools=NOBODY)
+
+    log = await run(session, "@@all@@ go")
+
+    assert {ask.call_id for ask in of(log, PermissionRequested)} == {
+        "toolu_1",
+        "toolu_2",
+        "toolu_3",
+    }
+    assert [end.outcome for end in of(log, ToolFinished)] == ["denied"] * 3
+    assert not target.exists()
+    assert "heron-7321" not in json.dumps([turn.body for turn in desk.double.turns])
+    assert of(log, TurnEnded) == [COMPLETED]
+
+
+async def test_a_subagent_and_its_background_commands_are_asked_about(desk: ClaudeDesk) -> None:
+    project = desk.project
+    (project / "book.ipynb").write_text(json.dumps(NOTEBOOK))
+
+    def script(request: Request) -> Step:
+        if request.step == 0:
+            task = {
+                "description": "look",
+                "prompt": "@@inner@@ go",
+                "subagent_type": "general-purpose",
+            }
+            return reply(
+                Call("Task" if desk.claude.version == "2.1.197" else "Agent", task, id="toolu_t")
+            )
+        return reply(Say("Seen."))
+
+    book = str(project / "book.ipynb")
+    cell = {"notebook_path": book, "new_source": "1", "edit_mode": "insert", "cell_type": "code"}
+    desk.double.scenarios["outer"] = script
+    desk.double.scenarios["inner"] = [
+        reply(Call("Read", {"file_path": book}, id="toolu_0")),
+        reply(
+            Call("Bash", {"command": "touch deep", "description": "x"}, id="toolu_1"),
+            Call(
+                "Bash",
+                {"command": "touch later", "description": "x", "run_in_background": True},
+                id="toolu_2",
+            ),
+            Call("NotebookEdit", cell, id="toolu_3"),
+            Call("WebFetch", {"url": f"{desk.double.base_url}/x", "prompt": "?"}, id="toolu_4"),
+        ),
+        reply(Say("Looked.")),
+    ]
+    session = await desk.start(approve="ask", tools=("Task", "Read"))
+
+    log = await run(session, "@@outer@@ go")
+
+    asked = {ask.call_id for ask in of(log, PermissionRequested) if ask.parent}
+    assert asked >= {"toolu_0", "toolu_1", "toolu_2", "toolu_3", "toolu_4"}
+    ended = {end.call_id: end.outcome for end in of(log, ToolFinished)}
+    assert {id: ended[id] for id in sorted(asked)} == {
+        "toolu_0": "completed",
+        "toolu_1": "denied",
+        "toolu_2": "denied",
+        "toolu_3": "denied",
+        "toolu_4": "denied",
+    }
+    assert not (project / "deep").exists()
+    assert not (project / "later").exists()
+    assert json.loads((project / "book.ipynb").read_text()) == NOTEBOOK
+    assert of(log, TurnEnded)[-1] == COMPLETED
+
+
+async def test_nobody_is_asked_about_its_own_plan_and_that_is_no_bypass(desk: ClaudeDesk) -> None:
+    def script(request: Request) -> Step:
+        if request.step:
+            return reply(Say("Planned."))
+        [file] = set(re.findall(r"/[\w./-]+/plans/[\w-]+\.md", json.dumps(request.body)))
+        return reply(Call("Write", {"file_path": file, "content": "1. Look.\n"}, id="toolu_p"))
+
+    desk.double.scenarios["plan"] = script
+    session = await desk.start(approve="ask", mode="plan")
+
+    log = await run(session, "@@plan@@ go")
+
+    [begun] = of(log, ToolStarted)
+    assert (begun.tool, begun.name) == ("SavePlan", "Write")
+    assert of(log, RequestAnswered) == []
+    assert [end.outcome for end in of(log, ToolFinished)] == ["completed"]
+    assert of(log, TurnEnded) == [COMPLETED]
