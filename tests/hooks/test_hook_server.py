@@ -223,6 +223,13 @@ async def test_no_agent_or_event_is_named_that_could_not_be_read_back(
         server.command(name, "stop", timeout=20)
 
 
+async def test_any_patience_of_a_cli_makes_a_deadline_that_the_shim_takes(opened: Open) -> None:
+    server = await opened(echo)
+    assert (await run(server.command("cursor", "stop", timeout=1e9), b"x")).exit == 0
+    assert server.command("cursor", "stop", timeout=1e9).endswith(" 86400.0 || exit 2")
+    assert server.command("cursor", "stop", timeout=0).endswith(" 0.1 || exit 2")
+
+
 async def test_only_the_user_can_enter(opened: Open) -> None:
     server = await opened(echo)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in server.folder.iterdir()}

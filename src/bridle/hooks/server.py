@@ -12,7 +12,7 @@ from bridle.core.errors import UsageError
 from bridle.hooks import folder as places
 from bridle.hooks.loopback import LoopbackVisit
 from bridle.hooks.messages import HookReply, is_name
-from bridle.hooks.shim import Shim, ready_shim
+from bridle.hooks.shim import LONGEST, SHORTEST, Shim, ready_shim
 from bridle.hooks.visit import HookAsked, Limits, Reception, Visit
 from bridle.paths import find_paths
 
@@ -70,7 +70,7 @@ class HookServer:
         """
         if not (is_name(agent) and is_name(event)):
             raise UsageError(f"{agent!r} and {event!r} cannot be named in a hook's command")
-        deadline = timeout * SHARE
+        deadline = min(max(timeout * SHARE, SHORTEST), LONGEST)
         self._reception.arrival = min(self._reception.arrival, deadline)
         return self.shim.command(self.folder, agent, event, deadline, observing=observing)
 

@@ -24,6 +24,7 @@ SOURCE = Path(__file__).with_name("shim.c")
 SCRIPT = Path(__file__).with_name("client.py")
 COMPILERS = ("cc", "gcc", "clang")
 COMPILING = 30.0  # seconds
+SHORTEST, LONGEST = 0.1, 86_400.0  # seconds that a shim agrees to wait
 _SAYS = b"bridle: usage: FOLDER AGENT EVENT DEADLINE_S\n"
 
 
@@ -38,7 +39,7 @@ class Shim(msgspec.Struct, frozen=True):
         from shlex import join
 
         event = f"-{event}" if observing else event
-        line = join([*self.words, str(folder), agent, event, f"{max(deadline, 0.1):.1f}"])
+        line = join([*self.words, str(folder), agent, event, f"{deadline:.1f}"])
         return f"{line} || exit {0 if observing else 2}"
 
 
