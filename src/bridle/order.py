@@ -14,7 +14,7 @@ from bridle.agents.support import refuse_unsupported
 from bridle.config import Config
 from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import Unsupported
-from bridle.sessions.terms import Limits, Order, Terms
+from bridle.sessions.terms import Limits, Order, Terms, Until
 from bridle.supervision.environment import asked_for, child_environment, secrets_of
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ def _terms(
             *(_of_servers(spec) if spec.servers else ()),
         ],
         models=config.models,
+        until=Until(config.until.command or "", config.until.rounds),
         rules=config.rules,
         tightening=config.tightening,
         output_cap=limits.tool_output,

@@ -56,6 +56,13 @@ class Team(Struct, frozen=True):
     wait: float = 900.0
 
 
+class Until(Struct, frozen=True):
+    """A command that is run after each turn, and decides whether another one follows."""
+
+    command: str | None = None
+    rounds: int = 3
+
+
 class Store(Struct, frozen=True):
     keep_days: int | None = None
 
@@ -91,6 +98,7 @@ class Config(Struct, frozen=True):
     limits: Limits = Limits()
     store: Store = Store()
     team: Team = Team()
+    until: Until = Until()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models.NAME]
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
     rules: tuple[Rule, ...] = ()  # [[rules]]: the project's, then the user's
@@ -141,11 +149,19 @@ _SETTINGS = (
     Setting("team.handoff", choice(HANDOFF), "when another agent goes on in the middle of a turn"),
     Setting("team.rate_limit", choice(("switch", "wait")), "what a rate limit leads to"),
     Setting("team.wait", seconds(), "for a rate limit to pass, at most"),
+    Setting("until.command", text(), "run after each turn; while it fails the agent is told why"),
+    Setting("until.rounds", count(), "how often it is told, for one prompt"),
     Setting("models", model_rows(), "names of models, added to the table that comes with bridle"),
     Setting("store.keep_days", count(optional=True), "then sessions are deleted; none keeps them"),
 )
 SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _SETTINGS}
-_SECTIONS: Mapping[str, type[Struct]] = {"env": Env, "limits": Limits, "store": Store, "team": Team}
+_SECTIONS: Mapping[str, type[Struct]] = {
+    "env": Env,
+    "limits": Limits,
+    "store": Store,
+    "team": Team,
+    "until": Until,
+}
 _FIELD_NAMES = {"pass": "passed"}  # a keyword in Python
 _AGENT_KINDS = {
     "acp": text(),
