@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from cursor_desk import MODEL, Desk, perform, script
+from msgspec.structs import replace
 
 from bridle.agents import load
 from bridle.core.agent import File
@@ -39,6 +40,7 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 from bridle.sessions.session import Session
+from bridle.sessions.terms import Until
 
 DONE = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")
@@ -482,3 +484,13 @@ async def test_the_command_line_says_what_to_do_when_nobody_is_signed_in(desk: D
     ran = await asyncio.to_thread(bridle, desk, "run", "-a", "cursor", "hello")
     assert ran.returncode == 3
     assert "run `cursor-agent login` or set CURSOR_API_KEY" in ran.stderr + ran.stdout
+
+
+async def test_it_goes_on_in_the_same_conversation_until_a_check_succeeds(desk: Desk) -> None:
+    check = "echo x >> ../n; test $(grep -c x ../n) = 3"
+    terms = replace(desk.terms("auto"), until=Until(check))
+    session = await desk.sessions.start(desk.agent, desk.spec(), terms)
+    entries = await told(session, "hello")
+    assert [one.origin for one in of(entries, TurnStarted)] == ["prompt"] * 3
+    assert of(entries, TurnEnded) == [DONE] * 3
+    assert len({one.native_id for one in of(entries, AgentReady)}) == 1
