@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from other_owner import Owner, until
 from session_desk import Desk
 
@@ -134,7 +135,8 @@ async def test_a_project_remembers_in_the_users_state_and_not_in_the_project(des
     (desk.project / "made.txt").unlink()
     assert tree(desk) == before
     remembered = Remembered.of(desk.paths, desk.project)
-    assert [kept.rule.told for kept in remembered.kept()] == ["allow writes of ./made.txt"]
+    told = f"allow writes of {desk.project}/made.txt"
+    assert [kept.rule.told for kept in remembered.kept()] == [told]
     assert stat.S_IMODE(remembered.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(remembered.path.parent.stat().st_mode) == 0o700
 
@@ -159,6 +161,17 @@ async def test_another_project_remembers_nothing_of_it(desk: Desk) -> None:
         folder.mkdir()
     assert len(Remembered.of(desk.paths, inner).rules()) == 1  # of the same repository
     assert Remembered.of(desk.paths, other).rules() == ()
+
+
+async def test_a_file_of_one_folder_is_not_its_namesake_in_another(desk: Desk) -> None:
+    write = {"write": "made.txt", "text": "x\n"}
+    await play(await desk.start(approve="ask"), write, answer=Answer("allow", remember="project"))
+    inner = desk.project / "inner"
+    inner.mkdir()
+    spec = replace(desk.spec(), cwd=inner)
+    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve="ask"))
+    assert await play(session, write, answer=ONCE) == [ASKED]
+    assert await play(session, {**write, "write": "../made.txt"}) == [("allow", "policy", "always")]
 
 
 async def test_always_answers_what_else_is_open(desk: Desk) -> None:

@@ -12,11 +12,12 @@ from time import sleep
 from typing import Any
 
 from msgspec import Struct, ValidationError, convert, to_builtins
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from bridle.config.trust import repository
 from bridle.core.errors import ConfigError, UsageError
 from bridle.core.permission import Rule
+from bridle.core.permission.globs import escaped
 from bridle.paths import Paths, private_folder
 
 _HEAD = """\
@@ -33,10 +34,14 @@ class Kept(Struct, frozen=True):
 
 
 class Remembered:
-    """Of one project, read again whenever its file changed: another session may add to it."""
+    """Of one project, read again whenever its file changed: another session may add to it.
 
-    def __init__(self, folder: Path, project: Path) -> None:
+    `cwd` is where in the project somebody works.
+    """
+
+    def __init__(self, folder: Path, project: Path, cwd: Path | None = None) -> None:
         self.project = project
+        self._cwd = cwd or project
         self._folder = folder
         self.path = folder / f"{_name(project)}.toml"
         self._seen: tuple[int, ...] | None = None
@@ -44,7 +49,7 @@ class Remembered:
 
     @classmethod
     def of(cls, paths: Paths, cwd: Path | str) -> Remembered:
-        return cls(paths.remembered, project_of(cwd))
+        return cls(paths.remembered, project_of(cwd), Path(cwd))
 
     def rules(self) -> tuple[Rule, ...]:
         """While the file is damaged: what it said before."""
@@ -59,6 +64,8 @@ class Remembered:
         except (FileNotFoundError, NotADirectoryError):
             self._seen, self._kept = None, ()
             return ()
+        except OSError as error:
+            raise self._damaged(str(error.strerror)) from None
         seen = (found.st_ino, found.st_size, found.st_mtime_ns)
         if seen != self._seen:
             self._kept = tuple(map(self._rule, self._read()))
@@ -67,6 +74,7 @@ class Remembered:
 
     def add(self, rule: Rule) -> None:
         """In front of the others, since the first that matches counts."""
+        rule = for_project(rule, self._cwd)
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         with self._locked():
             tables = [table for table in self._read() if self._rule(table).rule != rule]
@@ -151,6 +159,13 @@ def project_of(cwd: Path | str) -> Path:
     """The repository that the folder is in, or else the folder; by its real path."""
     real = Path(os.path.realpath(cwd))
     return repository(real) or real
+
+
+def for_project(rule: Rule, cwd: Path | str) -> Rule:
+    """A path that was told from one folder of the project means the same file from all of them."""
+    here = escaped(os.path.realpath(cwd)).rstrip("/")
+    paths = tuple(here + path[1:] if path.startswith("./") else path for path in rule.paths)
+    return replace(rule, paths=paths)
 
 
 def _name(project: Path) -> str:

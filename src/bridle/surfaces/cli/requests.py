@@ -104,16 +104,15 @@ async def _answer(options: Namespace, changed: dict[str, Any] | None) -> int:
 def _confirm(harness: Harness, found: Open, given: Answer, options: Namespace) -> None:
     """The rule is shown before anybody writes it."""
     from bridle.sessions.recollection import remembered_rule
-    from bridle.sessions.remembered import project_of
+    from bridle.sessions.remembered import for_project, project_of
     from bridle.sessions.requests import checked
 
     given = checked(found.request, given)
     assert isinstance(found.request, PermissionRequested)
-    where = "in this session"
+    rule, where = remembered_rule(found.request, given), "in this session"
     if given.remember == "project":
         folder = harness.find(found.session).cwd
-        where = f"in this project ({project_of(folder)})"
-    rule = remembered_rule(found.request, given)
+        rule, where = for_project(rule, folder), f"in this project ({project_of(folder)})"
     write(sys.stderr, f"{phrases.always(rule, where)}\n")
     if not options.yes and not confirmed("remember this?"):
         raise UsageError(
