@@ -41,7 +41,7 @@ bench: $(READY) $(VENV)/bench ## figures, as ratios within one run
 
 bench-hooks: $(READY) ## what the gate costs: a hook's round trip, a tool call, an idle server
 	$(BIN)/python tests/real/clis.py install
-	$(BIN)/python -m bench hooks tool_calls
+	$(BIN)/python -m bench hooks tool_calls policy
 
 demo: $(READY) ## a whole turn with the embedded agent, then its replay
 	$(BIN)/bridle demo

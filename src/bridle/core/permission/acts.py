@@ -148,9 +148,9 @@ def _shell(request: PermissionRequested, context: Context) -> Iterator[Act]:
     script = _moved(script, request)
     if not script.commands and not script.redirections:
         yield Act("command", "Bash", shell, shell, line, line=line)
-    working = [one for one in script.commands if not _rests(one, context)]
-    for one in script.commands:
-        yield from _command(one, line, shell, context, resting=one not in working and any(working))
+    resting = [_rests(one, context) for one in script.commands]
+    for one, rests in zip(script.commands, resting, strict=True):
+        yield from _command(one, line, shell, context, resting=rests and not all(resting))
     for target in script.redirections:
         tool = "Write" if target.writes else "Read"
         found = spot(target.path, context, folders=target.folders)

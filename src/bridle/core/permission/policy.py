@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from bridle.core.events import PermissionRequested
 from bridle.core.permission.acts import Act, acts_of
+from bridle.core.permission.index import index_of
 from bridle.core.permission.presets import guards, preset
 from bridle.core.permission.rules import STRICTNESS, Match, Rule, Verdict
 from bridle.core.permission.spots import Context
@@ -49,10 +50,12 @@ class _Judged(NamedTuple):
 
 
 class Policy(Struct, frozen=True):
-    """`caps` come before all other rules; `tightening` count only where they are stricter."""
+    """`caps` come before all others, then what is `remembered`, then `rules`; `tightening` count
+    only where they are stricter."""
 
     rules: tuple[Rule, ...]
     caps: tuple[Rule, ...] = ()
+    remembered: tuple[Rule, ...] = ()
     tightening: tuple[Rule, ...] = ()
 
     @classmethod
@@ -65,11 +68,12 @@ class Policy(Struct, frozen=True):
         tightening: Iterable[Rule] = (),
     ) -> Policy:
         """`only`: the tools that may be used at all, if any are named. `rules`: of config files."""
-        return cls((*rules, *preset(name)), guards(name, only), tuple(tightening))
+        ordered = (*rules, *preset(name))
+        return cls(ordered, caps=guards(name, only), tightening=tuple(tightening))
 
     def remembering(self, rules: Iterable[Rule]) -> Policy:
         """With these before what config files and presets say."""
-        return replace(self, rules=(*rules, *self.rules))
+        return replace(self, remembered=(*rules, *self.remembered))
 
     def decide(self, request: PermissionRequested, context: Context) -> Decision:
         judged = [self._judge(act, context) for act in acts_of(request, context)]
@@ -87,7 +91,10 @@ class Policy(Struct, frozen=True):
     def _judge(
         self, act: Act, context: Context, passed: list[Rule] | None = None
     ) -> _Judged | None:
-        found = _first((*self.caps, *self.rules), act, context, passed)
+        found = None
+        for rules in (self.caps, self.remembered, self.rules):
+            if rules and (found := _first(rules, act, context, passed)):
+                break
         tighter = _first(self.tightening, act, context, passed) if self.tightening else None
         if tighter and (
             found is None
@@ -100,15 +107,16 @@ class Policy(Struct, frozen=True):
 
 
 def _first(
-    rules: Sequence[Rule], act: Act, context: Context, passed: list[Rule] | None
+    rules: tuple[Rule, ...], act: Act, context: Context, passed: list[Rule] | None
 ) -> _Judged | None:
-    for rule in rules:
-        if rule.speaks_of(act):
-            match = rule.matches(act, context)
-            if match != "no":
-                return _Judged(act, rule, match, _says(rule, act, match))
-        if passed is not None:
-            passed.append(rule)
+    for place, rule in index_of(rules).about(act):
+        match = rule.matches(act, context)
+        if match != "no":
+            if passed is not None:
+                passed += rules[:place]
+            return _Judged(act, rule, match, _says(rule, act, match))
+    if passed is not None:
+        passed += rules
     return None
 
 

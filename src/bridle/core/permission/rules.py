@@ -74,6 +74,19 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             return bool(self.commands) and self.verdict != "allow"
         return bool(self.commands)
 
+    def concerns(self, act: Act) -> bool:
+        """Whether it can match an act of this sort, whatever its words."""
+        if self.tools is not None and not self.tools & act.names:
+            return False
+        if self.besides is not None and self.besides & act.call:
+            return False
+        return not (
+            (self.commands and act.kind != "command")
+            or (self.hosts and act.kind != "host")
+            or (self.servers and "mcp" not in act.names)
+            or (self.paths and act.kind == "host")
+        )
+
     def matches(self, act: Act, context: Context) -> Match:
         if self.modes is not None and context.mode not in self.modes:
             return "no"
@@ -85,21 +98,16 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             return "no"
         if self.line is not None:
             return "yes" if act.line == self.line else "no"
-        found = [
-            matcher(act, context)
-            for wanted, matcher in (
-                (self.commands, self._command),
-                (self.paths, self._path),
-                (self.hosts, self._host),
-                (self.servers, self._server),
-            )
-            if wanted
-        ]
-        if "no" in found:
+        match: Match = "yes"
+        if self.commands:
+            match = self._command(act)
+        if self.paths and match != "no" and not self._path(act, context):
             return "no"
-        if "maybe" in found:
-            return "no" if self.verdict == "allow" else "maybe"
-        return "yes"
+        if self.hosts:
+            match = self._host(act)
+        elif self.servers:
+            match = self._server(act)
+        return "no" if match == "maybe" and self.verdict == "allow" else match
 
     def names(self, command: Command) -> bool:
         """Whether it is this command itself that the rule matches, not another reading of it."""
@@ -115,7 +123,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         guarded = {"outside", "protected", "instructions", "unnamed"}
         return bool(self.tools & {act.tool}) or not (guarded & act.spots[0].places)
 
-    def _command(self, act: Act, context: Context) -> Match:
+    def _command(self, act: Act) -> Match:
         command = act.command
         if act.kind != "command" or command is None:
             return "no"
@@ -129,24 +137,24 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             return "maybe"
         return "no"
 
-    def _path(self, act: Act, context: Context) -> Match:
+    def _path(self, act: Act, context: Context) -> bool:
         if not act.spots or (act.kind == "command" and self.verdict == "allow"):
-            return "no"
+            return False
         every = self.verdict == "allow"
         fits = (
             any(spot.matches(path, context.home, every=every) for path in self.paths)
             for spot in act.spots
         )
-        return "yes" if (all(fits) if every else any(fits)) else "no"
+        return all(fits) if every else any(fits)
 
-    def _host(self, act: Act, context: Context) -> Match:
+    def _host(self, act: Act) -> Match:
         if act.kind != "host" or act.host is None:
             return "no"
         if HOLE in act.host:
             return "maybe"
         return "yes" if any(_is_host(one, act.host) for one in self.hosts) else "no"
 
-    def _server(self, act: Act, context: Context) -> Match:
+    def _server(self, act: Act) -> Match:
         if "mcp" not in act.names:
             return "no"
         if act.server is None:

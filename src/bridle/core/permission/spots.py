@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from pathlib import PurePath
 from urllib.parse import unquote
 
@@ -36,6 +38,7 @@ class Spot(Struct, frozen=True):
     places: frozenset[str]  # all that hold of any form
     wholes: tuple[str, ...] = ()
     inners: tuple[str, ...] = ()  # the same seen from the workspace
+    folded: tuple[tuple[str, str], ...] = ()  # both, as the laxest file system compares them
 
     def matches(self, pattern: str, home: PurePath | None, *, every: bool) -> bool:
         """`every`: each form must match, letter for letter; else any will do, however spelled."""
@@ -43,40 +46,59 @@ class Spot(Struct, frozen=True):
             return self._is(pattern, every)
         if not self.wholes:
             return False
-        tests = (self._one(pattern, at, home, every) for at in range(len(self.wholes)))
-        return all(tests) if every else any(tests)
+        if pattern.startswith("~"):
+            if home is None:
+                return False
+            pattern = str(home) + pattern[1:]
+        if every:
+            return all(map(partial(_allowed, pattern), self.wholes, self.inners))
+        return any(_forbidden(pattern, whole, inner) for whole, inner in self.folded)
 
     def _is(self, place: str, every: bool) -> bool:
         if every and place == "inside":
             return not self.places & {"outside", "unnamed"}
         return place in self.places
 
-    def _one(self, pattern: str, at: int, home: PurePath | None, every: bool) -> bool:
-        whole, inner = self.wholes[at], self.inners[at]
-        if pattern.startswith("~"):
-            if home is None:
-                return False
-            pattern = str(home) + pattern[1:]
-        if pattern.startswith("/"):
-            return _fits(pattern, whole, every)
-        if "/" in pattern.rstrip("/"):
-            anchored = pattern.removeprefix("./")
-            return _fits(anchored, inner, every) and (
-                _is_inside(inner) or anchored.startswith("../")
-            )
-        parts = inner.split("/")
-        if every:
-            looked = parts[:-1] if pattern.endswith("/") else parts[-1:]
-            return _is_inside(inner) and any(_fits(pattern, part, True) for part in looked)
-        return any(_fits(pattern, part, False) for part in parts if part)
+
+def _allowed(pattern: str, whole: str, inner: str) -> bool:
+    """Letter for letter."""
+    if pattern.startswith("/"):
+        return _fits(pattern, whole)
+    if "/" in pattern.rstrip("/"):
+        anchored = pattern.removeprefix("./")
+        return (_is_inside(inner) or anchored.startswith("../")) and _fits(anchored, inner)
+    parts = inner.split("/")
+    looked = parts[:-1] if pattern.endswith("/") else parts[-1:]
+    return _is_inside(inner) and any(_fits(pattern, part) for part in looked)
 
 
-def _fits(pattern: str, text: str, every: bool) -> bool:
-    if every:
-        return path_glob(pattern, False).fullmatch(text) is not None
-    folded = "/".join(names.plain(part) for part in text.split("/"))
-    pattern = "/".join(names.plain(part) for part in pattern.removesuffix("/**").split("/"))
-    return path_glob(pattern, True).fullmatch(folded) is not None
+def _fits(pattern: str, text: str) -> bool:
+    return path_glob(pattern, False).fullmatch(text) is not None
+
+
+def _forbidden(pattern: str, whole: str, inner: str) -> bool:
+    """However it is spelled, and what lies below it."""
+    regex, kind = _lax(pattern)
+    match kind:
+        case "whole":
+            return regex.fullmatch(whole) is not None
+        case "inner":
+            return regex.fullmatch(inner) is not None
+    return any(regex.fullmatch(part) for part in inner.split("/") if part)
+
+
+@lru_cache(maxsize=8192)
+def _lax(pattern: str) -> tuple[re.Pattern[str], str]:
+    folded = _folded(pattern.removesuffix("/**"))
+    if pattern.startswith("/"):
+        return path_glob(folded, True), "whole"
+    if "/" in pattern.rstrip("/"):
+        return path_glob(folded.removeprefix("./"), True), "inner"
+    return path_glob(folded, True), "name"
+
+
+def _folded(path: str) -> str:
+    return "/".join(names.plain(part) for part in path.split("/"))
 
 
 def spot(path: str, context: Context, *, removed: bool = False, folders: Sequence[Folder] = ("",),
@@ -99,7 +121,9 @@ def spot(path: str, context: Context, *, removed: bool = False, folders: Sequenc
     places: set[str] = set()
     for whole, inner in zip(wholes, inners, strict=True):
         places |= _places(whole, inner, removed)
-    return Spot(told, frozenset(places), tuple(wholes), tuple(inners))
+    folded = [(_folded(whole), _folded(inner)) for whole, inner in zip(wholes, inners, strict=True)]
+    forms = tuple(dict.fromkeys(folded))
+    return Spot(told, frozenset(places), tuple(wholes), tuple(inners), forms)
 
 
 def _places(whole: str, inner: str, removed: bool) -> set[str]:

@@ -47,7 +47,7 @@ _FINE = frozenset(" \t\n")
 def read(line: str) -> Script:
     """The script that this line is, as far as it can be told without running it."""
     reader = _Reader()
-    odd = {c for c in line if c not in _FINE and unicodedata.category(c) in _ODD}
+    odd = {c for c in set(line) - _FINE if unicodedata.category(c) in _ODD}
     if odd:
         reader.doubts.append(f"a character that is not what it looks like: {min(odd)!a}")
         line = "".join(" " if c.isspace() and c in odd else "" if c in odd else c for c in line)

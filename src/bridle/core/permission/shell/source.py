@@ -48,6 +48,8 @@ class Source:
 
     def sees(self, *signs: str) -> str:
         """The first of them that stands here."""
+        if not self.text.startswith(signs, self.at):
+            return ""
         return next((sign for sign in signs if self.text.startswith(sign, self.at)), "")
 
     def take(self, *signs: str) -> str:
@@ -58,16 +60,16 @@ class Source:
     def blanks(self) -> None:
         """And comments, and lines that go on in the next."""
         in_a_word = False  # for the shell, that looks for comments before it expands
-        while True:
-            if self.peek() in BLANK and self.peek():
+        while (c := self.peek()) and c in " \t\\$#":
+            if c in BLANK:
                 self.at += 1
                 in_a_word = False
-            elif self.sees("\\\n"):
+            elif c == "\\" and self.sees("\\\n"):
                 self.at += 2
-            elif self.peek() == "$" and (ifs := self.sees(*_IFS)) and self._ends_name(len(ifs)):
+            elif c == "$" and (ifs := self.sees(*_IFS)) and self._ends_name(len(ifs)):
                 self.at += len(ifs)
                 in_a_word = True
-            elif self.peek() == "#" and not in_a_word:
+            elif c == "#" and not in_a_word:
                 end = self.text.find("\n", self.at)
                 self.at = len(self.text) if end < 0 else end
             else:
