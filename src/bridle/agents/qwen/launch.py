@@ -34,6 +34,7 @@ ROW = Row(
         "qwen/notify/session/prompt-suggestion",
     ),
     turn_over="_qwencode/end_turn",
+    stops=True,
     tools={
         "display_image": "Read",
         "exec": "Bash",
