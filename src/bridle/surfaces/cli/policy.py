@@ -94,7 +94,8 @@ def test(options: Namespace) -> int:
             cells = [_row(case, decision) for _, case, decision in differing]
             head = ("CASE", "EXPECTED", "DECIDED", "CALL")
             say(table(cells, head, style, width()))
-        say(f"{count} cases, {len(differing)} decided otherwise" if differing else f"{count} cases")
+        cases = f"{count} cases" if count != 1 else "1 case"
+        say(f"{cases}, {len(differing)} decided otherwise" if differing else cases)
     return 1 if differing else 0
 
 

@@ -1,0 +1,167 @@
+"""Rules in config files: which count, from where, and what a mistake says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridle.config import Config, Withheld, find_paths, load
+from bridle.config.cases import read_cases
+from bridle.config.trust import read_folder, trust
+from bridle.core.errors import ConfigError
+from bridle.core.permission import Rule
+from bridle.paths import Paths
+
+USER = """\
+approve = "edits"
+
+[[rules]]
+name = "no-rm"
+deny = "use trash"
+command = "rm *"
+
+[[rules]]
+allow = true
+tool = ["Read", "network"]
+host = "*.example.com"
+mode = "agent"
+"""
+PROJECT = """\
+# the project's
+[[rules]]
+allow = true
+command = ["make *"]
+"""
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    return find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".bridle").mkdir(parents=True)
+    return folder
+
+
+def loaded(paths: Paths, project: Path, *, user: str = "", theirs: str = "") -> Config:
+    paths.config.mkdir(parents=True, exist_ok=True)
+    paths.config_file.write_text(user)
+    (project / ".bridle/config.toml").write_text(theirs)
+    return load(project, environment={}, paths=paths)
+
+
+def made(paths: Paths, project: Path) -> tuple[Rule, Rule, Rule]:
+    mine = str(paths.config_file)
+    theirs = str(project / ".bridle/config.toml")
+    return (
+        Rule("project.1", "allow", commands=("make *",), source=f"{theirs}:2"),
+        Rule("no-rm", "deny", "use trash", commands=("rm *",), source=f"{mine}:3"),
+        Rule(
+            "user.2",
+            "allow",
+            tools=frozenset({"Read", "network"}),
+            hosts=("*.example.com",),
+            modes=frozenset({"agent"}),
+            source=f"{mine}:8",
+        ),
+    )
+
+
+def test_the_rules_of_an_untrusted_project_stand_apart(paths: Paths, project: Path) -> None:
+    config = loaded(paths, project, user=USER, theirs=PROJECT)
+    theirs, *mine = made(paths, project)
+    assert (config.rules, config.tightening) == (tuple(mine), (theirs,))
+    assert config.approve == "edits"
+    assert config.withheld == ()
+
+
+def test_the_rules_of_a_trusted_project_come_before_the_user_s(paths: Paths, project: Path) -> None:
+    loaded(paths, project, user=USER, theirs=PROJECT)
+    folder = read_folder(project)
+    assert folder
+    trust(paths, folder)
+    config = load(project, environment={}, paths=paths)
+    assert (config.rules, config.tightening) == (made(paths, project), ())
+
+
+def test_a_broken_rule_of_an_untrusted_project_is_withheld_and_told(
+    paths: Paths, project: Path
+) -> None:
+    config = loaded(paths, project, theirs="[[rules]]\nallow = true\ncomand = 'x'\n")
+    assert (config.rules, config.tightening) == ((), ())
+    file = project / ".bridle/config.toml"
+    assert config.withheld == (
+        Withheld("config.toml", f"{file}:1: rule 1 has an unknown key 'comand'"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "message", "hint"),
+    [
+        ("comand = 'x'", "rule 2 has an unknown key 'comand'", "did you mean command?"),
+        ("", "rule 2 does not say what it does", "one of allow = true, deny = …"),
+        ("allow = true\ndeny = 'x'", "rule 2 says allow and deny", "one of allow"),
+        ("allow = false", "rule 2: allow must be true, not False", "docs/policy.md"),
+        ("deny = ''", "rule 2: deny must be a message for the agent, not ''", "docs/policy.md"),
+        ("ask = 3", "rule 2: ask must be true, or why, not 3", "docs/policy.md"),
+        ("rewrite = 'x'", "rule 2 rewrites a command, and names none", "add command"),
+        ("allow = true\ntool = 'bash'", "rule 2: no tool is called 'bash'", "did you mean Bash?"),
+        ("allow = true\ntool = 'Writ'", "rule 2: no tool is called 'Writ'", "did you mean Write?"),
+        ("allow = true\nmode = 'plann'", "rule 2: no mode is called 'plann'", "did you mean plan?"),
+        ("allow = true\nhost = 'https://x.test'", "rule 2: 'https://x.test' is no host", "such as"),
+        (
+            "allow = true\ncommand = []",
+            "rule 2: command must be a text, or a list of texts",
+            "docs",
+        ),
+        ("allow = true\npath = 3", "rule 2: path must be a text, or a list of texts", "docs"),
+        ("allow = true\nname = ''", "rule 2: name must be a text", "docs"),
+        ("allow = true\ncommand = 'x'\nhost = 'y'", "rule 2 joins command and host", "write two"),
+        (
+            "allow = true\ncommand = 'x'\npath = 'y'",
+            "rule 2 allows a command by its paths",
+            "deny by",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_place_and_a_way_out(
+    rule: str, message: str, hint: str, paths: Paths, project: Path
+) -> None:
+    text = f"# rules\n[[rules]]\nallow = true\n\n[[rules]]\n{rule}\n"
+    with pytest.raises(ConfigError) as refused:
+        loaded(paths, project, user=text)
+    assert refused.value.message.startswith(f"{paths.config_file}:5: {message}")
+    assert refused.value.hint.startswith(hint) or hint in refused.value.hint
+
+
+def test_rules_that_are_no_tables_are_refused(paths: Paths, project: Path) -> None:
+    with pytest.raises(ConfigError, match="rules must be tables"):
+        loaded(paths, project, user='rules = ["x"]')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cases = 3", "cases must be tables"),
+        ("", "has no cases"),
+        ("[[cases]]\nexpect = 'allow'", "case 1 names neither tool nor command"),
+        ("[[cases]]\ncommand = 'x'\nexpect = 'alow'", "case 1: expect must be one of"),
+        ("[[cases]]\ncommand = 'x'\nexpct = 'allow'", "case 1 has an unknown key 'expct'"),
+        (
+            "approve = 'yolo'\n[[cases]]\ncommand = 'x'\nexpect = 'ask'",
+            "no preset is called 'yolo'",
+        ),
+        ("mode = 'x'\n[[cases]]\ncommand = 'x'\nexpect = 'ask'", "no mode is called 'x'"),
+        ("not toml", "mend the file"),
+    ],
+)
+def test_a_mistake_in_a_file_of_cases_is_told(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "cases.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        read_cases(file)
+    assert message in f"{refused.value.message} {refused.value.hint}"

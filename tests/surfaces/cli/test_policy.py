@@ -1,0 +1,205 @@
+"""`bridle policy`, and sessions that go by the rules of config files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bridle.surfaces.cli.policy import ADVICE
+
+from .conftest import Bench
+
+RULES = """\
+[[rules]]
+name = "no-rm"
+deny = "use trash instead"
+command = "rm *"
+
+[[rules]]
+name = "touch"
+allow = true
+command = "touch *"
+
+[[rules]]
+name = "slow"
+rewrite = "touch b.txt"
+command = "make install"
+"""
+
+
+@pytest.fixture
+def config(bench: Bench) -> Path:
+    file = Path(bench.environment["BRIDLE_HOME"]) / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(RULES)
+    return file
+
+
+def test_check_lists_the_rules_of_a_file_and_what_is_never_reached(
+    bench: Bench, tmp_path: Path
+) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text(RULES + '[[rules]]\nask = true\ncommand = "rm *"\n')
+    done = bench.run("policy", "check", str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split("  ")[0].strip() for line in done.stdout.splitlines()] == [
+        "RULE",
+        "no-rm",
+        "touch",
+        "slow",
+        "file.4",
+    ]
+    assert "never reached: see no-rm" in done.stdout
+    told = json.loads(bench.run("policy", "check", str(file), "--json").stdout)
+    assert told[0] == {
+        "name": "no-rm",
+        "deny": "use trash instead",
+        "command": "rm *",
+        "told": "deny `rm *`",
+        "source": f"{file}:1",
+    }
+
+
+def test_check_says_where_a_file_is_wrong(bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text('[[rules]]\ndeny = "x"\nhots = "y"\n')
+    done = bench.run("policy", "check", str(file))
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        f"error: {file}:1: rule 1 has an unknown key 'hots'\nhint: did you mean host?\n",
+    )
+    gone = bench.run("policy", "check", str(tmp_path / "gone.toml"))
+    assert (gone.returncode, gone.stderr) == (
+        2,
+        f"error: {tmp_path / 'gone.toml'} cannot be read: No such file or directory\n",
+    )
+
+
+def test_without_a_file_it_checks_what_counts_here(bench: Bench, config: Path) -> None:
+    assert "no-rm" in bench.run("policy", "check").stdout
+    config.unlink()
+    assert bench.run("policy", "check").stdout == "no rules: presets alone decide\n"
+
+
+def test_explain_tells_the_rule_where_it_is_from_and_that_it_is_advice(
+    bench: Bench, config: Path
+) -> None:
+    done = bench.run("policy", "explain", "--", "Bash", "ls; rm x > /dev/null")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"deny  by no-rm, from {config}:1",
+        "       use trash instead",
+        "",
+        "Bash `ls; rm x > /dev/null`",
+        "  ask     runs ls  ask.rest",
+        "  deny    runs rm x  no-rm",
+        "  —       Delete x",
+        "",
+        ADVICE,
+    ]
+
+
+def test_explain_takes_agent_mode_and_preset(bench: Bench, config: Path) -> None:
+    def rule(*words: str) -> str:
+        told = bench.run("policy", "explain", "--json", *words)
+        return str(json.loads(told.stdout)["decision"]["rule"])
+
+    write = ("--", "Write", '{"file_path": "a.py"}')
+    assert rule(*write) == "ask.rest"
+    assert rule("--approve", "edits", *write) == "edits.writes"
+    assert rule("--mode", "plan", *write) == "mode.writes"
+    config.write_text('[[rules]]\nname = "c"\ndeny = "x"\nagent = "codex"\n')
+    assert (rule(*write), rule("-a", "codex", *write)) == ("ask.rest", "c")
+    assert rule("--", "mcp__github__create_issue", "{}") == "ask.rest"
+
+
+def test_explain_can_tell_every_rule_that_it_passed(bench: Bench, config: Path) -> None:
+    told = bench.run("policy", "explain", "-v", "--json", "--", "Bash", '{"command": "touch x"}')
+    step = json.loads(told.stdout)["steps"][0]
+    assert (step["what"], step["decision"]["rule"]) == ("touch x", "touch")
+    assert step["passed"][-1] == "no-rm"
+    assert step["passed"][0] == "mode.writes"
+
+
+def test_explain_shows_what_a_rewrite_makes_of_it(bench: Bench, config: Path) -> None:
+    done = bench.run("policy", "explain", "--", "Bash", "make install")
+    assert done.stdout.splitlines()[:2] == [
+        f"rewrite  by slow, from {config}:11",
+        "       Bash `touch b.txt`",
+    ]
+
+
+def test_explain_says_what_is_wrong_with_its_words(bench: Bench) -> None:
+    done = bench.run("policy", "explain", "--", "Write", "{x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: INPUT: not JSON: ")
+    gone = bench.run("policy", "explain", "-C", "/nowhere/at/all", "--", "Read")
+    assert (gone.returncode, gone.stderr) == (2, "error: /nowhere/at/all: no such folder\n")
+
+
+def test_cases_that_are_decided_otherwise_are_a_table_and_an_exit_of_1(
+    bench: Bench, config: Path, tmp_path: Path
+) -> None:
+    cases = tmp_path / "cases.toml"
+    cases.write_text(
+        '[[cases]]\ncommand = "rm x"\nexpect = "deny"\nrule = "no-rm"\n'
+        '[[cases]]\ncommand = "ls"\nexpect = "allow"\n'
+        '[[cases]]\ntool = "Read"\ninput = { file_path = "a" }\nexpect = "allow"\n'
+    )
+    done = bench.run("policy", "test", str(cases))
+    assert (done.returncode, done.stdout.splitlines()) == (
+        1,
+        [
+            "CASE  EXPECTED  DECIDED       CALL",
+            "2     allow     ask ask.rest  ls",
+            "3 cases, 1 decided otherwise",
+        ],
+    )
+    told = json.loads(bench.run("policy", "test", str(cases), "--json").stdout)
+    assert (told["cases"], [row["number"] for row in told["differing"]]) == (3, [2])
+    cases.write_text('[[cases]]\ncommand = "rm x"\nexpect = "deny"\n')
+    passed = bench.run("policy", "test", str(cases))
+    assert (passed.returncode, passed.stdout) == (0, "1 case\n")
+
+
+# -- sessions --------------------------------------------------------------------------------------
+
+
+def answered(bench: Bench, command: str, *words: str) -> list[tuple[str, str, str]]:
+    done = bench.mock(
+        [{"run": command}, {"say": "Done."}], "--json", "--request-timeout", "0.5", *words
+    )
+    events = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    return [
+        (event["answer"]["option"], event["by"], event.get("surface", ""))
+        for event in events
+        if event["type"] == "request_answered"
+    ]
+
+
+def test_a_session_goes_by_the_rules_of_the_user_s_config(bench: Bench, config: Path) -> None:
+    assert answered(bench, "touch a.txt") == [("allow", "policy", "touch")]
+    assert (bench.project / "a.txt").exists()
+    assert answered(bench, "rm a.txt") == [("deny", "policy", "no-rm")]
+    assert answered(bench, "true; r''m a.txt", "--approve", "auto") == [("deny", "policy", "no-rm")]
+    assert (bench.project / "a.txt").exists()
+
+
+def test_a_session_is_held_by_an_untrusted_project_and_not_loosened(
+    bench: Bench, config: Path
+) -> None:
+    folder = bench.project / ".bridle"
+    folder.mkdir()
+    (folder / "config.toml").write_text(
+        '[[rules]]\nname = "theirs"\nallow = true\ncommand = "rm *"\n'
+        '[[rules]]\nname = "held"\ndeny = "x"\ncommand = "touch *"\n'
+    )
+    assert answered(bench, "rm a.txt") == [("deny", "policy", "no-rm")]
+    assert answered(bench, "touch a.txt") == [("deny", "policy", "held")]
+    assert bench.run("trust", "--yes").returncode == 0
+    (bench.project / "a.txt").touch()
+    assert answered(bench, "rm a.txt") == [("allow", "policy", "theirs")]
+    assert not (bench.project / "a.txt").exists()
