@@ -132,9 +132,7 @@ async def test_files_commands_and_servers_are_asked_for_done_and_shown(
     assert [one.outcome for one in (written, read, edited)] == ["completed"] * 3
     assert written.content == (Diff(str(file), new="one\ntwo\n"),)
     assert edited.content == (Diff(str(file), old="two", new="three"),)
-    # Copilot reads in the project without asking.
-    reads = ["Read"] if actor.agent == "opencode" else []
-    assert [one.tool for one in of(files, PermissionRequested)] == ["Write", *reads, "Edit"]
+    assert [one.tool for one in of(files, PermissionRequested)] == ["Write", "Read", "Edit"]
     assert {answer.by for answer in of(files, RequestAnswered)} == {"policy"}
 
     fine, failed = of(commands, ToolFinished)
@@ -151,24 +149,25 @@ async def test_files_commands_and_servers_are_asked_for_done_and_shown(
     assert ends(any_desk.log(session)) == [COMPLETED] * 3
 
 
-async def test_what_is_denied_is_not_done_and_ends_the_turn(any_desk: Desk, actor: Actor) -> None:
-    any_desk.double.scenarios |= {
-        "no": [reply(actor.stage.write(actor.project / "never.txt", "x\n"))],
-        "next": [reply(Say("Still here."))],
-    }
+async def test_what_is_denied_is_not_done_and_the_model_goes_on_and_knows_why(
+    any_desk: Desk, actor: Actor
+) -> None:
+    any_desk.double.scenarios["no"] = [
+        reply(actor.stage.write(actor.project / "never.txt", "x\n")),
+        reply(Say("Then with a pencil.")),
+    ]
     session = await begin(any_desk, approve="ask")
 
     await session.prompt("@@no@@ go")
     asked = await until(session, PermissionRequested)
     session.answer(asked.request_id, Answer("deny", note="use a pencil"))
     await session.idle()
-    await run(session, "@@next@@ go")
 
     log = any_desk.log(session)
     assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
     assert not (actor.project / "never.txt").exists()
-    assert said(log) == "Still here."
-    assert ends(log) == [COMPLETED, COMPLETED]
+    assert "use a pencil" in str(any_desk.double.turns[-1].body)
+    assert (said(log), ends(log)) == ("Then with a pencil.", [COMPLETED])
 
 
 async def test_interrupts_in_text_in_a_request_and_in_a_command_leave_the_session_well(
