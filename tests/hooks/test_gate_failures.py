@@ -130,12 +130,12 @@ async def test_a_shim_that_is_stopped_when_it_has_connected_is_told_of(opened: O
     """A stand-in for one that is stopped between the two: connected, and silent."""
     overdue: list[int | None] = []
     server = await opened(allow, overdue=overdue.append, limits=Limits(arrival=0.3, grace=0.1))
-    connection = socket.socket(socket.AF_UNIX)
-    connection.connect(str(server.folder / "socket"))
+    reader, writer = await asyncio.open_unix_connection(server.folder / "socket")
     await until(lambda: bool(overdue))
     assert overdue == [os.getpid()]
-    assert connection.recv(100) == b""
-    connection.close()
+    async with asyncio.timeout(10):
+        assert await reader.read() == b""
+    writer.close()
 
 
 async def test_the_cli_never_closes_its_words(opened: Open) -> None:
