@@ -38,7 +38,8 @@ WRONG = {
     ),
     "xyzzy": (
         "error: unknown command 'xyzzy'\nhint: known: run, handoff, sessions, requests, agents, "
-        "models, status, login, logout, mcp, doctor, config, trust, demo, completion, schema"
+        "models, status, login, logout, mcp, doctor, hooks, hook, policy, config, trust, demo, "
+        "completion, schema"
     ),
     "run hi --modl x": (
         "error: bridle run has no option --modl\nhint: did you mean --model or --mode?"
