@@ -1,0 +1,145 @@
+"""`bridle hooks install` before the CLIs that people run by themselves, told to allow everything.
+
+What runs then is what bridle's hook lets through: its config allows to write, denies one command,
+and leaves another to be asked about, where nobody is there to answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stages import Actor
+
+from bridle.hooks.install import install, remove
+from bridle.hooks.journal import Journal
+from bridle.hooks.plan import planned
+from bridle.testing.model_double import ModelDouble, api_of
+from bridle.testing.model_script import Call, Say, reply
+
+AGENTS = ("claude", "codex", "copilot", "gemini", "opencode", "qwen")
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.timeout(300),
+    pytest.mark.agents(*AGENTS),
+    pytest.mark.newest,
+]
+
+CONFIG = """\
+approve = "edits"
+
+[[rules]]
+name = "no-touch"
+command = "touch *"
+deny = "nobody touches this"
+"""
+FREE = {
+    "claude": ("-p", "--permission-mode=acceptEdits", "--allowedTools=Bash", "--"),
+    "codex": (
+        *("exec", "--dangerously-bypass-hook-trust", "--skip-git-repo-check"),
+        *("-s", "workspace-write", "--"),
+    ),
+    "copilot": ("--allow-all-tools", "-p"),
+    "gemini": ("--approval-mode=yolo", "-m", "gemini-2.5-flash", "-p"),
+    "opencode": ("run",),
+    "qwen": ("--approval-mode=yolo", "-p"),
+}
+# What says in its home that the project is trusted.
+TRUST: dict[str, tuple[str, Callable[[str], object]]] = {
+    "copilot": (".copilot/config.json", lambda project: {"trusted_folders": [project]}),
+    "gemini": (".gemini/trustedFolders.json", lambda project: {project: "TRUST_FOLDER"}),
+}
+
+
+async def play(actor: Actor, double: ModelDouble, *calls: Call) -> dict[str, str]:
+    """A run of the CLI by itself; what the model heard of each call."""
+    name = f"play{len(double.scenarios)}"
+    double.scenarios[name] = [*(reply(call) for call in calls), reply(Say("Done."))]
+    process = await asyncio.create_subprocess_exec(
+        actor.program,
+        *FREE[actor.agent],
+        f"@@{name}@@ go",
+        env=actor.environment(double.base_url, npm_config_fetch_retries="0"),  # of OpenCode's own
+        cwd=actor.project,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        await asyncio.wait_for(process.wait(), 120)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    last = double.turns[-1]
+    assert last.scenario == name
+    return api_of(last).tool_results(last.body)
+
+
+def settle(actor: Actor, double: ModelDouble) -> None:
+    actor.prepare(double.base_url)
+    config = actor.home / ".config/bridle/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(CONFIG)
+    if actor.agent in TRUST:
+        name, says = TRUST[actor.agent]
+        (actor.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (actor.home / name).write_text(json.dumps(says(str(actor.project))))
+
+
+async def test_what_runs_is_what_the_hook_lets_through(
+    actor: Actor, double: ModelDouble, tmp_path: Path
+) -> None:
+    settle(actor, double)
+    stage, made = actor.stage, {n: actor.project / f"{n}.txt" for n in ("allow", "deny", "ask")}
+    calls = (
+        stage.write(made["allow"], "x\n", id="c_allow"),
+        stage.shell(f"touch {made['deny']}", id="c_deny"),
+        stage.shell(f"cp {made['allow']} {made['ask']}", id="c_ask"),
+    )
+    journal = Journal(tmp_path / "state")
+    hooks = planned(actor.agent, actor.project, "project", version=actor.version)
+    install(hooks, journal)
+
+    heard = await play(actor, double, *calls)
+
+    assert {name: file.exists() for name, file in made.items()} == {
+        "allow": True,
+        "deny": False,
+        "ask": False,
+    }, heard
+    assert "nobody touches this" in heard["c_deny"]
+
+    assert remove(hooks.file, journal) == ("edited" if actor.agent == "qwen" else "restored")
+    left = hooks.file.read_text() if hooks.file.exists() else "{}"
+    assert json.loads(left).keys() <= {"$version"}  # which Qwen put in meanwhile
+    made["allow"].unlink()
+    await play(actor, double, *calls)
+    assert {name: file.exists() for name, file in made.items()} == dict.fromkeys(made, True)
+
+
+async def test_nothing_runs_when_the_hook_cannot(
+    actor: Actor, double: ModelDouble, tmp_path: Path
+) -> None:
+    settle(actor, double)
+    journal = Journal(tmp_path / "state")
+    hooks = planned(actor.agent, actor.project, "project", version=actor.version)
+    install(hooks, journal)
+    text = hooks.file.read_text()
+    assert sys.executable in text
+    hooks.file.write_text(text.replace(sys.executable, os.fspath(tmp_path / "gone")))
+    wrote, ran = actor.project / "wrote.txt", actor.project / "ran.txt"
+
+    await play(
+        actor,
+        double,
+        actor.stage.write(wrote, "x\n", id="c_write"),
+        actor.stage.shell(f"echo x > {ran}", id="c_shell"),
+    )
+
+    assert (wrote.exists(), ran.exists()) == (False, False)
