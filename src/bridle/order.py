@@ -165,6 +165,7 @@ def _terms(
             *(_of_servers(spec) if spec.servers else ()),
         ],
         models=config.models,
+        vet=config.prompts.check or "",
         until=Until(config.until.command or "", config.until.rounds),
         rules=config.rules,
         tightening=config.tightening,

@@ -63,6 +63,10 @@ class Until(Struct, frozen=True):
     rounds: int = 3
 
 
+class Prompts(Struct, frozen=True):
+    check: str | None = None
+
+
 class Store(Struct, frozen=True):
     keep_days: int | None = None
 
@@ -98,6 +102,7 @@ class Config(Struct, frozen=True):
     limits: Limits = Limits()
     store: Store = Store()
     team: Team = Team()
+    prompts: Prompts = Prompts()
     until: Until = Until()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models.NAME]
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
@@ -149,6 +154,7 @@ _SETTINGS = (
     Setting("team.handoff", choice(HANDOFF), "when another agent goes on in the middle of a turn"),
     Setting("team.rate_limit", choice(("switch", "wait")), "what a rate limit leads to"),
     Setting("team.wait", seconds(), "for a rate limit to pass, at most"),
+    Setting("prompts.check", text(), "reads each prompt first; if it fails, nothing is sent"),
     Setting("until.command", text(), "run after each turn; while it fails the agent is told why"),
     Setting("until.rounds", count(), "how often it is told, for one prompt"),
     Setting("models", model_rows(), "names of models, added to the table that comes with bridle"),
@@ -158,6 +164,7 @@ SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _SETTINGS
 _SECTIONS: Mapping[str, type[Struct]] = {
     "env": Env,
     "limits": Limits,
+    "prompts": Prompts,
     "store": Store,
     "team": Team,
     "until": Until,

@@ -11,6 +11,7 @@ BridleError
 ├── SessionError
 │   ├── SessionNotFound
 │   ├── SessionBusy            another process owns it, or a turn is under way
+│   ├── PromptRefused          by the user's own check
 │   └── RequestNotOpen         already answered, or never asked
 ├── StoreError
 │   ├── StoreNewer             written by a newer bridle
@@ -92,6 +93,16 @@ class SessionNotFound(SessionError):
 
 class SessionBusy(SessionError):
     pass
+
+
+class PromptRefused(SessionError):
+    exit_code = 4
+
+    def __init__(self, command: str, why: str) -> None:
+        super().__init__(
+            f"`{command}` refuses this prompt: {why}",
+            hint="use other words, or another `prompts.check` in the config",
+        )
 
 
 class RequestNotOpen(SessionError):

@@ -54,6 +54,7 @@ from bridle.sessions.succession import Succession, as_failure
 from bridle.sessions.terms import Order, Terms
 from bridle.sessions.turns import Turns
 from bridle.sessions.until import Check
+from bridle.sessions.vetting import Vetting
 from bridle.store.writer import Storage
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class Runner:
         self._visible = False  # the agent said or did something in it
         self._begun = False  # or one before it
         self._going_on: asyncio.Task[None] | None = None  # after its agent stopped
+        self._vetting = Vetting(order.terms.vet, order.spec.cwd, lambda: self._line.host)
         self._check = Check(order.terms.until, order.spec.cwd, lambda: self._line.host)
         self._checking: asyncio.Task[None] | None = None  # after a turn
         journal.on_failure = self._stop_agent
@@ -165,6 +167,7 @@ class Runner:
         when_busy: WhenBusy = "queue",
     ) -> None:
         _refuse_what_is_no_text(prompt)
+        await self._vetting.read(prompt)
         self._check.renew()
         if not self._turns and not self._begin_lock.locked():
             await self._begin(prompt, when_busy)

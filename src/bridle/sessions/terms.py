@@ -38,6 +38,7 @@ class Terms(Struct, frozen=True):
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Sequence[tuple[str, str]] = ()  # name, value; never stored
     limits: Limits = field(default_factory=Limits)
+    vet: str = ""  # a command that reads each prompt before it is sent
     until: Until = field(default_factory=Until)
     tools: tuple[str, ...] = ()  # of our vocabulary; the only ones allowed, if any are named
     rules: tuple[Rule, ...] = ()  # of config files, the first that matches counts

@@ -1,0 +1,36 @@
+"""A command of the user's that reads each prompt before it is sent, and may refuse it.
+
+Some agents have a hook for this, which does not fire everywhere; here it holds for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from bridle.core.agent import Host, Prompt
+from bridle.core.errors import PromptRefused
+from bridle.sessions.beside import run
+
+LONGEST = 60.0  # seconds
+
+
+class Vetting:
+    def __init__(self, command: str, cwd: Path, host: Callable[[], Host]) -> None:
+        self._command = command
+        self._cwd = cwd
+        self._host = host
+
+    async def read(self, prompt: Prompt) -> None:
+        """Raises `PromptRefused` unless the command succeeds, whatever kept it from that."""
+        if not self._command:
+            return
+        input = prompt.text.encode("utf-8", "replace")
+        try:
+            ran = await run(self._host(), self._command, cwd=self._cwd, limit=LONGEST, input=input)
+        except TimeoutError:
+            raise PromptRefused(self._command, f"it took longer than {LONGEST:g} s") from None
+        except OSError as error:
+            raise PromptRefused(self._command, f"it could not be run: {error}") from None
+        if not ran.exit.clean:
+            raise PromptRefused(self._command, ran.said or ran.how)
