@@ -9,6 +9,7 @@ import signal
 import stat
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from hook_desk import Open, Ran, Running, run, until
 from bridle.core.errors import ConfigError, UsageError
 from bridle.hooks.messages import PAYLOAD_CAP, REPLY_CAP
 from bridle.hooks.server import HookAsked, HookReply, HookServer, Limits
-from bridle.hooks.shim import Shim
+from bridle.hooks.shim import Shim, ready_shim
 
 
 def echo(asked: HookAsked) -> None:
@@ -120,6 +121,28 @@ async def test_a_question_is_withdrawn_when_its_shim_goes_away(opened: Open) -> 
     async with asyncio.timeout(10):
         assert await asked[0].gone
     assert not asked[0].reply(HookReply(b"too late"))
+    ran = await running.end(None)
+    assert (ran.exit, ran.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize("unix", [True, False])
+async def test_an_answer_to_one_who_died_a_moment_ago_hurts_nobody(
+    opened: Open, cache: Path, unix: bool
+) -> None:
+    asked: list[HookAsked] = []
+    server = await opened(asked.append, unix=unix, shim=ready_shim(cache, compiled=False))
+    running = await Running.start(server.command("cursor", "preToolUse", timeout=60))
+    running.feed(b"x")
+    await until(lambda: bool(asked))
+    pid = await running.shim()
+    os.kill(pid, signal.SIGKILL)
+    for _ in range(1000):  # without a turn for the loop, which would notice
+        if not Path(f"/proc/{pid}").exists():
+            break
+        time.sleep(0.01)  # noqa: ASYNC251
+    asked[0].reply(HookReply(bytes(3_000_000)))
+    async with asyncio.timeout(10):
+        await asked[0].gone
     ran = await running.end(None)
     assert (ran.exit, ran.stdout) == (2, b"")
 
@@ -267,8 +290,6 @@ async def test_closing_lets_those_go_who_wait_and_leaves_nothing(opened: Open) -
 
 
 async def test_over_loopback_the_same_is_said(opened: Open, cache: Path) -> None:
-    from bridle.hooks.shim import ready_shim
-
     python = ready_shim(cache, compiled=False)
     server = await opened(echo, unix=False, shim=python)
     command = server.command("cursor", "preToolUse", timeout=20)

@@ -8,6 +8,7 @@ soon go on without an answer.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 from typing import cast
@@ -173,7 +174,8 @@ class Visit(asyncio.Protocol):
         assert self._transport and self._question
         answer = write_answer(self._reception.tokens.answer, self._question.nonce, reply)
         self._transport.write(self._wrapped(answer))
-        self._transport.write_eof()
+        with contextlib.suppress(OSError):  # it died a moment ago; that will be told
+            self._transport.write_eof()
         left = self._due_at - asyncio.get_running_loop().time()
         self._expect(min(self._reception.limits.leaving, max(left, 0.0)))
 
