@@ -157,7 +157,9 @@ async def test_what_is_denied_is_not_done_and_the_turn_goes_on(any_desk: Desk) -
     assert "Denied: use a pencil" in json.dumps(desk.double.turns[-1].body["input"])
 
 
-async def test_an_answer_for_the_session_is_not_asked_for_again(any_desk: Desk) -> None:
+async def test_an_answer_for_the_session_is_a_rule_of_ours_and_codex_asks_again(
+    any_desk: Desk,
+) -> None:
     desk = any_desk
     again = [stage.shell("echo same >> log.txt", id=id) for id in ("call_1", "call_2")]
     desk.double.scenarios["twice"] = [*[reply(call) for call in again], reply(Say("Twice."))]
@@ -165,11 +167,12 @@ async def test_an_answer_for_the_session_is_not_asked_for_again(any_desk: Desk) 
 
     await session.prompt("@@twice@@ go")
     asked = await until(session, PermissionRequested)
-    session.answer(asked.request_id, Answer("always"))
+    session.answer(asked.request_id, Answer("allow", remember="session"))
     await session.idle()
 
     assert (desk.project / "log.txt").read_text() == "same\nsame\n"
-    assert len(of(desk.log(session), PermissionRequested)) == 1
+    answers = [(one.answer, one.by) for one in of(desk.log(session), RequestAnswered)]
+    assert answers == [(Answer("allow", remember="session"), "person"), (Answer("allow"), "policy")]
 
 
 @pytest.fixture
