@@ -43,9 +43,10 @@ def test_an_example_runs_as_it_stands(code: str, tmp_path: Path) -> None:
 
 
 def commands() -> list[object]:
-    text = (ROOT / "docs/requests.md").read_text()
+    text = "".join((ROOT / name).read_text() for name in ("docs/requests.md", "docs/hooks.md"))
     lines = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)).splitlines()
-    return [pytest.param(shlex.split(line)[1:], id=line) for line in lines]
+    last = [line.rpartition(" | ")[2] for line in lines]
+    return [pytest.param(shlex.split(line)[1:], id=line) for line in last]
 
 
 @pytest.mark.parametrize("words", commands())

@@ -49,6 +49,8 @@ def test_every_command_and_option_is_in_the_docs() -> None:
         ("mcp ", ["-h", "--help", "--color", "--debug", *MCP]),
         ("mcp add --agent cla", ["claude", "claude-agent-acp"]),
         ("login moc", ["mock"]),
+        ("hooks re", ["remove"]),
+        ("hooks install --us", ["--user"]),
         ("doctor --f", ["--full"]),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -248,3 +249,23 @@ def test_a_cli_that_never_ends_its_words_is_denied_in_time(bench: Bench) -> None
         os.close(writing)
     assert (ran.returncode, ran.stdout) == (2, b"")
     assert b"took too long" in ran.stderr
+
+
+def test_the_examples_of_the_documents_say_what_they_should(bench: Bench) -> None:
+    text = (Path(__file__).parents[3] / "docs/hooks.md").read_text()
+    lines = [line for line in text.splitlines() if line.startswith("echo ")]
+    program = shlex.join(bench.command())
+    said = [
+        subprocess.run(
+            ["/bin/sh", "-c", line.replace("| bridle", f"| {program}")],
+            cwd=bench.project,
+            env=bench.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        ).stdout
+        for line in lines
+    ]
+    decisions = [json.loads(one) for one in said]
+    assert decisions[0]["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert decisions[1] == {"decision": "allow"}
