@@ -59,7 +59,7 @@ verdicts: $(READY) ## play every case on every agent, and write down what each d
 	rm -f $(VENV)/verdicts
 	$(BIN)/python tests/real/clis.py install
 	-BRIDLE_VERDICTS=$(VENV)/verdicts $(BIN)/pytest -n 4 tests/real/test_conformance_real.py \
-	  tests/agents/test_mock_conformance.py tests/agents/cursor/test_cursor_conformance.py -m ""
+	  tests/real/test_gate_real.py tests/agents/test_mock_conformance.py tests/agents/cursor/test_cursor_conformance.py -m ""
 	$(BIN)/python tests/conformance/verdicts.py $(VENV)/verdicts
 	$(BIN)/python docs/generate.py
 

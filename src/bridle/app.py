@@ -12,6 +12,7 @@ from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from bridle import agents
+from bridle.agents.support import refuse_open_gate
 from bridle.config import Config, Paths, find_paths, load
 from bridle.core.agent import Agent
 from bridle.core.errors import ConfigError, StoreDamaged, UsageError
@@ -103,6 +104,7 @@ class Harness:
         said = {"cwd": self.cwd, **wishes}
         who = roster(self.config, agent, wishes.get("model"), Path(said["cwd"]))
         made, relay = await self._team(self.config, who, said).first(_rules(self.config))
+        refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.start(
             *made, title=title, head=head, relay=relay, settings=_settings(who)
         )
@@ -113,7 +115,7 @@ class Harness:
         if fork:
             row = await self.sessions.fork(row)
         config = self._config_of(row)
-        kept = {"mode": row.mode, "approve": row.settings.get("approve")}
+        kept = _kept(row)
         if "model" in self.agent(row.agent).info.can:
             kept["model"] = row.model
         given = {name: value for name, value in wishes.items() if value is not None}
@@ -128,6 +130,7 @@ class Harness:
             made = made._replace(terms=replace(made.terms, notices=()))
         made = _with_notices(made, notices)
         relay = team.standing_by(others, _rules(config))
+        refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.resume(row, *made, relay=relay)
 
     async def handoff(self, session: str, agent: str, **wishes: Any) -> Session:
@@ -143,13 +146,14 @@ class Harness:
                 f"session {row.id} is with {row.agent} already",
                 hint=f"`bridle run --resume {row.id}` goes on with it",
             )
-        kept = {"mode": row.mode, "approve": row.settings.get("approve")}
+        kept = _kept(row)
         given = {name: value for name, value in wishes.items() if value is not None}
         said = {**kept, **given, "cwd": row.cwd}
         made, relay = await self._team(config, who, said).first(_rules(config))
         text = f"{row.agent} hands over to {made.agent.info.name}"
         made = _with_notices(made, [Notice(level="info", kind="handoff", text=text)])
         settings = {"profile": None, "agents": [], "tools": [], **_settings(who)}
+        refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.resume(row, *made, relay=relay, settings=settings)
 
     def _at_home(self, session: str) -> SessionRow:
@@ -240,6 +244,12 @@ class Harness:
         if (file := Path(argument)).is_file():
             return file.resolve()
         return self.sessions.record(self.find(argument))
+
+
+def _kept(row: SessionRow) -> dict[str, Any]:
+    """What was wished of it, and holds until somebody wishes otherwise."""
+    names = ("approve", "accept_advisory")
+    return {"mode": row.mode} | {name: row.settings.get(name) for name in names}
 
 
 def _rules(config: Config) -> Rules:

@@ -58,7 +58,13 @@ def order(
         given["denied_tools"] = (*given.get("denied_tools", ()), *_others(tools))
     given.setdefault("flags", tuple(options.get("flags", ())))
     given["options"] = {**options, **given.get("options", {})}
-    spec = SessionSpec(cwd=Path(cwd).resolve(), only_tools=tuple(tools), **given)
+    given.setdefault("accept_advisory", config.accept_advisory)
+    spec = SessionSpec(
+        cwd=Path(cwd).resolve(),
+        approve=approve or config.approve,
+        only_tools=tuple(tools),
+        **given,
+    )
     refuse_unsupported(driver.info, spec)
     _refuse_vain_limits(driver, limits)
     terms = _terms(driver, config, spec, approve, env)

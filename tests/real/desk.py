@@ -110,6 +110,7 @@ class Desk:
         more = {key: KEY} | terms.get("environment", {})
         terms["environment"] = self.player.environment(self.double.base_url, **more)
         spec: dict[str, Any] = {"cwd": self.project, "model": self.player.model}
+        spec["accept_advisory"] = True  # of those that hold nothing, too
         spec |= {name: value for name, value in wishes.items() if name not in _TERMS}
         spec["options"] = {"binary": str(self.player.program)} | spec.get("options", {})
         return SessionSpec(**spec), Terms(**terms)

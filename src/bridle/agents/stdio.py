@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from bridle.agents.support import refuse_unsupported
+from bridle.agents.support import refuse
 from bridle.core.agent import AgentInfo, Conversation, Host, SessionSpec
 from bridle.core.errors import AgentNotInstalled
 from bridle.core.wire import Launch, Wire
@@ -36,7 +36,7 @@ class StdioAgent:
         from bridle.agents.conversation import StdioConversation
         from bridle.agents.per_turn import PerTurnConversation
 
-        refuse_unsupported(self.info, spec)
+        refuse(self.info, spec)
         wire = self.wire(spec)
         if wire.lifetime == "turn":
             return PerTurnConversation(self.info, wire, spec, host, self._grace)

@@ -1,9 +1,16 @@
-"""Refuses a session that asks more of an agent than it can do."""
+"""Refuses a session that asks more of an agent than it can do, or will keep to."""
 
 from __future__ import annotations
 
 from bridle.core.agent import AgentInfo, SessionSpec
-from bridle.core.errors import Unsupported
+from bridle.core.errors import GateOpen, Unsupported
+
+MUST_ASK = ("write", "shell")  # before every call, where anything is to be asked or denied
+
+
+def refuse(info: AgentInfo, spec: SessionSpec) -> None:
+    refuse_unsupported(info, spec)
+    refuse_open_gate(info, spec)
 
 
 def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
@@ -31,3 +38,10 @@ def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
     if spec.only_tools and info.can.isdisjoint({"tools", "permissions"}):
         hint = "it does not ask before it acts either: use another agent, or no such profile"
         raise Unsupported(info.name, "a list of tools", hint=hint)
+
+
+def refuse_open_gate(info: AgentInfo, spec: SessionSpec) -> None:
+    """Of an agent that comes with bridle no promise is needed."""
+    loose = [kind for kind in MUST_ASK if kind not in info.asks]
+    if loose and info.binary and spec.approve != "auto" and not spec.accept_advisory:
+        raise GateOpen(info.name, spec.approve, loose)

@@ -95,6 +95,7 @@ class Config(Struct, frozen=True):
     agent: str = "claude"  # or several, in order: `claude,codex`
     model: str | None = None
     approve: str = "ask"
+    accept_advisory: bool = False
     supervision: str = "auto"
     color: str = "auto"
     experimental_agents: bool = False
@@ -133,6 +134,7 @@ _SETTINGS = (
     Setting("agent", roster(), "that runs when none is named; of several, the first that can"),
     Setting("model", text(), "that the agent is asked to use"),
     Setting("approve", choice(APPROVE, strictest_first=True), "what is allowed without asking"),
+    Setting("accept_advisory", switch(), "whether agents may run for which that does not hold"),
     Setting("supervision", choice(SUPERVISION), "how an agent's processes are kept together"),
     Setting("color", choice(("auto", "always", "never")), "in the terminal"),
     Setting("experimental_agents", switch(), "whether agents that nobody has tried can be used"),

@@ -36,6 +36,7 @@ class SessionSpec(Struct, frozen=True):
     model: str | None = None
     mode: Mode = "agent"
     approve: str = "ask"  # the preset, for an agent that cannot ask and so must hold itself back
+    accept_advisory: bool = False  # though what the preset says will not hold for this agent
     resume: str | None = None  # AgentReady.native_id of an earlier conversation
     fork: bool = False  # with resume: leave the earlier one as it is
     effort: str | None = None

@@ -6,6 +6,7 @@ BridleError
 ├── AgentError                 names the agent
 │   ├── AgentNotInstalled
 │   ├── AgentUnknown
+│   ├── GateOpen               it would not ask before it acts
 │   ├── NotUsable              not installed, not signed in, or it did not say
 │   └── Unsupported            this agent cannot do that
 ├── SessionError
@@ -76,6 +77,21 @@ class Unsupported(AgentError):
     def __init__(self, agent: str, feature: str, *, hint: str = "") -> None:
         super().__init__(agent, f"{agent} does not support {feature}", hint=hint)
         self.feature = feature
+
+
+class GateOpen(AgentError):
+    """What the policy says would not hold for this agent."""
+
+    exit_code = 4
+
+    def __init__(self, agent: str, approve: str, classes: list[str]) -> None:
+        super().__init__(
+            agent,
+            f"{agent} does not ask before every {' and '.join(classes)} call: "
+            f"`{approve}` would not hold",
+            hint="--accept-advisory takes it as it is, --approve auto asks for nothing; "
+            "`bridle doctor --gate` tells which agents hold",
+        )
 
 
 class SessionError(BridleError):

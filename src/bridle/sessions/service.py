@@ -84,7 +84,11 @@ class Sessions:
             title=title and _known(terms).redact_text(title),
             model=spec.model,
             mode=spec.mode,
-            settings={"approve": terms.approve, **settings},
+            settings={
+                "approve": terms.approve,
+                "accept_advisory": spec.accept_advisory,
+                **settings,
+            },
         )
         warden = (
             head.launched if head else launch_warden(self._paths.spawns, row.id, terms.supervision)

@@ -18,7 +18,7 @@ from bridle.core.wire import Wire
 from bridle.hooks.server import HookAsked, HookServer
 
 LINE_CAP = 16 * 1024 * 1024
-SPEC = SessionSpec(cwd=Path("/proj"))
+SPEC = SessionSpec(cwd=Path("/proj"), accept_advisory=True)
 PROMPT = Prompt("go")
 KILLED = Exit(None, signal.SIGKILL)
 

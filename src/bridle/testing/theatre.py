@@ -82,6 +82,7 @@ class Theatre:
         terms: dict[str, Any] = {"environment": self._environment}
         terms |= {name: value for name, value in wishes.items() if name in _OF_TERMS}
         spec = {name: value for name, value in wishes.items() if name not in _OF_TERMS}
+        spec = {"accept_advisory": True} | spec  # the cases find out by themselves
         return SessionSpec(cwd=self.project, options=self._options, **spec), Terms(**terms)
 
 

@@ -177,7 +177,7 @@ async def test_an_agent_that_does_not_list_after_all_says_so(tmp_path: Path) -> 
 
 async def test_a_real_program_is_prompted_cancelled_and_prompted_again(tmp_path: Path) -> None:
     agent = agents.load("foo", {"foo": {"acp": COMMAND}})
-    spec = SessionSpec(cwd=tmp_path)
+    spec = SessionSpec(cwd=tmp_path, accept_advisory=True)
     async with PlainHost.open(tmp_path) as host, listening(agent, spec, host) as listener:
         await listener.turn("hello there")
         assert listener.text == "0 before; you said hello there"
@@ -191,7 +191,7 @@ async def test_a_real_program_is_prompted_cancelled_and_prompted_again(tmp_path:
 
 async def test_a_program_that_dies_in_a_turn_fails_it(tmp_path: Path) -> None:
     agent = agents.load("foo", {"foo": {"acp": COMMAND}})
-    spec = SessionSpec(cwd=tmp_path)
+    spec = SessionSpec(cwd=tmp_path, accept_advisory=True)
     async with PlainHost.open(tmp_path) as host, listening(agent, spec, host) as listener:
         events = await listener.turn("die")
     [gone] = [event for event in events if isinstance(event, AgentExited)]
@@ -205,7 +205,7 @@ async def test_a_program_that_dies_in_a_turn_fails_it(tmp_path: Path) -> None:
 async def test_a_conversation_is_loaded_in_a_new_process(tmp_path: Path) -> None:
     agent = agents.load("foo", {"foo": {"acp": COMMAND}})
     for resume, before in ((None, 0), ("s1", 1), ("s1", 2)):
-        spec = SessionSpec(cwd=tmp_path, resume=resume)
+        spec = SessionSpec(cwd=tmp_path, accept_advisory=True, resume=resume)
         async with PlainHost.open(tmp_path) as host, listening(agent, spec, host) as listener:
             await listener.turn("more")
             assert listener.text == f"{before} before; you said more"
@@ -219,7 +219,7 @@ async def test_an_answer_reaches_the_program(
     tmp_path: Path, answer: str, text: str, written: bool
 ) -> None:
     agent = agents.load("foo", {"foo": {"acp": COMMAND}})
-    spec = SessionSpec(cwd=tmp_path)
+    spec = SessionSpec(cwd=tmp_path, accept_advisory=True)
     async with (
         PlainHost.open(tmp_path) as host,
         listening(agent, spec, host, answer=Answer(answer)) as listener,
@@ -274,13 +274,34 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     machine = Machine(tmp_path)
-    done = machine.run("config", "set", "agents.foo.acp", COMMAND)
-    assert done.returncode == 0, done.stderr
+    for key, value in {"acp": COMMAND, "asks": "write,shell"}.items():
+        done = machine.run("config", "set", f"agents.foo.{key}", value)
+        assert done.returncode == 0, done.stderr
     return machine
 
 
 def _text(events: list[Mapping[str, Any]]) -> str:
     return "".join(event["text"] for event in events if event["type"] == "message_chunk")
+
+
+def test_an_agent_of_which_nobody_says_that_it_asks_is_refused(machine: Machine) -> None:
+    for words in ((), ("--approve", "edits"), ("--approve", "none")):
+        done = machine.run("run", "-a", f"acp:{COMMAND}", *words, "hello")
+        assert done.returncode == 4
+        assert "does not ask before every write and shell call" in done.stderr
+        assert "--accept-advisory" in done.stderr
+    for words in (("--accept-advisory",), ("--approve", "auto")):
+        done = machine.run("run", "-a", f"acp:{COMMAND}", *words, "hello")
+        assert (done.returncode, done.stdout) == (0, "0 before; you said hello\n"), done.stderr
+    again = machine.run("run", "--resume", "last", "more")
+    assert again.returncode == 0, again.stderr
+
+
+def test_what_it_is_said_to_ask_about_must_be_classes_of_tools(machine: Machine) -> None:
+    machine.run("config", "set", "agents.foo.asks", "write,shel")
+    done = machine.run("run", "-a", "foo", "hello")
+    assert done.returncode == 2
+    assert "cannot ask before 'shel' calls" in done.stderr
 
 
 def test_one_line_of_config_is_all_that_a_run_needs(machine: Machine) -> None:
@@ -307,7 +328,10 @@ def test_policy_answers_what_the_program_asks(machine: Machine, approve: str) ->
 
 
 def test_a_command_in_the_place_of_a_name_runs_and_goes_on(machine: Machine) -> None:
-    assert _text(machine.events("-a", f"acp:{COMMAND}", "hello")) == "0 before; you said hello"
+    assert (
+        _text(machine.events("--accept-advisory", "-a", f"acp:{COMMAND}", "hello"))
+        == "0 before; you said hello"
+    )
     assert _text(machine.events("--resume", "last", "more")) == "1 before; you said more"
 
 

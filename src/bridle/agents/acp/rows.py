@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec.structs import replace
 
 from bridle.agents.acp.row import Row
 from bridle.core.errors import ConfigError
+from bridle.core.tools import ToolClass
 
 if TYPE_CHECKING:
     from bridle.agents.acp.plain import PlainAcpAgent
@@ -44,7 +45,22 @@ def made(name: str, options: Mapping[str, Any]) -> PlainAcpAgent:
     command = _words(name, line)
     row = rows().get(name) or Row(name=name, command=command, title=command[0])
     variables = (*row.variables, *options.get("variables", ()))
-    return driver(replace(row, command=command, variables=variables))
+    asks = row.asks | _asks(name, options.get("asks", ()))
+    return driver(replace(row, command=command, variables=variables, asks=asks))
+
+
+def _asks(name: str, words: object) -> frozenset[ToolClass]:
+    """What the user says of it: nobody else has tried."""
+    known = get_args(ToolClass)
+    told = words.replace(",", " ").split() if isinstance(words, str) else words
+    if not isinstance(told, (list, tuple)):
+        told = [told]
+    if wrong := [word for word in told if word not in known]:
+        raise ConfigError(
+            f"agent {name!r} cannot ask before {wrong[0]!r} calls",
+            hint=f"asks lists some of: {', '.join(known)}",
+        )
+    return frozenset(told)
 
 
 def _words(name: str, line: object) -> tuple[str, ...]:

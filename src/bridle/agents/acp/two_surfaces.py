@@ -7,7 +7,7 @@ from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.row import Row
 from bridle.agents.native import packaged_version
 from bridle.agents.stdio import StdioAgent
-from bridle.agents.support import refuse_unsupported
+from bridle.agents.support import refuse
 from bridle.core.agent import Conversation, Host, SessionSpec
 from bridle.core.versions import standing
 from bridle.core.wire import Launch
@@ -31,7 +31,7 @@ class TwoSurfaces(AcpAgent):
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
         if self._is_named(spec):
             return await self.other.open(spec, host)
-        refuse_unsupported(self.info, spec)
+        refuse(self.info, spec)
         if self._is_too_old(spec, host):
             return await self.other.open(spec, host)
         return await self.open_acp(spec, host)

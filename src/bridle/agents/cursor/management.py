@@ -13,7 +13,7 @@ from bridle.agents.cursor import config, outputs, store
 from bridle.agents.cursor.failures import SIGN_IN
 from bridle.agents.fields import Table, table
 from bridle.agents.stdio import StdioAgent
-from bridle.agents.support import refuse_unsupported
+from bridle.agents.support import refuse
 from bridle.core.agent import AgentInfo, Conversation, Host, SessionSpec
 from bridle.core.errors import AgentError
 from bridle.core.management import Account, Installed, McpServer, McpTool, Model, NativeSession, Run
@@ -58,7 +58,7 @@ class Cursor(StdioAgent):
         super().__init__(INFO, _wire)
 
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        refuse_unsupported(self.info, spec)
+        refuse(self.info, spec)
         if spec.resume and store.lacks(config.home(host.variable), spec.resume):
             raise AgentError(
                 self.info.name,
@@ -89,7 +89,7 @@ class Cursor(StdioAgent):
         from bridle.agents.per_turn import PerTurnConversation
 
         info = replace(self.info, can=self.info.can - _BY_HOOKS, asks=frozenset())
-        refuse_unsupported(info, spec)
+        refuse(info, spec)
         wire = CursorWire(spec, config.read(host.variable))
         return PerTurnConversation(info, wire, spec, host, self._grace)
 

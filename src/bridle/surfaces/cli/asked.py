@@ -73,6 +73,7 @@ def wishes(options: Namespace) -> dict[str, Any]:
         "max_cost": options.max_cost,
         "max_tokens": options.max_tokens,
         "approve": options.approve,
+        "accept_advisory": options.accept_advisory or None,
         "timeout": options.timeout,
         "request_timeout": options.request_timeout,
         "env": tuple(options.env),

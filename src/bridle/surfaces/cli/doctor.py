@@ -21,6 +21,10 @@ AGENTS = 90.0  # several rounds of slow programs; each agent has a limit of its 
 
 
 def doctor(options: Namespace) -> int:
+    if options.gate is not None:
+        from bridle.surfaces.cli.gate_check import gate  # it brings a web server
+
+        return gate(options)
     findings = asyncio.run(_findings(options))
     if options.json:
         say_json(findings)

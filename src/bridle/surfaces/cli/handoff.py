@@ -36,4 +36,5 @@ def _wishes(options: Namespace) -> dict[str, Any]:
         "model", "mode", "approve", "max_turns", "max_cost", "max_tokens", "timeout",
         "request_timeout",
     )  # fmt: skip
-    return {name: value for name in names if (value := getattr(options, name)) is not None}
+    said = {name: value for name in names if (value := getattr(options, name)) is not None}
+    return said | ({"accept_advisory": True} if options.accept_advisory else {})

@@ -97,6 +97,11 @@ def _run(commands: Any) -> None:
 def _limits(run: argparse.ArgumentParser) -> None:
     limits = run.add_argument_group("limits")
     limits.add_argument("--approve", choices=PRESETS, help=APPROVE)
+    limits.add_argument(
+        "--accept-advisory",
+        action="store_true",
+        help="run an agent though it does not ask before every write or command",
+    )
     limits.add_argument("--max-turns", type=positive_int, metavar="N", help="model calls at most")
     limits.add_argument("--max-cost", type=positive, metavar="USD", help="US dollars at most")
     limits.add_argument("--max-tokens", type=positive_int, metavar="N", help="tokens at most")

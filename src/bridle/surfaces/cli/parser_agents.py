@@ -27,6 +27,13 @@ def agents(commands: Any) -> None:
     logout.add_argument("agent", type=name, metavar="AGENT")
     _mcp(commands)
     doctor = command(commands, "doctor", "doctor:doctor", "check this machine, and how to mend it")
+    doctor.add_argument(
+        "--gate",
+        nargs="?",
+        const="",
+        metavar="AGENT",
+        help="find out, by harmless canaries, before which calls the installed agents ask",
+    )
     doctor.add_argument("--full", action="store_true", help="read all of the store, however large")
     json_option(doctor)
 
