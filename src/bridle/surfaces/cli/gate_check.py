@@ -42,6 +42,8 @@ def gate(options: Namespace) -> int:
 
 
 async def _proofs(management: Management, wanted: str) -> list[Proof]:
+    if wanted:
+        management.agent(wanted)  # which says so when there is none
     names = [wanted] if wanted else _with_programs(management)
     told = await ask_all(names, management.report)
     found = [one for one in told.values() if isinstance(one, Report) and one.present]

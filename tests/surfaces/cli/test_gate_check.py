@@ -1,0 +1,41 @@
+"""`bridle doctor --gate` where there is nothing to try; tests/real has those that are tried."""
+
+from __future__ import annotations
+
+import json
+
+from cursor_stand_in import install_cursor
+
+from .conftest import Bench
+
+BARE = "/usr/bin:/bin"
+
+
+def test_an_agent_that_is_not_there_cannot_be_tried(bench: Bench) -> None:
+    none = bench.run("doctor", "--gate", PATH=BARE)
+    assert (none.returncode, none.stderr) == (0, "")
+    assert "no agent is installed" in none.stdout
+
+    one = bench.run("doctor", "--gate", "codex", PATH=BARE)
+    assert (one.returncode, one.stdout) == (3, "")
+    assert "no `codex` on PATH" in one.stderr
+
+
+def test_what_has_no_gate_of_its_own_says_so(bench: Bench) -> None:
+    for name, exit, words in (
+        ("mock", 2, "no program of its own"),
+        ("cluade", 2, "did you mean claude"),
+    ):
+        done = bench.run("doctor", "--gate", name)
+        assert done.returncode == exit
+        assert words in done.stderr
+
+
+def test_an_agent_that_no_scripted_model_can_reach_is_told_as_not_tried(bench: Bench) -> None:
+    install_cursor(bench.home / "bin", bench.home)
+    path = f"{bench.home / 'bin'}:{BARE}"
+    done = bench.run("doctor", "--gate", "cursor", PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert "not tried: it cannot be put before a scripted model" in done.stdout
+    [proof] = json.loads(bench.run("doctor", "--gate", "cursor", "--json", PATH=path).stdout)
+    assert (proof["agent"], proof["holds"]) == ("cursor", {})
