@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from bridle import agents
 from bridle.core.agent import AgentInfo
 from bridle.core.capabilities import CAPABILITIES, capabilities
+from bridle.core.tools import ToolClass
 from bridle.testing.cases import CASES
 
 FOLDER = Path(__file__).parent / "agents"
 SIGNS = {"yes": "✓", "no": "–", "differs": "≠", "unplayed": "◦"}
 ROW = "| {} |\n"
+CLASSES = get_args(ToolClass)
 
 
 def pages() -> dict[Path, str]:
@@ -39,13 +41,30 @@ def _overview(verdicts: dict[str, Any]) -> str:
     for case in CASES.values():
         signs = [_sign(verdicts[name]["cases"].get(case.name, "unplayed")) for name in names]
         text += ROW.format(" | ".join([case.what, *signs]))
-    text += "\n## What each claims\n\n"
+    text += _gate() + "\n## What each claims\n\n"
     text += ROW.format(" | ".join(["", *names]))
     text += ROW.format(" | ".join(["---", *([":-:"] * len(names))]))
     claims = {name: capabilities(agents.load(name)) for name in names}
     for word, meaning in CAPABILITIES.items():
         signs = ["✓" if word in claims[name] else "–" for name in names]
         text += ROW.format(" | ".join([f"`{word}` {meaning}", *signs]))
+    return text
+
+
+def _gate() -> str:
+    told = json.loads((FOLDER / "gate.json").read_text("utf-8"))
+    text = (
+        "\n## What the gate holds\n\n"
+        "By class of tools. *Enforced*: each call is asked about before it runs, and a denial\n"
+        "holds. *Advisory*: some calls are, or the agent's own rules hold it back. *None*: calls\n"
+        "run unasked. – it has no such tool. `bridle doctor --gate` finds it out anew with the\n"
+        "agents that are installed.\n\n"
+    )
+    text += ROW.format(" | ".join(["", "tried", *CLASSES]))
+    text += ROW.format(" | ".join(["---"] * (len(CLASSES) + 2)))
+    for name, found in told.items():
+        holds = [found["holds"].get(kind, "–") for kind in CLASSES]
+        text += ROW.format(" | ".join([name, found["version"], *holds]))
     return text
 
 

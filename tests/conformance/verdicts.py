@@ -1,8 +1,9 @@
 """What the documents say of each agent and case, and how that is written anew.
 
 `docs/agents/verdicts.json` holds a word for each: `yes`, `no: CAPABILITY`, `differs: HOW`,
-`unplayed: WHY`. With BRIDLE_VERDICTS=FILE the tests add theirs to that file as they run, and
-`python tests/conformance/verdicts.py FILE` makes them the documents'.
+`unplayed: WHY`; `gate.json` beside it how each class of calls is held. With BRIDLE_VERDICTS=FILE
+the tests add theirs to that file as they run, and `python tests/conformance/verdicts.py FILE` makes
+them the documents'.
 """
 
 from __future__ import annotations
@@ -12,35 +13,63 @@ import os
 import sys
 from pathlib import Path
 
+from bridle.agents import load
+from bridle.core.tools import ToolClass
+from bridle.testing.canaries import Hold
 from bridle.testing.cases import CASES, Case, Verdict
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "agents" / "verdicts.json"
+FOLDER = Path(__file__).parents[2] / "docs" / "agents"
+DOCUMENT = FOLDER / "verdicts.json"
+GATE = FOLDER / "gate.json"
 
 
 def hold(agent: str, version: str, case: Case, verdict: Verdict) -> None:
     """Fails unless the agent does what it claims, and the documents say so."""
     assert verdict.outcome != "fails", verdict.why
     word = f"{verdict.outcome}: {verdict.why}" if verdict.why else verdict.outcome
-    if file := os.environ.get("BRIDLE_VERDICTS"):
-        line = json.dumps([agent, version, case.name, word]) + "\n"
-        with Path(file).open("a") as out:
-            out.write(line)
+    if _noted([agent, version, case.name, word]):
         return
     known = json.loads(DOCUMENT.read_text())[agent]["cases"].get(case.name)
     assert word == known, f"docs/agents say {known!r}: `make verdicts` writes what is found now"
 
 
+def hold_gate(agent: str, version: str, holds: dict[ToolClass, Hold]) -> None:
+    """Fails unless the classes that the agent claims are enforced, and the documents say so."""
+    enforced = {kind for kind, hold in holds.items() if hold == "enforced"}
+    assert enforced == load(agent).info.asks
+    if _noted([agent, version, GATE.name, holds]):
+        return
+    known = json.loads(GATE.read_text())[agent]["holds"]
+    assert holds == known, f"docs/agents say {known!r}: `make verdicts` writes what is found now"
+
+
+def _noted(told: list[object]) -> bool:
+    file = os.environ.get("BRIDLE_VERDICTS")
+    if not file:
+        return False
+    with Path(file).open("a") as out:
+        out.write(json.dumps(told) + "\n")
+    return True
+
+
 def main(file: str) -> None:
+    gate = json.loads(GATE.read_text()) if GATE.exists() else {}
     told = json.loads(DOCUMENT.read_text()) if DOCUMENT.exists() else {}
     for line in Path(file).read_text().splitlines():
         agent, version, case, word = json.loads(line)
+        if case == GATE.name:
+            gate[agent] = {"version": version, "holds": word}
+            continue
         found = told.setdefault(agent, {"version": version, "cases": {}})
         found["version"] = version
         found["cases"][case] = word
     for found in told.values():
         known = found["cases"]
         found["cases"] = {name: known[name] for name in CASES if name in known}
-    DOCUMENT.write_text(json.dumps(dict(sorted(told.items())), indent=1, ensure_ascii=False) + "\n")
+    for document, found in ((DOCUMENT, told), (GATE, gate)):
+        document.write_text(
+            json.dumps(dict(sorted(found.items())), indent=1, ensure_ascii=False) + "\n"
+        )
 
 
 if __name__ == "__main__":
