@@ -8,8 +8,6 @@ from typing import Any
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Decision, Policy
 from bridle.core.permission.instead import instead
-from bridle.hooks.dialects import told
-from bridle.hooks.dialects.cursor_events import PreToolUse
 from bridle.hooks.dialects.dialect import Dialect
 from bridle.hooks.dialects.payload import HookEvent, Unreadable
 from bridle.hooks.messages import HookReply
@@ -46,9 +44,10 @@ def _changed(
     event: HookEvent, request: PermissionRequested, new: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """The new input in the CLI's own keys; None where they are not ours."""
-    if not isinstance(event, told.BeforeTool | PreToolUse):
+    given = getattr(event, "tool_input", None)
+    if not isinstance(given, dict):
         return None
     changed = {key: value for key, value in new.items() if request.input.get(key) != value}
-    if changed.keys() - event.tool_input.keys() and request.tool != "MCP":
+    if changed.keys() - given.keys() and request.tool != "MCP":
         return None
-    return {**event.tool_input, **changed}
+    return {**given, **changed}

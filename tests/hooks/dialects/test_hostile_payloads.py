@@ -1,0 +1,72 @@
+"""Whatever a CLI writes to a hook: nothing raises, and what cannot be judged is not let through."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePath
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridle.core.permission import Context, Policy, Rule
+from bridle.hooks.dialects import AGENTS, load, spoken
+from bridle.hooks.judgement import judged
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+SAMPLES = [
+    (agent, path.stem.partition("_")[0], json.loads(path.read_text())["request"])
+    for agent in AGENTS
+    for path in sorted((RECORDINGS / agent / "hooks").glob("*.json"))
+]
+DENY_ALL = Policy.preset("auto", rules=[Rule("all", "deny", "no")])
+CONTEXT = Context(cwd=PurePath("/proj"))
+
+_odd = st.sampled_from(
+    [None, True, 0, -1.5, 2**70, "", "\ud800", "\n\x1b[2J", [], {}, [[]], {"command": None}, "{"]
+)
+_values = _odd | st.recursive(
+    _odd, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner)
+)
+
+
+@given(data=st.data())
+@settings(max_examples=400, deadline=None)
+def test_a_mangled_payload_raises_nothing_and_no_gate_opens(data: st.DataObject) -> None:
+    agent, event, sample = data.draw(st.sampled_from(SAMPLES))
+    mangled: dict[str, Any] = dict(sample)
+    for key in data.draw(st.lists(st.sampled_from(sorted(sample)), max_size=3)):
+        if data.draw(st.booleans()):
+            mangled.pop(key, None)
+        else:
+            mangled[key] = data.draw(_values)
+    if isinstance(input := mangled.get("tool_input"), dict) and data.draw(st.booleans()):
+        mangled["tool_input"] = {key: data.draw(_values) for key in input}
+    payload = json.dumps(mangled).encode()
+    if data.draw(st.booleans()):
+        payload = payload[: data.draw(st.integers(0, len(payload)))]
+
+    one = spoken(agent, payload)
+    told = one.read(event, payload)
+    reply = judged(one, told, DENY_ALL, CONTEXT)
+
+    if told.event in one.GATES and one.request_of(told, "r"):
+        assert b"allow" not in reply.stdout
+        assert reply.exit == 2 or b"deny" in reply.stdout or b"block" in reply.stdout
+    for again in (
+        one.allow(told),
+        one.ask(told, "x"),
+        one.context(told, "x"),
+        one.go_on(told, "x"),
+    ):
+        assert again.exit in (0, 2)
+
+
+@given(payload=st.binary(max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_bytes_that_are_no_event_are_refused_at_every_gate(payload: bytes) -> None:
+    for agent in AGENTS:
+        one = load(agent)
+        for gate in one.CALLS:
+            reply = judged(one, one.read(gate, payload), Policy.preset("auto"), CONTEXT)
+            assert (reply.exit, reply.stdout) == (2, b"")

@@ -1,0 +1,31 @@
+"""A bridle that was killed left its hooks in a file; the next one that starts takes them out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bridle.app import open_harness
+from bridle.hooks.install import Hooks, installed
+from bridle.hooks.journal import Journal
+from bridle.paths import find_paths
+
+
+def killed_with_hooks_in(file: Path, journal: Journal) -> None:
+    child = os.fork()
+    if child == 0:
+        with installed(Hooks("cursor", file, {"stop": {"command": "x"}}), journal):
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+async def test_the_next_start_puts_the_file_back(tmp_path: Path) -> None:
+    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "bridle")})
+    file = tmp_path / "project" / ".cursor" / "hooks.json"
+    (tmp_path / "project").mkdir()
+    killed_with_hooks_in(file, Journal(paths.hooks))
+    assert b'"x"' in file.read_bytes()
+
+    async with open_harness(cwd=tmp_path / "project", paths=paths):
+        assert list((tmp_path / "project").iterdir()) == []
+    assert Journal(paths.hooks).records() == []
