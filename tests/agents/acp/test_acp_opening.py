@@ -343,6 +343,13 @@ def test_a_system_prompt_goes_where_the_row_has_a_place_for_it() -> None:
     assert talk.sent[-1]["params"]["prompt"] == [{"type": "text", "text": "go"}]
 
 
+def test_what_the_row_says_of_a_session_is_told_beside_the_system_prompt() -> None:
+    row = replace(ROW, meta={"acme": {"asks": "always"}}, system=("systemPrompt",))
+    assert opened(row=row).sent[1]["params"]["_meta"] == {"acme": {"asks": "always"}}
+    told = opened(row=row, system="Be brief.").sent[1]["params"]["_meta"]
+    assert told == {"acme": {"asks": "always"}, "systemPrompt": "Be brief."}
+
+
 def test_a_system_prompt_goes_with_the_session_if_the_agent_has_a_place_for_it() -> None:
     talk = Talk(replace(SPEC, system="Be brief."))
     talk.prompt()

@@ -48,12 +48,13 @@ class Dialect:
 
     def session(self, spec: SessionSpec) -> Table:
         """More params of session/new, load, resume and fork."""
-        if not (spec.system and self.row.system):
-            return {}
-        value: Any = spec.system
-        for key in reversed(self.row.system):
-            value = {key: value}
-        return {"_meta": value}
+        meta = dict(self.row.meta)
+        if spec.system and self.row.system:
+            value: Any = spec.system
+            for key in reversed(self.row.system):
+                value = {key: value}
+            meta |= value
+        return {"_meta": meta} if meta else {}
 
     def preamble(self, spec: SessionSpec) -> str:
         """What is said before the words of the first prompt, if the session has no place for it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -44,7 +44,8 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     modes: Mapping[Mode, str | tuple[str, ...]] = field(default_factory=dict)
     """Its ids for ours, or several of which the first that a session offers is taken; that of
     "agent" is set too, if there is one."""
-    system: tuple[str, ...] = ()  # a place in `_meta` of session/new; none: before the first prompt
+    meta: Mapping[str, Any] = field(default_factory=dict)  # `_meta` of session/new and its like
+    system: tuple[str, ...] = ()  # a place in it; none: before the first prompt
     replays: Literal["before", "after"] = "before"  # history, seen from the answer to session/load
 
     # In what it tells.
