@@ -7,7 +7,6 @@ cannot be read for certain is a doubt of the commands it touches.
 
 from __future__ import annotations
 
-import posixpath
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -15,31 +14,28 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from bridle.core.permission.shell import programs, wrappers
+from bridle.core.permission.shell.folders import Folders
+from bridle.core.permission.shell.inputs import Here, Inputs
+from bridle.core.permission.shell.language import Language
 from bridle.core.permission.shell.script import (
     HOLE,
     SIGNS,
     Command,
-    Folder,
     Redirection,
     Script,
-    is_open,
     joined,
     unquoted,
 )
-from bridle.core.permission.shell.source import Doubtful, Here, Source
+from bridle.core.permission.shell.source import Doubtful, Source
 from bridle.core.permission.shell.variables import HARMLESS, steers
 from bridle.core.permission.shell.words import Word
 
 LONGEST = 100_000
 _DEEPEST = 24
 _MOST = 500  # commands
-_MOST_FOLDERS = 12
 _REDIRECTION = re.compile(r"(\d+|\{\w+\})?(<<<|<<-|<<|<>|<&|>>|>\||>&|&>>|&>|<|>)(!(?=\s))?")
 _COPIES = re.compile(r"\d*-?")
 _NOT_FILES = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|fd/\d+|zero|urandom|random)")
-_AGAIN = frozenset({
-    "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!", "always",
-})  # fmt: skip
 _ODD = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"})
 _FINE = frozenset(" \t\n")
 
@@ -74,18 +70,17 @@ class _Reader:
         self._inner = inner
         self._commands: list[Command] = []
         self._redirections: list[Redirection] = []
-        self._folders: tuple[Folder, ...] = ("",)
-        self._before: tuple[Folder, ...] = ("",)  # at the beginning of a chain of &&
-        self._here: list[Here] = []
-        self._documents: list[str] = []  # for the command that is read
-        self._piped: str | None = None  # what the command before prints, where that is known
-        self._is_piped = False
-        self._cases = 0
-        self._line = ""
+        self._folders = Folders()
+        self._inputs = Inputs()
+        self._begin("")
 
-    def read(self, line: str) -> None:
+    def _begin(self, line: str) -> None:
         self._line = line
         self._source = Source(line, self._inside, self._apart, self.doubts.append)
+        self._language = Language(self._source, self.doubts.append)
+
+    def read(self, line: str) -> None:
+        self._begin(line)
         try:
             self._list("")
         except Doubtful as why:
@@ -112,26 +107,26 @@ class _Reader:
             if not (c := source.peek()):
                 if until:
                     raise Doubtful(f"a {until} is missing")
-                self._take_documents()
+                self._inputs.take_documents(source, self.doubts.append)
                 return
             if c == ")" and until == ")":
                 source.at += 1
                 return
             if source.take("\n"):
-                self._take_documents()
-                self._begin_chain()
+                self._inputs.take_documents(source, self.doubts.append)
+                self._end_chain()
             elif source.take(";;&", ";;", ";&"):
-                self._pattern()
+                self._end_chain()
+                self._language.pattern()
             elif source.take("&&"):
-                self._is_piped = False
+                self._inputs.chain_ends()
             elif source.take("||", ";"):
-                self._begin_chain()
-            elif source.sees("|"):
-                source.take("|&", "|")
-                self._is_piped = True
+                self._end_chain()
+            elif source.take("|&", "|"):
+                self._inputs.pipe()
             elif c == "&" and not source.sees("&>"):
                 source.at += 1
-                self._begin_chain()
+                self._end_chain()
             elif source.sees("(("):
                 self._arithmetic()
             elif source.take("("):
@@ -154,13 +149,10 @@ class _Reader:
         if self._depth >= _DEEPEST:
             raise Doubtful("too many things inside of each other")
         self._depth += 1
-        kept = (self._folders, self._before, self._documents, self._here, self._cases)
-        piped = (self._piped, self._is_piped)
-        self._documents, self._here, self._cases = [], [], 0
-        self._piped, self._is_piped = None, False
+        kept = (self._folders, self._inputs, self._language.cases)
+        self._folders, self._inputs, self._language.cases = self._folders.entered(), Inputs(), 0
         self._list(until)
-        self._folders, self._before, self._documents, self._here, self._cases = kept
-        self._piped, self._is_piped = piped
+        self._folders, self._inputs, self._language.cases = kept
         self._depth -= 1
 
     def _apart(self, text: str) -> None:
@@ -171,124 +163,15 @@ class _Reader:
         if self._depth >= _DEEPEST:
             raise Doubtful("too many things inside of each other")
         reader = _Reader(self._depth + 1, inner=inner)
-        reader._folders = reader._before = self._folders
+        reader._folders = self._folders.entered()
         reader.read(text)
         script = reader.script(text)
         self._commands += [replace(one, span=None) for one in script.commands]
         self._redirections += script.redirections
 
-    def _begin_chain(self) -> None:
-        self._is_piped, self._piped = False, None
-        both = tuple(dict.fromkeys((*self._before, *self._folders)))
-        self._folders = self._before = both if len(both) <= _MOST_FOLDERS else (None,)
-
-    # -- the words of the language ---------------------------------------------------------------
-
-    def _language(self, word: str) -> bool:
-        """Whether this was a word of the language, after which a command may begin."""
-        source = self._source
-        match word:
-            case "for" | "select":
-                self._loop()
-            case "case":
-                source.blanks()
-                source.word()
-                self._skip_lines()
-                named = source.word()
-                if named is None or named.text != "in":
-                    raise Doubtful("a case without in")
-                self._cases += 1
-                self._pattern()
-            case "esac":
-                self._cases = max(0, self._cases - 1)
-            case "function":
-                source.blanks()
-                source.word()
-                source.blanks()
-                if source.take("("):
-                    source.blanks()
-                    source.take(")")
-            case "coproc":
-                self._coprocess()
-            case "time":
-                source.blanks()
-                return source.peek() != "-"
-            case "[[":
-                self._condition()
-            case _:
-                return word in _AGAIN
-        return True
-
-    def _loop(self) -> None:
-        source = self._source
-        source.blanks()
-        if source.sees("(("):
-            source.arithmetic()
-            return
-        source.word()
-        self._skip_lines()
-        start = source.at
-        word = source.word()
-        if word is None or not word.plain or word.text != "in":
-            source.at = start
-            return
-        while True:
-            source.blanks()
-            if source.word() is None:
-                return
-
-    def _pattern(self) -> None:
-        """Of a case, up to its parenthesis; or the end of the case."""
-        source = self._source
-        if not self._cases:
-            raise Doubtful("a ;; outside of a case")
-        self._begin_chain()
-        self._skip_lines()
-        if not source.peek():
-            raise Doubtful("a case without esac")
-        start = source.at
-        word = source.word()
-        if word and word.plain and word.text == "esac":
-            source.at = start
-            return
-        source.at = start
-        source.take("(")
-        while True:
-            source.blanks()
-            if source.take(")"):
-                return
-            if source.word() is None and not source.take("|"):
-                raise Doubtful("a case that cannot be read")
-
-    def _coprocess(self) -> None:
-        """A name may stand before what is more than a simple command."""
-        source = self._source
-        source.blanks()
-        start = source.at
-        source.word()
-        source.blanks()
-        if not source.sees("(", "{ ", "{\n", "if ", "for ", "while ", "until ", "case ", "[["):
-            source.at = start
-
-    def _condition(self) -> None:
-        source = self._source
-        while True:
-            source.blanks()
-            word = source.word()
-            if word and word.text == "]]":
-                return
-            if word and programs.is_code(word.text):
-                self.doubts.append("a condition that would run a text")
-            if word is None:
-                if source.take("&&", "||", "<", ">", "(", ")", "\n", "|", ";", "&"):
-                    self.doubts.append("a condition that sh reads as commands")
-                else:
-                    raise Doubtful("a ]] is missing")
-
-    def _skip_lines(self) -> None:
-        self._source.blanks()
-        while self._source.take("\n", ";"):
-            self._source.blanks()
+    def _end_chain(self) -> None:
+        self._inputs.chain_ends()
+        self._folders.chain_ends()
 
     # -- one command -----------------------------------------------------------------------------
 
@@ -296,7 +179,7 @@ class _Reader:
         source = self._source
         words: list[Word] = []
         assigned: list[tuple[str, Word]] = []
-        kept, self._documents = self._documents, []
+        self._inputs.begin()
         start = end = source.at
         while True:
             source.blanks()
@@ -315,14 +198,12 @@ class _Reader:
                 source.blanks()
                 start = source.at
                 continue
-            if not words and not assigned and word.plain and self._language(word.text):
-                self._documents = kept
+            if not words and not assigned and word.plain and self._language.knows(word.text):
                 return
             start = before if not words else start
             words.append(word)
             end = source.at
         self._finish(words, assigned, (start, end))
-        self._documents = kept
 
     def _parenthesis(self, words: list[Word], assigned: list[tuple[str, Word]]) -> bool:
         """A function is defined, or a list assigned."""
@@ -337,7 +218,7 @@ class _Reader:
         if assigned and not words and source.text[source.at - 1] == "=":
             source.at += 1
             while not source.take(")"):
-                self._skip_lines()
+                self._language.skip_lines()
                 if source.word() is None and not source.sees(")"):
                     raise Doubtful("a list that cannot be read")
             return True
@@ -356,7 +237,7 @@ class _Reader:
             text_is_ours = self._source.text is self._line and not self._depth
             self.runs(fields, assigned, span if text_is_ours else None)
             return
-        self._is_piped, self._piped = False, None
+        self._inputs.chain_ends()
         for name, value in assigned:
             if steers(name):
                 self.doubts.append(f"{name} changes what programs are or do")
@@ -378,7 +259,7 @@ class _Reader:
         others: list[str] = []
         if prefix:
             others.append(joined([*prefix, *words]))
-        given, kept = self._given(), self._inner
+        given, kept = self._inputs.given(self._source), self._inner
         while layer := wrappers.unwrap(words, given):
             doubts += layer.doubts
             self._inner |= layer.judged == "whole"
@@ -399,7 +280,7 @@ class _Reader:
         else:
             self._add(words, others, doubts, span)
         self._inner = kept
-        self._pipe(words)
+        self._inputs.printed(words, self._source)
 
     def _add(
         self,
@@ -423,23 +304,12 @@ class _Reader:
                 removes=about.removes,
                 idle=about.idle,
                 hosts=about.hosts,
-                folders=self._folders,
+                folders=self._folders.now,
                 inner=self._inner,
                 span=span,
             )
         )
-        self._move(words)
-
-    def _move(self, words: Sequence[str]) -> None:
-        """`cd` changes what the paths after it are relative to."""
-        if not words or words[0] not in ("cd", "chdir", "pushd", "popd"):
-            return
-        operands = [word for word in words[1:] if word == "-" or not word.startswith("-")]
-        target = operands[0] if operands else "~"
-        if words[0] == "popd" or target == "-" or len(operands) > 1 or is_open(target):
-            self._folders = (None,)
-        else:
-            self._folders = tuple(dict.fromkeys(_join(base, target) for base in self._folders))
+        self._folders.move(words)
 
     # -- what goes in and out --------------------------------------------------------------------
 
@@ -450,15 +320,18 @@ class _Reader:
             return False
         source.at = match.end()
         source.blanks()
-        sign = match[2]
+        sign, stdin = match[2], match[1] in (None, "0")
         word = source.word()
         if word is None:
             raise Doubtful(f"a {sign} to nothing")
         if sign in ("<<", "<<-"):
-            self._here.append(Here(word.text, "q" in word.mask, sign == "<<-"))
+            here = Here(word.text, "q" in word.mask, sign == "<<-")
+            self._inputs.document(here, stdin=stdin)
         elif sign == "<<<":
-            self._documents.append(word.text)
+            self._inputs.string(word.text, stdin=stdin)
         else:
+            if sign.startswith("<"):
+                self._inputs.file()
             self._file(sign, word)
         return True
 
@@ -469,63 +342,4 @@ class _Reader:
                 continue
             if not _NOT_FILES.fullmatch(path):
                 writes = sign not in ("<", "<&")
-                self._redirections.append(Redirection(path, writes, self._folders))
-
-    def _take_documents(self) -> None:
-        """Of the line that ends here. Who reads them has been judged; what they hold has not."""
-        source = self._source
-        here, self._here = self._here, []
-        for document in here:
-            lines = []
-            while True:
-                line = source.line()
-                if line is None:
-                    self.doubts.append(f"a here-document without its {document.end}")
-                    break
-                line = line.lstrip("\t") if document.tabs else line
-                if line == document.end:
-                    break
-                lines.append(line)
-            if not document.literal:
-                if any(line.endswith("\\") for line in lines):  # bash may see the end there
-                    self.doubts.append("a here-document whose lines go on in the next")
-                source.expansions_of("\n".join(lines))
-
-    def _given(self) -> wrappers.Given:
-        """What the command that is read finds on its standard input, as far as that is known."""
-        if self._documents:
-            return wrappers.Given(text=self._documents[-1])
-        if self._here:
-            return wrappers.Given(text=self._peek_document(self._here[-1]))
-        if self._is_piped:
-            return wrappers.Given(text=self._piped, piped=True)
-        return wrappers.Given()
-
-    def _peek_document(self, here: Here) -> str | None:
-        """The here-document that begins on the next line, while this line is not at its end."""
-        if len(self._here) > 1:
-            return None
-        start = self._source.text.find("\n", self._source.at)
-        if start < 0:
-            return None
-        lines: list[str] = []
-        for line in self._source.text[start + 1 :].split("\n"):
-            if (line.lstrip("\t") if here.tabs else line) == here.end:
-                return "\n".join(lines)
-            lines.append(line)
-        return None
-
-    def _pipe(self, words: Sequence[str]) -> None:
-        """What this command prints, for the next of a pipeline."""
-        said = unquoted(words)
-        if words[0] in ("echo", "printf") and not (is_open(said) or "\\" in said or "%" in said):
-            self._piped = unquoted([word for word in words[1:] if not word.startswith("-")])
-        else:
-            self._piped = None
-        self._is_piped = False
-
-
-def _join(base: Folder, target: str) -> Folder:
-    if target.startswith(("/", "~")):
-        return target
-    return base if base is None else posixpath.join(base, target)
+                self._redirections.append(Redirection(path, writes, self._folders.now))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from bridle.core.permission.shell.script import HOLE
 from bridle.core.permission.shell.words import Word, ansi
@@ -17,14 +16,6 @@ _IFS = ("$IFS", "${IFS}")  # blanks, unless somebody changed it
 
 class Doubtful(Exception):
     """The text cannot be read on; the message says why."""
-
-
-class Here(NamedTuple):
-    """A here-document that begins at the end of the line."""
-
-    end: str
-    literal: bool
-    tabs: bool  # leading ones are left out
 
 
 class Source:

@@ -7,38 +7,49 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+from bridle.core.permission.shell.inputs import Given
 from bridle.core.permission.shell.script import HOLE, SIGNS, is_open, joined
 from bridle.core.permission.shell.variables import HARMLESS
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "yash"})
-# Each runs the rest of its words; of the options listed here the value is a word of its own, and
-# so many words stand before the command.
-_PREFIXES: dict[str, tuple[str, int]] = {
-    "nohup": ("", 0),
-    "setsid": ("", 0),
-    "builtin": ("", 0),
-    "chronic": ("", 0),
-    "unbuffer": ("", 0),
-    "caffeinate": ("-t -w", 0),
-    "busybox": ("", 0),
-    "toybox": ("", 0),
-    "time": ("-f -o --format --output", 0),
-    "nice": ("-n --adjustment", 0),
-    "ionice": ("-c -n -p -P -u --class --classdata", 0),
-    "stdbuf": ("-i -o -e --input --output --error", 0),
-    "timeout": ("-k -s --kill-after --signal", 1),
-    "gtimeout": ("-k -s --kill-after --signal", 1),
-    "taskset": ("", 1),
-    "chrt": ("-T -P -D", 1),
-    "exec": ("-a", 0),
-    "command": ("", 0),
-    "strace": ("-a -b -e -E -I -o -O -p -P -s -S -u -U -X", 0),
-    "ltrace": ("-a -A -e -F -l -n -o -p -s -u -w -x", 0),
-    "hyperfine": ("-w -m -M -r -p -c -S -n -i", 0),
-    "repeat": ("", 1),
-    "-": ("", 0),
-    "noglob": ("", 0),
-    "nocorrect": ("", 0),
+
+
+class _Options(NamedTuple):
+    """Letters, and long ones; `valued` take a value. Others make it unclear where they end."""
+
+    flags: str = ""
+    valued: str = ""
+    attached: str = ""  # letters that take what follows in the same word, if anything
+    skipped: int = 0  # words between the options and the command
+
+
+_TIMEOUT = _Options(
+    "fpv --foreground --preserve-status --verbose", "ks --kill-after --signal", skipped=1
+)
+_XARGS = _Options(
+    "0rtpxo --null --no-run-if-empty --verbose --interactive --exit --open-tty",
+    "InPLsdEa --arg-file --delimiter --max-args --max-procs --max-lines --max-chars --replace",
+    "ile",
+)
+# Each runs the rest of its words.
+_PREFIXES: dict[str, _Options] = {
+    "nohup": _Options(),
+    "builtin": _Options(),
+    "noglob": _Options(),
+    "nocorrect": _Options(),
+    "-": _Options(),
+    "busybox": _Options(),
+    "toybox": _Options(),
+    "repeat": _Options(skipped=1),
+    "setsid": _Options("cfw --ctty --fork --wait"),
+    "exec": _Options("cl", "a"),
+    "command": _Options("pvV"),
+    "time": _Options("pvaq --portability --verbose --append --quiet", "fo --format --output"),
+    "nice": _Options("0123456789", "n --adjustment"),
+    "ionice": _Options("t --ignore", "cnpPu --class --classdata --pid"),
+    "stdbuf": _Options("", "ioe --input --output --error"),
+    "timeout": _TIMEOUT,
+    "gtimeout": _TIMEOUT,
 }
 # Each runs another as somebody else, somewhere else, or later: it is judged as a whole.
 _ELSEWHERE = frozenset({
@@ -50,18 +61,11 @@ _ELSEWHERE = frozenset({
     "npx", "bunx", "pnpx", "uvx", "pipx", "mise", "asdf", "rustup", "op", "aws-vault", "chamber",
     "tmux", "screen", "at", "batch", "crontab", "parallel", "entr", "watchexec", "expect", "socat",
     "ip", "flock", "script", "watch", "git", "gdb", "lldb", "valgrind", "perf", "fd", "fdfind",
+    "strace", "ltrace", "hyperfine", "taskset", "chrt", "caffeinate", "unbuffer", "chronic",
 })  # fmt: skip
 _NEVER_READ = frozenset({"parallel", "expect", "socat", "at", "batch", "crontab", "entr"})
 _TAKES_SHELL = re.compile(r"\s")
-_XARGS = "-I -n -P -L -s -d -E -a --arg-file --delimiter --max-args --max-procs --replace"
 _EXECUTE = ("-exec", "-execdir", "-ok", "-okdir")
-
-
-class Given(NamedTuple):
-    """The standard input: its text, where it is known."""
-
-    text: str | None = None
-    piped: bool = False
 
 
 class Layer(NamedTuple):
@@ -85,7 +89,7 @@ def unwrap(words: Sequence[str], given: Given) -> Layer | None:
     if handler := _HANDLERS.get(program):
         return handler(words)
     if program in _PREFIXES:
-        return _prefixed(words, *_PREFIXES[program])
+        return _prefixed(words, _PREFIXES[program])
     if program.startswith(("ld-linux", "ld.so", "ld-musl")):
         return Layer(words[1:], doubts=["a program is loaded by hand"])
     if program in _ELSEWHERE:
@@ -117,12 +121,12 @@ def _shell(words: Sequence[str], given: Given) -> Layer:
     if not reads:
         return Layer(judged="both")  # a file of commands
     if given.text is not None:
-        return _script(given.text)
+        return _script(given.text, sure=given.sure)
     return Layer(doubts=["a shell that runs what it is given"])
 
 
-def _script(text: str) -> Layer:
-    if is_open(text):
+def _script(text: str, *, sure: bool = True) -> Layer:
+    if is_open(text) or not sure:
         return Layer(scripts=[text.replace(HOLE, "$_")], doubts=["commands made up as they run"])
     return Layer(scripts=[text])
 
@@ -154,30 +158,52 @@ def _alias(words: Sequence[str]) -> Layer | None:
 # -- what stands before a command ------------------------------------------------------------------
 
 
-def _prefixed(words: Sequence[str], valued: str, skipped: int) -> Layer | None:
-    at, doubts = _after_options(words, valued.split())
-    if words[0] == "command" and any("v" in word.lower() for word in words[1:at]):
+def _prefixed(words: Sequence[str], options: _Options) -> Layer | None:
+    at, doubts = _after_options(words, options)
+    given = words[1:at]
+    if words[0] == "command" and any("v" in word.lower() for word in given):
         return None  # it only tells which it is
-    inner = words[at + skipped :]
-    if words[0] in ("time", "strace", "ltrace") and any("o" in word for word in words[1:at]):
-        doubts.append(f"{words[0]} writes a file of its own")
+    inner = words[at + options.skipped :]
+    if words[0] == "time" and any("o" in word for word in given):
+        doubts.append("time writes a file of its own")
     if not inner:
         return Layer(doubts=doubts) if doubts else None
     return Layer(inner, doubts=doubts, others=_suffixes(words) if doubts else ())
 
 
-def _after_options(words: Sequence[str], valued: Sequence[str]) -> tuple[int, list[str]]:
+def _after_options(words: Sequence[str], options: _Options) -> tuple[int, list[str]]:
+    """Where the options end, as getopt would have it."""
+    flags, valued = options.flags.split(), options.valued.split()
     at = 1
-    doubts: list[str] = []
-    while at < len(words) and (word := words[at]).startswith(("-", *SIGNS)):
-        if word[0] in SIGNS:
-            doubts.append(f"words of {words[0]} that are not known")
-        if word == "--":
-            return at + 1, doubts
+    while at < len(words) and (word := words[at]).startswith(("-", *SIGNS)) and word != "-":
         at += 1
-        if word in valued:
-            at += 1
-    return at, doubts
+        if word == "--":
+            return at, []
+        name, equals, _ = word.partition("=")
+        if word[0] in SIGNS:
+            return at, [f"words of {words[0]} that are not known"]
+        if not word.startswith("--"):
+            takes = _cluster(word[1:], options)
+        elif name in flags or name in valued:
+            takes = int(name in valued and not equals)
+        else:
+            takes = None
+        if takes is None:
+            return at, [f"an option of {words[0]} that is not known"]
+        at += takes
+    return at, []
+
+
+def _cluster(letters: str, options: _Options) -> int | None:
+    """How many further words it takes; None if a letter is not known."""
+    for place, letter in enumerate(letters, 1):
+        if letter in options.valued.split(" ")[0]:
+            return int(place == len(letters))
+        if letter in options.attached:
+            return 0
+        if letter not in options.flags.split(" ")[0]:
+            return None
+    return 0
 
 
 def _env(words: Sequence[str]) -> Layer | None:
@@ -186,28 +212,30 @@ def _env(words: Sequence[str]) -> Layer | None:
     while at < len(words):
         word = words[at]
         name, equals, _ = word.partition("=")
-        if word in ("-u", "--unset", "-C", "--chdir", "-P"):
+        if word in ("-u", "--unset"):
             at += 1
         elif word.startswith(("-S", "--split-string")):
             split = [word.removeprefix("-S").removeprefix("--split-string").lstrip("=")]
             split = [one for one in [*split, *words[at + 1 :]] if one]
             return Layer(scripts=[" ".join(split)], doubts=["env takes its words apart itself"])
-        elif word == "--":
-            pass
         elif equals and not word.startswith("-"):
             if not HARMLESS.fullmatch(name):
                 doubts.append(f"{name} may change what the program does")
         elif not word.startswith("-"):
             break
+        elif not re.fullmatch(r"--?|-[i0v]+|-u.+|--unset=.*|--ignore-environment|--null", word):
+            doubts.append("an option of env that is not known")
         at += 1
     inner = words[at:]
     if inner and is_open(inner[0]):
         doubts.append("words of env that are not known")
-    return Layer(inner, doubts=doubts) if inner else None
+    if not inner:
+        return Layer(doubts=doubts) if doubts else None
+    return Layer(inner, doubts=doubts, others=_suffixes(words) if doubts else ())
 
 
 def _xargs(words: Sequence[str]) -> Layer | None:
-    at, doubts = _after_options(words, _XARGS.split())
+    at, doubts = _after_options(words, _XARGS)
     inner = list(words[at:])
     if not inner:
         return None
@@ -218,7 +246,8 @@ def _xargs(words: Sequence[str]) -> Layer | None:
         elif word.startswith("-I"):
             mark = word[2:]
     filled = [word.replace(mark, HOLE) for word in inner]
-    return Layer(filled if filled != inner else [*inner, HOLE], doubts=doubts)
+    filled = filled if filled != inner else [*inner, HOLE]
+    return Layer(filled, doubts=doubts, others=_suffixes(words) if doubts else ())
 
 
 def _find(words: Sequence[str]) -> Layer | None:

@@ -1,0 +1,125 @@
+"""The words of the shell's language that stand around commands: loops, conditions, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bridle.core.permission.shell.programs import is_code
+from bridle.core.permission.shell.source import Doubtful, Source
+
+_AGAIN = frozenset({
+    "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!", "always",
+})  # fmt: skip
+_COMPOUND = ("(", "{ ", "{\n", "if ", "for ", "while ", "until ", "case ", "[[")
+
+
+class Language:
+    def __init__(self, source: Source, doubt: Callable[[str], None]) -> None:
+        self.cases = 0  # that are open
+        self._source = source
+        self._doubt = doubt
+
+    def knows(self, word: str) -> bool:
+        """Whether this is a word of the language, after which a command may begin."""
+        source = self._source
+        match word:
+            case "for" | "select":
+                self._loop()
+            case "case":
+                source.blanks()
+                source.word()
+                self.skip_lines()
+                named = source.word()
+                if named is None or named.text != "in":
+                    raise Doubtful("a case without in")
+                self.cases += 1
+                self.pattern()
+            case "esac":
+                self.cases = max(0, self.cases - 1)
+            case "function":
+                source.blanks()
+                source.word()
+                source.blanks()
+                if source.take("("):
+                    source.blanks()
+                    source.take(")")
+            case "coproc":
+                self._coprocess()
+            case "time":
+                source.blanks()
+                return source.peek() != "-"
+            case "[[":
+                self._condition()
+            case _:
+                return word in _AGAIN
+        return True
+
+    def _loop(self) -> None:
+        source = self._source
+        source.blanks()
+        if source.sees("(("):
+            source.arithmetic()
+            return
+        source.word()
+        self.skip_lines()
+        start = source.at
+        word = source.word()
+        if word is None or not word.plain or word.text != "in":
+            source.at = start
+            return
+        while True:
+            source.blanks()
+            if source.word() is None:
+                return
+
+    def pattern(self) -> None:
+        """Of a case, up to its parenthesis; or the end of the case."""
+        source = self._source
+        if not self.cases:
+            raise Doubtful("a ;; outside of a case")
+        self.skip_lines()
+        if not source.peek():
+            raise Doubtful("a case without esac")
+        start = source.at
+        word = source.word()
+        if word and word.plain and word.text == "esac":
+            source.at = start
+            return
+        source.at = start
+        source.take("(")
+        while True:
+            source.blanks()
+            if source.take(")"):
+                return
+            if source.word() is None and not source.take("|"):
+                raise Doubtful("a case that cannot be read")
+
+    def _coprocess(self) -> None:
+        """A name may stand before what is more than a simple command."""
+        source = self._source
+        source.blanks()
+        start = source.at
+        source.word()
+        source.blanks()
+        if not source.sees(*_COMPOUND):
+            source.at = start
+
+    def _condition(self) -> None:
+        source = self._source
+        while True:
+            source.blanks()
+            word = source.word()
+            if word and word.text == "]]":
+                return
+            if word and is_code(word.text):
+                self._doubt("a condition that would run a text")
+            if word is None:
+                if source.take("&&", "||", "<", ">", "(", ")", "\n", "|", ";", "&"):
+                    self._doubt("a condition that sh reads as commands")
+                else:
+                    raise Doubtful("a ]] is missing")
+
+    def skip_lines(self) -> None:
+        self._source.blanks()
+        while self._source.take("\n", ";"):
+            self._source.blanks()
