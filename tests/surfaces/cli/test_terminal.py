@@ -85,17 +85,20 @@ def test_the_input_is_edited_in_the_users_editor(bench: Bench) -> None:
     assert (bench.project / "a.txt").read_text() == "two\n"
 
 
-def test_an_always_option_is_offered_when_the_agent_has_one(bench: Bench) -> None:
+def test_always_is_ours_and_the_agent_hears_once(bench: Bench) -> None:
     options = [
         {"id": "once", "label": "Yes", "kind": "allow"},
         {"id": "ever", "label": "Yes, always", "kind": "always"},
         {"id": "no", "label": "No", "kind": "deny"},
     ]
     terminal = run(bench, [WRITE | {"options": options}, {"say": "Answer: {answer}"}])
-    terminal.wait_for("[a] always")
+    terminal.wait_for("[a] always…")
     terminal.press("a")
+    terminal.wait_for("[s] in this session")
+    terminal.press("s")
     assert terminal.end() == 0
-    assert "Answer: ever" in terminal.text
+    assert "Yes, always" not in terminal.text
+    assert "Answer: once" in terminal.text
 
 
 def test_questions_are_answered_by_number_and_by_words(bench: Bench) -> None:
