@@ -1,14 +1,22 @@
-"""Cursor's stand-in plays every case that Cursor claims to."""
+"""Cursor's stand-in plays every case that Cursor claims to, and the gate holds it as claimed."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cursor_scene import CursorScene
-from verdicts import hold
+from cursor_desk import Desk, perform
+from cursor_scene import SERVER, CursorScene
+from msgspec.structs import replace
+from verdicts import hold, hold_gate
 
+from bridle.core.events import PermissionRequested
+from bridle.core.tools import class_of
+from bridle.testing.canaries import NOBODY, Song, holds
 from bridle.testing.cases import CASES, Case, check
+from bridle.testing.scene import call, of
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
@@ -19,3 +27,41 @@ async def test_it_does_what_it_claims(tmp_path: Path, case: Case) -> None:
     finally:
         await scene.close()
     hold("cursor", "stand-in", case, verdict)
+
+
+LOUD = {"loud": {"command": sys.executable, "args": [str(SERVER)]}}
+SHOUT = {
+    "tool": "mcp",
+    "args": {"serverIdentifier": "loud", "toolName": "shout", "args": {"text": "hey"}},
+}
+CALLS: dict[str, dict[str, Any]] = {
+    "Bash": {"shell": "true"},
+    "Edit": {"edit": "a", "content": "x"},
+    "Delete": {"delete": "a"},
+    "MCP": SHOUT,
+    "Read": {"read": "a"},
+    "Grep": {"tool": "grep", "args": {"pattern": "x"}},
+    "Glob": {"tool": "glob", "args": {"globPattern": "*"}},
+    "LS": {"tool": "ls", "args": {"path": "."}},
+    "WebFetch": {"tool": "webFetch", "args": {"url": "http://127.0.0.1:9/"}},
+    "WebSearch": {"tool": "webSearch", "args": {"searchTerm": "x"}},
+}
+
+
+async def test_the_classes_that_it_claims_are_held_by_the_gate(desk: Desk) -> None:
+    """Every call is denied that is asked about."""
+    (desk.project / "a").touch()
+    terms = replace(desk.terms("auto"), tools=NOBODY)
+    session = await desk.sessions.start(desk.agent, desk.spec(servers=LOUD), terms)
+    songs = []
+    for tool, step in CALLS.items():
+        log = await perform(session, step)
+        begun, done = call(log, tool)
+        asked = [event.call_id for event in of(log, PermissionRequested)]
+        held = asked == [begun.call_id] and done.outcome == "denied"
+        kind = class_of(tool)
+        assert kind
+        ran = done.outcome == "completed"
+        songs.append(Song(kind, tool, ran, "" if held else f"asked about {asked}, {done.outcome}"))
+    assert {song.name for song in songs if song.trouble} == {"LS", "WebFetch", "WebSearch"}
+    hold_gate("cursor", "stand-in", holds(songs))

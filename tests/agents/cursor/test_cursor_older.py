@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cursor_desk import Desk, perform
 
-from bridle.core.errors import Unsupported
+from bridle.core.errors import GateOpen, Unsupported
 from bridle.core.events import Notice, PermissionRequested, ToolFinished, TurnEnded
 from bridle.testing.scene import end, of, play, said
 
@@ -33,7 +33,7 @@ async def test_nothing_is_done_that_the_preset_would_not_allow(
     older_desk: Desk, approve: str, mode: Any, left: list[str]
 ) -> None:
     (older_desk.project / "kept").touch()
-    session = await older_desk.start(approve=approve, mode=mode)
+    session = await older_desk.start(approve=approve, mode=mode, accept_advisory=True)
     entries = await perform(session, *DEEDS)
     assert sorted(path.name for path in older_desk.project.iterdir() if path.name != ".git") == left
     assert end(entries) == DONE
@@ -45,7 +45,7 @@ async def test_nothing_is_done_that_the_preset_would_not_allow(
 async def test_its_own_permissions_deny_what_a_server_might_still_offer(
     older_desk: Desk, approve: str
 ) -> None:
-    session = await older_desk.start(approve=approve)
+    session = await older_desk.start(approve=approve, accept_advisory=True)
     config = json.loads(said(await play(session, "@@config@@")))
     assert "Shell(*)" in config["permissions"]["deny"]
     assert "Mcp(*:*)" in config["permissions"]["deny"]
@@ -64,10 +64,19 @@ async def test_protected_files_are_not_written_even_when_all_is_allowed(
 
 
 async def test_nobody_is_asked_and_no_plugin_is_given(older_desk: Desk) -> None:
-    session = await older_desk.start(approve="edits")
+    session = await older_desk.start(approve="edits", accept_advisory=True)
     entries = await play(session, "@@argv@@")
     assert "--plugin-dir" not in said(entries)
     assert of(entries, PermissionRequested) == []
+
+
+async def test_a_preset_that_would_ask_is_refused_unless_somebody_takes_it_as_it_is(
+    older_desk: Desk,
+) -> None:
+    session = await older_desk.start(approve="ask")
+    with pytest.raises(GateOpen):
+        await session.prompt("hello")
+    assert session.last_seq == 0
 
 
 async def test_a_list_of_tools_that_nobody_would_hold_it_to_is_refused(older_desk: Desk) -> None:
