@@ -209,6 +209,15 @@ def test_open_requests_can_be_listed_by_another_process(
     other.close()
 
 
+def test_sessions_that_have_an_owner_are_listed(catalog: Catalog) -> None:
+    for name in ("one", "two"):
+        catalog.create(row(name)).result(WAIT)
+    catalog.update("two", owner_socket="/run/two.sock", owner_pid=7).result(WAIT)
+    assert catalog.owned() == ["two"]
+    catalog.update("two", owner_socket=None, owner_pid=None).result(WAIT)
+    assert catalog.owned() == []
+
+
 def test_a_fork_has_the_same_past_and_its_own_future(catalog: Catalog, log: EventLog) -> None:
     catalog.create(row("one", settings={"a": 1}, owner_pid=1)).result(WAIT)
     log.append([(line(1), [entry(1, TurnStarted(origin="prompt", prompt="go"), session="one")])])

@@ -55,6 +55,21 @@ def test_an_event_is_stored_as_its_json(log: EventLog, database: Database) -> No
     assert kept == events.encode(event)
 
 
+def test_entries_of_a_few_types_are_found_whether_short_or_long(log: EventLog) -> None:
+    told: list[Event] = [
+        Notice(level="info", kind="retry", text="short"),
+        MessageChunk(message_id="m", text='{"type":"notice"'),
+        MessageChunk(message_id="m", text="x" * 10_000),
+        Notice(level="info", kind="retry", text="y" * 10_000),
+        TurnEnded(reason="completed"),
+    ]
+    entries = [entry(seq, event) for seq, event in enumerate(told, 1)]
+    log.append([(None, entries)]).result(WAIT)
+    assert list(log.of_types("session", ("notice",))) == [entries[0], entries[3]]
+    assert list(log.of_types("session", ("turn_ended", "notice")))[-1] == entries[4]
+    assert list(log.of_types("nobody", ("notice",))) == []
+
+
 def test_several_entries_share_the_line_that_caused_them(log: EventLog) -> None:
     lines = [
         (b"first", [chunk(1), chunk(2)]),
