@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -25,14 +27,7 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 def make_folder(folder: Path) -> Path:
-    """The folder itself, or one with a short name for it: paths of sockets are short."""
-    folder = folder.absolute()
-    if len(os.fsencode(folder / SOCKET)) > LONGEST_SOCKET:
-        from hashlib import sha256
-
-        mine = private_folder(Path("/tmp") / f"bridle-{os.getuid()}")
-        folder = mine / f"hooks-{sha256(os.fsencode(folder)).hexdigest()[:24]}"
-    private_folder(folder)
+    folder = private_folder(folder.absolute())
     remove_files(folder)  # of an owner that was killed
     return folder
 
@@ -51,7 +46,8 @@ def new_tokens(folder: Path) -> Tokens:
 def listen_here(folder: Path) -> socket.socket:
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        listening.bind(str(folder / SOCKET))
+        with _short_name(folder) as near:
+            listening.bind(str(near / SOCKET))
         (folder / SOCKET).chmod(0o600)  # nobody else can enter the folder meanwhile
     except OSError:
         listening.close()
@@ -64,6 +60,20 @@ def listen_on_loopback(folder: Path) -> socket.socket:
     listening.bind(("127.0.0.1", 0))
     _write(folder / PORT, b"%d\n" % listening.getsockname()[1])
     return listening
+
+
+@contextmanager
+def _short_name(folder: Path) -> Iterator[Path]:
+    """Paths of sockets are short. The shim needs none: it goes into the folder."""
+    if len(os.fsencode(folder / SOCKET)) <= LONGEST_SOCKET:
+        yield folder
+        return
+    link = private_folder(Path("/tmp") / f"bridle-{os.getuid()}") / os.urandom(8).hex()
+    link.symlink_to(folder, target_is_directory=True)
+    try:
+        yield link
+    finally:
+        link.unlink()
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -42,10 +42,7 @@ class HookServer:
         limits: Limits | None = None,
         unix: bool = hasattr(socket, "AF_UNIX"),
     ) -> HookServer:
-        """`overdue` is told of a shim that was stopped: its pid, where the system knows it.
-
-        A `folder` whose name is too long for a socket gets one elsewhere; `self.folder` is it.
-        """
+        """`overdue` is told of a shim that was stopped: its pid, where the system knows it."""
         if shim is None:
             shim = await asyncio.to_thread(ready_shim, find_paths().cache, compiled=unix)
         folder = places.make_folder(folder)
