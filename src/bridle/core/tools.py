@@ -78,7 +78,7 @@ def title(tool: str, input: Mapping[str, Any], *, name: str = "", cwd: str = "")
         case "Task":
             return f"Task `{_one_line(_text(input, 'description', 'prompt'))}`"
         case "MCP":
-            return f"MCP `{name}`"
+            return f"MCP `{name}`" if name else "MCP"
         case "TodoWrite" | "ExitPlanMode" | "Question":
             return verb
     if paths:

@@ -161,7 +161,8 @@ async def test_a_version_without_acp_is_driven_by_its_stream(
     program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$HOME/draft" && mv "$HOME/draft" '
                        '"$HOME/words"; cat > /dev/null\n')  # fmt: skip
     program.chmod(0o755)
-    spec = SessionSpec(cwd=tmp_path, options={"binary": str(program)})
+    options = {"binary": str(program)}
+    spec = SessionSpec(cwd=tmp_path, accept_advisory=True, options=options)
 
     async with PlainHost.open(tmp_path) as host:
         conversation = await agent.open(spec, host)

@@ -15,6 +15,7 @@ from bridle.agents.qwen.launch import GATE, ROW, acp, two_way
 from bridle.core.agent import SecretFile, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import Answer, PermissionRequested
+from bridle.core.permission.acts import server_of
 from bridle.testing.host import PlainHost
 
 PROJ = Path("/proj")
@@ -25,9 +26,9 @@ def variables(folder: Path, **more: str) -> Any:
     return ({"HOME": str(folder)} | more).get
 
 
-def request(kind: str, input: dict[str, Any]) -> PermissionRequested:
+def request(kind: str, input: dict[str, Any], title: str = "x") -> PermissionRequested:
     """As older versions ask, without the tool's name."""
-    call = {"toolCallId": "c1", "title": "x", "kind": kind, "rawInput": input}
+    call = {"toolCallId": "c1", "title": title, "kind": kind, "rawInput": input}
     said = opened(row=ROW, dialect=QwenDialect).asks(1, call)
     [asked] = [event for event in said if isinstance(event, PermissionRequested)]
     return asked
@@ -105,6 +106,23 @@ def test_a_request_without_a_name_is_known_by_its_input(
     asked = request(kind, input)
 
     assert (asked.tool, asked.input) == (tool, input)
+
+
+def test_a_servers_tool_that_says_it_only_reads_is_not_taken_for_a_read() -> None:
+    asked = request("read", {"path": "/proj"}, '{"path":"/proj"}')
+
+    assert (asked.tool, server_of(asked)) == ("MCP", None)
+
+
+def test_a_tool_that_is_called_through_another_is_judged_by_its_own_name() -> None:
+    talk = opened(row=ROW, dialect=QwenDialect)
+    bridge = {"rawInput": {}, "kind": "other", "_meta": {"toolName": "tool_call"}}
+    talk.is_told("tool_call", toolCallId="c1", title="ToolCall", status="pending", **bridge)
+    call = {"title": "{}", "kind": "other", "_meta": {"toolName": "mcp__tiny__shout"}}
+    *_, asked = talk.asks(1, {"toolCallId": "c1", "rawInput": {"text": "x"}, **call})
+
+    assert isinstance(asked, PermissionRequested)
+    assert (asked.tool, server_of(asked)) == ("MCP", "tiny.shout")
 
 
 def test_the_model_is_told_why_a_call_is_denied() -> None:

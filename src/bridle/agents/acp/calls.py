@@ -182,7 +182,7 @@ class Calls:
         paths = tuple(dict.fromkeys(vocabulary.paths_of(input) + beside))
         title = told or name or tool
         if tool in vocabulary.TOOLS and (tool in ("Bash", "MCP", "TodoWrite") or paths):
-            shown = tools.shown(name) or told
+            shown = tools.shown(name) if name else told
             title = vocabulary.title(
                 tool,
                 {"file_path": paths[0], **input} if paths else input,

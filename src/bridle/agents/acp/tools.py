@@ -20,6 +20,7 @@ _KINDS = {
     "fetch": "WebFetch",
     "switch_mode": "ExitPlanMode",
 }
+UNNAMED = "mcp_tool"  # of some server
 _STATUS: dict[str, Literal["pending", "in_progress", "completed"]] = {
     "in_progress": "in_progress",
     "completed": "completed",
@@ -97,7 +98,9 @@ def makes_a_file(call: Table) -> bool:
 
 
 def shown(name: str) -> str:
-    """`mcp__server__tool` as people write it."""
+    """`mcp__server__tool` as people write it; nothing for one of which nobody told the name."""
+    if name == UNNAMED:
+        return ""
     parts = name.split("__", 2)
     return f"{parts[1]}.{parts[2]}" if len(parts) == 3 and parts[0] == "mcp" else name
 

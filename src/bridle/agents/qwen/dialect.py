@@ -7,7 +7,8 @@ from typing import Any
 
 from bridle.agents.acp import content
 from bridle.agents.acp.dialect import Asking, Dialect, Outcome
-from bridle.agents.fields import Table, table, tables, text
+from bridle.agents.acp.tools import UNNAMED
+from bridle.agents.fields import Table, parse, table, tables, text
 from bridle.agents.jsonrpc import Asked
 from bridle.agents.questions import question
 from bridle.agents.qwen.launch import acp
@@ -26,7 +27,8 @@ _BY_INPUT = {
     "plan": "exit_plan_mode",
     "skill": "skill",
 }
-_BY_KIND = {"other": "mcp_tool"}
+_BY_KIND = {"other": UNNAMED}
+_BRIDGE = "tool_call"  # to a tool that the request then names
 _LISTING = {"path", "ignore", "file_filtering_options"}
 _CANCELLED = {"outcome": {"outcome": "cancelled"}}
 
@@ -45,10 +47,13 @@ class QwenDialect(Dialect):
         return found["name"] if found else id
 
     def tool_name(self, call: Table) -> str:
-        """Older versions leave it out when they ask: then the input tells."""
+        """Older versions leave it out when they ask: then the input tells, which is the title of a
+        server's tool."""
         if name := super().tool_name(call):
-            return name
+            return "" if name == _BRIDGE else name
         input = table(call, "rawInput")
+        if parse(text(call, "title").encode()) == input:
+            return UNNAMED
         if text(call, "kind") == "search" and "path" in input and input.keys() <= _LISTING:
             return "list_directory"
         named = (name for key, name in _BY_INPUT.items() if key in input)
