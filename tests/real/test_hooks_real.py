@@ -1,7 +1,7 @@
 """`bridle hooks install` before the CLIs that people run by themselves, told to allow everything.
 
 What runs then is what bridle's hook lets through: its config allows to write, denies one command,
-and leaves another to be asked about, where nobody is there to answer.
+rewrites one, and leaves another to be asked about, where nobody is there to answer.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from stages import Actor
 
+from bridle.hooks.dialects import load
 from bridle.hooks.install import install, remove
 from bridle.hooks.journal import Journal
 from bridle.hooks.plan import planned
@@ -37,6 +38,10 @@ approve = "edits"
 name = "no-touch"
 command = "touch *"
 deny = "nobody touches this"
+
+[[rules]]
+command = "install-it"
+rewrite = "cp allow.txt rewrite.txt"
 """
 FREE = {
     "claude": ("-p", "--permission-mode=acceptEdits", "--allowedTools=Bash", "--"),
@@ -96,10 +101,12 @@ async def test_what_runs_is_what_the_hook_lets_through(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
     settle(actor, double)
-    stage, made = actor.stage, {n: actor.project / f"{n}.txt" for n in ("allow", "deny", "ask")}
+    stage, names = actor.stage, ("allow", "deny", "rewrite", "ask")
+    made = {name: actor.project / f"{name}.txt" for name in names}
     calls = (
         stage.write(made["allow"], "x\n", id="c_allow"),
         stage.shell(f"touch {made['deny']}", id="c_deny"),
+        stage.shell("install-it", id="c_rewrite"),
         stage.shell(f"cp {made['allow']} {made['ask']}", id="c_ask"),
     )
     journal = Journal(tmp_path / "state")
@@ -111,6 +118,7 @@ async def test_what_runs_is_what_the_hook_lets_through(
     assert {name: file.exists() for name, file in made.items()} == {
         "allow": True,
         "deny": False,
+        "rewrite": bool(load(actor.agent).CHANGES_INPUT),
         "ask": False,
     }, heard
     assert "nobody touches this" in heard["c_deny"]
@@ -118,9 +126,8 @@ async def test_what_runs_is_what_the_hook_lets_through(
     assert remove(hooks.file, journal) == ("edited" if actor.agent == "qwen" else "restored")
     left = hooks.file.read_text() if hooks.file.exists() else "{}"
     assert json.loads(left).keys() <= {"$version"}  # which Qwen put in meanwhile
-    made["allow"].unlink()
-    await play(actor, double, *calls)
-    assert {name: file.exists() for name, file in made.items()} == dict.fromkeys(made, True)
+    await play(actor, double, calls[1], calls[3])
+    assert (made["deny"].exists(), made["ask"].exists()) == (True, True)
 
 
 async def test_nothing_runs_when_the_hook_cannot(
