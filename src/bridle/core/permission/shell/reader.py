@@ -134,7 +134,10 @@ class _Reader:
             elif c == ")":
                 raise Doubtful("a ) that nothing opened")
             else:
+                before = source.at
                 self._simple()
+                if source.at == before:
+                    raise Doubtful(f"a {c} where none belongs")
 
     def _arithmetic(self) -> None:
         """Two subshells, to a shell that knows no such command."""
@@ -316,7 +319,7 @@ class _Reader:
     def _redirection(self) -> bool:
         source = self._source
         match = _REDIRECTION.match(source.text, source.at)
-        if match is None or source.text.startswith(("<(", ">("), match.end() - 1):
+        if match is None or (match[0] in ("<", ">") and source.text.startswith("(", match.end())):
             return False
         source.at = match.end()
         source.blanks()
