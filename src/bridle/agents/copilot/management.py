@@ -12,7 +12,7 @@ from bridle.agents.acp.two_surfaces import TwoSurfaces
 from bridle.agents.commands import binary, output
 from bridle.agents.copilot.dialect import ROW, CopilotDialect
 from bridle.agents.stdio import StdioAgent
-from bridle.agents.support import refuse_unsupported
+from bridle.agents.support import refuse
 from bridle.core.agent import Conversation, Host, SessionSpec
 from bridle.core.management import Account, McpServer, Model, NativeSession, Run
 from bridle.core.wire import Launch, Wire
@@ -50,14 +50,14 @@ class Copilot(TwoSurfaces):
 
     async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
         from bridle.agents.conversation import StdioConversation
-        from bridle.agents.copilot.hooked import HookedConversation
         from bridle.agents.copilot.plugin import files
         from bridle.agents.copilot.wire import CopilotWire
+        from bridle.agents.hooked_session import HookedConversation
 
         wire = CopilotWire(self.dialect, spec)
         if spec.options.get("hooks") is False:
             info = replace(self.info, can=self.info.can - _HOOKS_GIVE, asks=frozenset())
-            refuse_unsupported(info, spec)
+            refuse(info, spec)
             talk = StdioConversation(info, wire, spec, host, self._grace)
         else:
             talk = hooked = HookedConversation(self.info, wire, spec, host, self._grace)
