@@ -36,6 +36,7 @@ _MOST = 500  # commands
 _REDIRECTION = re.compile(r"(\d+|\{\w+\})?(<<<|<<-|<<|<>|<&|>>|>\||>&|&>>|&>|<|>)(!(?=\s))?")
 _COPIES = re.compile(r"\d*-?")
 _NOT_FILES = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|fd/\d+|zero|urandom|random)")
+_COUNTS = re.compile(r"\s*(\d+|[A-Za-z_]\w*(\+\+|--|[-+*/%]?=\w*))\s*")  # runs nothing anywhere
 _ODD = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"})
 _FINE = frozenset(" \t\n")
 
@@ -143,9 +144,9 @@ class _Reader:
         """Two subshells, to a shell that knows no such command."""
         start = self._source.at
         self._source.arithmetic()
-        kept = len(self._redirections)
-        self._hidden(self._source.text[start + 2 : self._source.at].rstrip(")"), inner=True)
-        del self._redirections[kept:]
+        inside = self._source.text[start + 2 : self._source.at].rstrip(")")
+        if not _COUNTS.fullmatch(inside):
+            self._hidden(inside, inner=self._inner)
 
     def _inside(self, until: str) -> None:
         """Commands of a shell of their own, in this text."""
