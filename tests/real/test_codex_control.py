@@ -96,7 +96,7 @@ async def test_a_command_that_outlasts_its_turn_is_told_twice_and_dies_with_the_
     any_desk: Desk,
 ) -> None:
     desk = any_desk
-    short, long = "echo begun; sleep 1; echo over", "sleep 300.5"
+    short, long = "echo begun; sleep 6; echo over", "sleep 300.5"
     desk.double.scenarios |= {
         "leave": [
             reply(Call("exec_command", {"cmd": short, "yield_time_ms": 300}, id="call_short")),

@@ -2,13 +2,15 @@
 
 Who decides what it may do:
 
-- `untrusted` makes it ask before every command and every patch, so that our policy has the word.
-  `on-request` asks only when the model itself wishes to leave the sandbox.
+- A hook of ours asks before every call (`gate.py`), so that our policy has the word.
+- `untrusted` makes it ask before every command and every patch also where hooks are switched off;
+  `on-request` asks only when the model itself wishes to leave the sandbox. What the hook allowed is
+  not asked again, but to leave the sandbox is.
 - The answers come from us, not from a reviewer that the user's config may name.
 - Every turn names its sandbox. A thread is opened read-only whatever its turns may do: opening it
   writable makes Codex note the folder as trusted in the user's config.toml.
-- Nobody is asked about a web search, which the model's side does, a look at an image, a tool of the
-  user's own MCP servers that says it only reads, and what the user's own rules allow.
+- Nobody is asked about a web search, which the model's side does. Without the hook, neither about a
+  look at an image, a tool of a server that the user trusts, and what the user's own rules allow.
 """
 
 from __future__ import annotations
@@ -41,14 +43,17 @@ def greeting() -> Table:
     return {"clientInfo": client, "capabilities": {"experimentalApi": True}}
 
 
-def opening(spec: SessionSpec) -> tuple[str, Table]:
-    """The method and parameters that open the conversation's thread."""
+def opening(spec: SessionSpec, hooks: Table | None = None) -> tuple[str, Table]:
+    """The method and parameters that open the conversation's thread; `hooks` of its config."""
     params: Table = {"cwd": str(spec.cwd), "sandbox": "read-only", **ASKS}
     if spec.model:
         params["model"] = spec.model
     if spec.system:
         params["developerInstructions"] = spec.system
-    if config := _config(spec):
+    config = _config(spec)
+    if hooks:
+        config |= {"hooks": hooks, "features.hooks": True}  # beside other features
+    if config:
         params["config"] = config
     if not spec.resume:
         return "thread/start", params

@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from bridle.agents.codex import answers
 from bridle.agents.codex.launch import launch
 from bridle.agents.fields import Table, table, tables, text
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import AgentInfo, SessionSpec
+from bridle.agents.support import refuse_unsupported
+from bridle.core.agent import AgentInfo, Conversation, Host, SessionSpec
 from bridle.core.errors import AgentError, AgentNotInstalled
 from bridle.core.management import (
     Account,
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 _CAN = frozenset(
     {"streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions", "questions",
      "modes", "model", "effort", "images", "mcp", "system", "folders", "schema", "subagents",
-     "usage", "sandbox"}
+     "usage", "sandbox", "changed_input"}
 )  # fmt: skip
 INFO = AgentInfo(
     name="codex",
@@ -41,7 +44,7 @@ INFO = AgentInfo(
     install="npm install -g @openai/codex",
     variables=("OPENAI_*", "CODEX_*"),
     tested=("0.166.0", "0.166.0"),
-    asks=frozenset({"write", "shell", "mcp"}),
+    asks=frozenset({"read", "write", "shell", "mcp"}),
 )
 EXEC_INFO = AgentInfo(
     name="codex-exec",
@@ -71,6 +74,11 @@ def _exec_wire(spec: SessionSpec) -> Wire:
     from bridle.agents.codex.exec_wire import CodexExecWire
 
     return CodexExecWire(spec)
+
+
+_UNHOOKED = StdioAgent(
+    replace(INFO, can=_CAN - {"changed_input"}, asks=frozenset({"write"})), _wire
+)
 
 
 class _Program(StdioAgent):
@@ -106,6 +114,22 @@ class Codex(_Program):
 
     def program(self, spec: SessionSpec) -> Launch:
         return launch(spec)
+
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        """`[agents.codex] hooks = false`: only what Codex asks about by itself is decided here."""
+        from bridle.agents.codex import gate
+        from bridle.agents.codex.wire import CodexWire
+        from bridle.agents.hooked_session import HookedConversation
+
+        if spec.options.get("hooks") is False:
+            return await _UNHOOKED.open(spec, host)
+        refuse_unsupported(self.info, spec)
+        wire = CodexWire(spec)
+        talk = HookedConversation(self.info, wire, spec, host, self._grace, restless=True)
+        hooks, seconds = await talk.listen(), gate.timeout(host.patience)
+        wire.hook(hooks.command("codex", gate.EVENT, timeout=seconds), seconds)
+        await talk.start()
+        return talk
 
     async def account(self, run: Run) -> Account:
         return answers.account(await self._ask(run, "account/read", {}))

@@ -46,7 +46,10 @@ class _Open(NamedTuple):
 
 
 class Requests:
-    def __init__(self, cwd: str, peer: Peer, items: Items) -> None:
+    """`may_run` knows the calls that may run already, as they are."""
+
+    def __init__(self, cwd: str, peer: Peer, items: Items, may_run: Callable[[str], bool]) -> None:
+        self._may_run = may_run
         self._cwd = cwd
         self._peer = peer
         self._items = items
@@ -55,6 +58,10 @@ class Requests:
     def hear(self, asked: Asked, parent: str | None) -> Iterator[Event | Reply] | None:
         """None for a method that nobody here knows."""
         match asked.method:
+            case "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" if (
+                self._is_as_told(asked.params) and self._may_run(text(asked.params, "itemId"))
+            ):
+                return iter([Reply(self._peer.result(asked, _decision(Answer("allow"))))])
             case "item/commandExecution/requestApproval":
                 return self._command(asked, parent)
             case "item/fileChange/requestApproval":
@@ -93,6 +100,11 @@ class Requests:
         for key in list(self._open):
             del self._open[key]
             yield _withdrawn(key)
+
+    def _is_as_told(self, params: Table) -> bool:
+        """Whether nothing is asked besides the call itself: to leave the sandbox, a network."""
+        more = ("reason", "networkApprovalContext", "additionalPermissions", "grantRoot")
+        return not any(params.get(key) for key in more) and text(params, "kind") != "writeStdin"
 
     # -- the kinds ---------------------------------------------------------------------------
 
@@ -156,9 +168,11 @@ class Requests:
             text_ = f"MCP server {server!r} was refused what it asked of the user: {said}"
             yield Notice(level="warning", kind="session", text=text_, parent=parent)
 
-    def _mcp(self, asked: Asked, server: str, meta: Table, parent: str | None) -> Event:
+    def _mcp(self, asked: Asked, server: str, meta: Table, parent: str | None) -> Event | Reply:
         arguments = storable(table(meta, "tool_params"))
         call_id = self._items.asking(server, arguments) or ""
+        if call_id and self._may_run(call_id):
+            return Reply(self._peer.result(asked, _elicited("accept", {}, None)))
         names = [call.name for call in self._items.calls(call_id)] or [server]
         lasts = "session" in strings(meta, "persist")
 

@@ -35,6 +35,10 @@ class Subagents:
             self._parents[thread] = self._waiting.pop(0)
         return self._parents.get(thread, thread)
 
+    def inside(self, thread: str) -> str | None:
+        """The same, where it is known already."""
+        return self._parents.get(thread)
+
     @property
     def running(self) -> dict[str, str]:
         return self._turns

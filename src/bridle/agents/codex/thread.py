@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from bridle.agents.codex import failures
+from bridle.agents.codex.gate import is_trusted
 from bridle.agents.codex.launch import greeting, opening
 from bridle.agents.codex.settings import Settings
 from bridle.agents.fields import Table, table, text
@@ -18,6 +19,8 @@ Input = list[Table]
 End = Callable[[TurnEnded], Said]
 Then = Callable[[Any, RpcError | None], Said]
 
+_UNHOOKED = "Codex does not run our hook: only what it asks about by itself can be decided here"
+
 
 class Thread:
     """It is asked for together with the greeting, which the app-server takes in one go.
@@ -28,6 +31,7 @@ class Thread:
     """
 
     def __init__(self, spec: SessionSpec, peer: Peer, settings: Settings, end: End) -> None:
+        self.hooks: Table = {}  # of its config
         self.id = ""
         self.turn = ""  # the id of the open one, once it has begun
         self.working = False  # a turn is open
@@ -128,7 +132,7 @@ class Thread:
 
     def _open(self) -> Table:
         self._opening = True
-        method, params = opening(self._spec)
+        method, params = opening(self._spec, self.hooks)
         return self._peer.request(method, params, self._opened)
 
     def _met(self, result: Any, error: RpcError | None) -> Said:
@@ -147,6 +151,8 @@ class Thread:
         self._settings.opened(answer)
         version = text(thread, "cliVersion") or None
         yield AgentReady(native_id=self.id, model=self._settings.model or None, version=version)
+        if self.hooks:
+            yield Reply(self._peer.request("hooks/list", {"threadId": self.id}, _hooks_listed))
         if self._cancelled:
             yield from self._end(TurnEnded(reason="cancelled"))
         elif self._waiting:
@@ -180,6 +186,11 @@ class Thread:
         if self.working:
             failure = failures.refusal(what, message)
             yield from self._end(TurnEnded(reason="failed", failure=failure))
+
+
+def _hooks_listed(result: Any, error: RpcError | None) -> Said:
+    if not is_trusted(result):
+        yield Notice(level="error", kind="settings", text=_UNHOOKED)
 
 
 def pass_over(result: Any, error: RpcError | None) -> Said:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 from msgspec.structs import replace
 
 from bridle.agents.codex import failures, notices
+from bridle.agents.codex.gate import CodexGate, config
 from bridle.agents.codex.items import KINDS, Items
 from bridle.agents.codex.launch import launch, user_input
 from bridle.agents.codex.lines import piece
@@ -28,12 +29,14 @@ from bridle.core.events import (
     Event,
     MessageChunk,
     Notice,
+    PermissionRequested,
     PlanChanged,
     SettingsChanged,
     TurnEnded,
 )
 from bridle.core.failure import Failure
 from bridle.core.wire import Keep, Launch, Reply
+from bridle.hooks.messages import HookReply
 
 
 class CodexWire:
@@ -50,7 +53,8 @@ class CodexWire:
         self._speech = Speech()
         self._items = Items(str(spec.cwd))
         self._subagents = Subagents()
-        self._requests = Requests(str(spec.cwd), self._peer, self._items)
+        self._requests = Requests(str(spec.cwd), self._peer, self._items, self._may_run)
+        self._gate = CodexGate(self._subagents.inside)
         self._meter = Meter()
         self._error: Table = {}
         self._retry_after: float | None = None
@@ -59,6 +63,10 @@ class CodexWire:
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
         return launch(spec)
+
+    def hook(self, command: str, seconds: int) -> None:
+        """Before it greets: what asks before every call."""
+        self._thread.hooks = config(command, seconds)
 
     def greet(self) -> Iterable[dict[str, Any]]:
         return self._thread.greet()
@@ -76,6 +84,7 @@ class CodexWire:
         return messages
 
     def cancel(self) -> Iterable[dict[str, Any]]:
+        self._gate.drop()
         running = self._subagents.running.items()
         messages = [self._thread.interrupt(thread, turn) for thread, turn in running]
         return [*messages, *self._thread.cancel()]
@@ -92,6 +101,20 @@ class CodexWire:
         why = f": {said[-1]}" if said else ""
         message = f"codex ended before its app-server answered{why}"
         return Failure(kind="agent_failed", message=message, hint=failures.TOO_OLD)
+
+    # -- its hook ----------------------------------------------------------------------------
+
+    def hooked(self, ask: str, payload: bytes) -> PermissionRequested | HookReply:
+        return self._gate.asked(ask, payload)
+
+    def rule(self, ask: str, answer: Answer) -> HookReply | None:
+        return self._gate.answer(ask, answer)
+
+    def gone(self, ask: str) -> list[Event]:
+        return self._gate.gone(ask)
+
+    def _may_run(self, call_id: str) -> bool:
+        return self._gate.allows(call_id)
 
     # -- the end of a turn -------------------------------------------------------------------
 
@@ -124,6 +147,10 @@ class CodexWire:
     # -- agent to host -----------------------------------------------------------------------
 
     def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
+        said = self._decode(line)
+        return [*self._gate.untold(), *said] if self._thread.hooks else said
+
+    def _decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
         more = piece(line)
         if more and self._thread.working and more.thread_id == self._thread.id:
             return self._speech.hear(more.item_id, MessageChunk, more.delta, None)
@@ -198,6 +225,8 @@ class CodexWire:
             case "mcpServer/startupStatus/updated":
                 if notice := notices.server_status(params):
                     yield notice
+            case "hook/completed" if text(table(params, "run"), "source") == "sessionFlags":
+                pass  # ours: what it said is told as the end of the call
             case "hook/completed":
                 if notice := notices.hook(params, parent):
                     yield notice
