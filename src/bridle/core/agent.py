@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -12,7 +12,6 @@ from bridle.core.tools import ToolClass
 
 if TYPE_CHECKING:
     from bridle.core.events import Answer, Event
-    from bridle.hooks.server import HookAsked, HookServer
 
 Mode = Literal["agent", "plan", "ask"]
 
@@ -143,14 +142,6 @@ class Host(Protocol):
     ) -> Child: ...
     @property
     def patience(self) -> float | None: ...  # seconds until an open request is denied
-    async def hooks(
-        self, asked: Callable[[HookAsked], None], overdue: Callable[[int | None], None]
-    ) -> HookServer:
-        """Where the hooks of its programs ask; whoever opened it closes it.
-
-        `overdue` is told of a hook that was asked, and neither waits nor ends in time.
-        """
-        ...
 
 
 class Conversation(Protocol):

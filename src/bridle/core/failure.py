@@ -52,7 +52,6 @@ _EXIT_CODES: dict[FailureKind, int] = {
     "not_signed_in": 3,
     "denied": 4,
     "gate_bypassed": 4,
-    "gate_bypassed": 4,
     "turn_limit": 5,
     "cost_limit": 5,
     "token_limit": 5,

@@ -7,6 +7,7 @@ import contextlib
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from bridle.core.errors import UsageError
 from bridle.hooks import folder as places
@@ -16,10 +17,24 @@ from bridle.hooks.shim import LONGEST, SHORTEST, Shim, ready_shim
 from bridle.hooks.visit import HookAsked, Limits, Reception, Visit
 from bridle.paths import find_paths
 
-__all__ = ["HookAsked", "HookReply", "HookServer", "Limits"]
+__all__ = ["HookAsked", "HookReply", "HookServer", "LendsHooks", "Limits"]
 
 BACKLOG = 1024  # a shim that finds the queue full waits, until its deadline
 SHARE = 0.8  # of a CLI's patience with its hook is the shim's own deadline
+
+
+@runtime_checkable
+class LendsHooks(Protocol):
+    """A host of conversations whose programs ask by hooks."""
+
+    async def hooks(
+        self, asked: Callable[[HookAsked], None], overdue: Callable[[int | None], None]
+    ) -> HookServer:
+        """Whoever opens it closes it.
+
+        `overdue` is told of a hook that was asked, and neither waits nor ends in time.
+        """
+        ...
 
 
 class HookServer:
