@@ -160,6 +160,15 @@ def test_a_server_s_tool_is_matched_by_both_names() -> None:
     assert not lets(request("MCP", name="GitHub.create_issue"), mcp="github.*")
 
 
+def test_the_paths_that_a_server_s_tool_is_given_count() -> None:
+    secret = request("MCP", name="files.read", path="secrets/key")
+    assert says(secret, path="secrets/**")
+    assert says(secret, mcp="files.*", path="secrets/**")
+    assert not says(secret, mcp="files.*", path="src/**")
+    assert lets(secret, mcp="files.*", path="inside")
+    assert not lets(secret, path="inside")
+
+
 def test_a_tool_of_a_server_that_nobody_named_is_asked() -> None:
     policy = Policy.preset("auto", rules=[rule(deny="no", mcp="github.*")])
     nameless = PermissionRequested(request_id="r", tool="MCP", title="something")

@@ -20,7 +20,7 @@ _HINT = "docs/policy.md tells how a rule is written"
 _DENIED, _ASKED = "a rule of the user denies this", "a rule of the user asks"
 # No one thing that is judged has both.
 _APART = (
-    ("command", "host"), ("command", "mcp"), ("path", "host"), ("path", "mcp"), ("host", "mcp"),
+    ("command", "host"), ("command", "mcp"), ("path", "host"), ("host", "mcp"),
     ("line", "command"), ("line", "path"), ("line", "host"), ("line", "mcp"),
 )  # fmt: skip
 

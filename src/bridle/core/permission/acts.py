@@ -49,15 +49,13 @@ def acts_of(request: PermissionRequested, context: Context) -> list[Act]:
     names = _names(request.tool)
     if request.tool in READS | WRITES:
         return list(_files(request, names, context))
-    match class_of(request.tool):
-        case "network":
-            return [_network(request, names)]
-        case "mcp":
-            server = server_of(request)
-            told = server or request.tool
-            return [Act("call", request.tool, names, names, told, server=server)]
-    spots = tuple(spot(path, context) for path in _named(request))
-    return [Act("call", request.tool, names, names, request.tool, spots)]
+    kind = class_of(request.tool)
+    if kind == "network":
+        return [_network(request, names)]
+    spots = tuple(spot(path, context) for path in dict.fromkeys(_named(request)))
+    server = server_of(request) if kind == "mcp" else None
+    told = server or request.tool
+    return [Act("call", request.tool, names, names, told, spots, server=server)]
 
 
 def server_of(request: PermissionRequested) -> str | None:

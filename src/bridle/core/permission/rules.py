@@ -138,9 +138,11 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         return "no"
 
     def _path(self, act: Act, context: Context) -> bool:
-        if not act.spots or (act.kind == "command" and self.verdict == "allow"):
-            return False
         every = self.verdict == "allow"
+        if not act.spots or (every and act.kind == "command"):
+            return False
+        if every and act.kind == "call" and not (self.tools or self.servers):
+            return False  # what a tool of somebody's does with a path, nobody knows
         fits = (
             any(spot.matches(path, context.home, every=every) for path in self.paths)
             for spot in act.spots
