@@ -136,16 +136,66 @@ def test_many_lines_that_the_corpus_denies_do_run_it(stage: Stage) -> None:
     assert len(ran) > 90
 
 
+FORMS = (
+    *(
+        "{}",
+        "echo {}",
+        'echo "{}"',
+        "echo ${{y:-{}}}",
+        "echo $(({}))",
+        "(({}))",
+        "[[ {} ]]",
+        "eval {}",
+    ),
+    *("cat <<E\n{}\nE\n{}", "cat <<'E'\n{}\nE\n{}", "sh <<E\n{}\nE\n", "echo {} | sh {}"),
+    *(
+        "sh -c {}",
+        "env {} {}",
+        "xargs -I{} {} <<< x",
+        "exec {} {}",
+        "command {} {}",
+        "x={} echo {}",
+    ),
+    *(
+        "echo x #{}\n{}",
+        "case {} in {}) {};; esac",
+        "for i in {}; do {}; done",
+        "f() {{ {}; }}; {}",
+    ),
+    *(
+        "{{ {}; }} {}",
+        "( {} ) {}",
+        "{} | {}",
+        "{} && {}",
+        "if {}; then {}; fi",
+        "let {}",
+        "test {}",
+    ),
+)
+SOME = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> str:
+    if draw(st.booleans()):
+        return "".join(draw(st.lists(st.sampled_from(PIECES), min_size=1, max_size=14)))
+    form = draw(st.sampled_from(FORMS))
+    return form.format(*(draw(SOME) for _ in range(form.count("{}"))))
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 @settings(
-    max_examples=400,
+    max_examples=300,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(line=st.lists(st.sampled_from(PIECES), min_size=1, max_size=14).map("".join))
+@given(line=lines())
 @example(line="\"${y:-'}$(rm x)'}\"")
 @example(line="y=rm;$y x")
 @example(line="echo $((rm x);echo)")
+@example(line="((rm x))")
+@example(line="echo echo | sh <<< 'rm x'")
+@example(line="echo a${IFS}#;rm x")
 def test_whatever_runs_what_is_denied_is_not_allowed(shell: str, line: str, stage: Stage) -> None:
     if "\0" not in line and stage.runs_rm(shell, line):
         assert verdict(DENYING, line) != "allow"
