@@ -193,6 +193,18 @@ def _by_command(log: list[Entry]) -> dict[str, tuple[str, bool]]:
     }
 
 
+async def always(stand: Stand) -> None:
+    """The second call of the same is asked about by the agent, and of no person."""
+    for name in ("once", "twice"):
+        await stand.begin((stand.stage.shell("echo x >> remembered"),))
+        if name == "once":
+            await stand.answer("remembered", Answer("allow", remember="session"))
+        log = await stand.end()
+        by = "person" if name == "once" else "policy"
+        assert [answer.by for answer in of(log, RequestAnswered)] == [by], name
+    assert stand.file("remembered").read_text() == "x\nx\n"
+
+
 async def second_terminal(stand: Stand) -> None:
     await stand.begin((stand.touch("elsewhere"),))
     request = await stand.asked("elsewhere")
@@ -228,7 +240,8 @@ async def timeout(stand: Stand) -> None:
 
 Line = Callable[[Stand], Awaitable[None]]
 LINES: tuple[Line, ...] = (
-    allow, deny, message, edit, changed_input, parallel, one_by_one, second_terminal, timeout,
+    allow, deny, message, edit, changed_input, parallel, one_by_one, always, second_terminal,
+    timeout,
 )  # fmt: skip
 
 
