@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import Queue
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -69,6 +70,7 @@ class HookedConversation(Asking, PerTurnConversation):
     async def _start(self, launch: Launch) -> LineProcess:
         """Its first question may come before anything of it is heard."""
         self._gate.begin(self._spec)
+        self._news = Queue()  # what came too late for the last turn is no news in this one
         self._stuck = None
         self._in_turn = True
         try:
