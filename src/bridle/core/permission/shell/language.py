@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from bridle.core.permission.shell.programs import is_code
 from bridle.core.permission.shell.source import Doubtful, Source
+from bridle.core.permission.shell.variables import steers
 
 _AGAIN = frozenset({
     "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!", "always",
@@ -60,7 +61,9 @@ class Language:
         if source.sees("(("):
             source.arithmetic()
             return
-        source.word()
+        name = source.word()
+        if name is None or steers(name.text):
+            self._doubt("a loop that changes what programs are or do")
         self.skip_lines()
         start = source.at
         word = source.word()

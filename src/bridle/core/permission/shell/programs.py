@@ -15,16 +15,30 @@ _STANDARD = frozenset({
     "/opt/homebrew/bin",
 })  # fmt: skip
 
-# Options after which code of another language stands, or whose cluster holds such a letter.
-_CODE: dict[str, str] = {
-    "python": "c", "pypy": "c", "perl": "eEI", "ruby": "e", "node": "ep --eval --print",
-    "nodejs": "ep --eval --print", "bun": "ep --eval --print", "deno": "eval", "php": "rBRE",
-    "lua": "e", "luajit": "e", "Rscript": "e", "julia": "eE", "osascript": "e",
-    "pwsh": "cC -Command", "powershell": "cC -Command", "ghci": "e", "ghc": "e", "elixir": "e",
-    "erl": "-eval", "groovy": "e", "scala": "e", "raku": "e", "guile": "c", "sbcl": "--eval",
-    "emacs": "--eval --execute --load --script -eval -batch -l", "racket": "e", "tclsh": "",
-    "ocaml": "e", "swift": "e", "dart": "", "irb": "", "ipython": "c",
+
+class _Code(NamedTuple):
+    """Options of an interpreter after which code stands: letters, others; and such commands."""
+
+    letters: str = ""
+    options: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+_NODE = _Code("epr", ("--eval", "--print", "--require", "--import", "--loader"))
+_CODE: dict[str, _Code] = {
+    "python": _Code("c"), "pypy": _Code("c"), "ipython": _Code("c"), "perl": _Code("eEIMm"),
+    "ruby": _Code("er"), "node": _NODE, "nodejs": _NODE, "bun": _NODE,
+    "deno": _Code(words=("eval", "repl")), "php": _Code("rBREd"), "lua": _Code("el"),
+    "luajit": _Code("el"), "Rscript": _Code("e"), "julia": _Code("eEL"), "osascript": _Code("e"),
+    "pwsh": _Code("cCeE"), "powershell": _Code("cCeE"), "ghci": _Code("e"), "ghc": _Code("e"),
+    "elixir": _Code("e", ("--eval",)), "erl": _Code(options=("-eval", "-run", "-s")),
+    "groovy": _Code("e"), "scala": _Code("e"), "raku": _Code("e"), "guile": _Code("c"),
+    "sbcl": _Code(options=("--eval", "--load")), "racket": _Code("e"), "ocaml": _Code("e"),
+    "swift": _Code("e"), "tclsh": _Code(), "irb": _Code(),
+    "emacs": _Code("l", ("--eval", "-eval", "--execute", "--load", "--script", "-batch")),
 }  # fmt: skip
+_RUN_WORDS = frozenset({"timeit", "pdb", "code", "runpy", "profile", "cProfile", "trace"})
+_ONLY_TELLS = frozenset({"--version", "-V", "--help", "-h"})
 # Options whose value is, or names, a program.
 _RUNS: dict[str, tuple[str, ...]] = {
     "tar": (
@@ -75,6 +89,8 @@ _RUNS: dict[str, tuple[str, ...]] = {
     "lldb": ("-o", "-O", "-s", "-b"),
     "vim": ("-c", "--cmd", "-S", "+", "-s"),
     "less": ("+",),
+    "awk": ("-l", "--load", "-i", "--include"),
+    "gawk": ("-l", "--load", "-i", "--include"),
 }  # fmt: skip
 _SAME = {"vi": "vim", "nvim": "vim", "ex": "vim", "view": "vim", "gvim": "vim", "gtar": "tar",
          "bsdtar": "tar", "more": "less"}  # fmt: skip
@@ -193,21 +209,20 @@ def _doubts(name: str, words: Sequence[str]) -> list[str]:
 
 def _has_code(name: str, words: Sequence[str]) -> bool:
     """Before the file that it would run; without a file, what comes in is the code."""
-    letters, *longs = [*_CODE[name].split(), ""] if " " in _CODE[name] else [_CODE[name]]
-    for word in words[1:]:
-        if word == "-":
-            return True
+    code = _CODE[name]
+    rest = iter(words[1:])
+    for word in rest:
         if not word.startswith(("-", "+")):
-            return is_open(word) or word == letters
-        if word.startswith("--") or word in longs or letters.startswith("-"):
-            if word.partition("=")[0] in (*longs, letters) and word not in ("", "--"):
-                return True
-        elif name in ("python", "ipython") and word.startswith("-m"):
-            return False
-        elif any(letter in word[1:] for letter in letters):
+            return is_open(word) or word in code.words
+        if word == "-" or word.partition("=")[0] in code.options:
             return True
-        if word in ("--version", "-V", "--help", "-h", "-v"):
+        if word in _ONLY_TELLS:
             return False
+        if name in ("python", "pypy") and word.startswith("-m"):
+            module = word[2:] or next(rest, "")
+            return is_open(module) or module in _RUN_WORDS
+        if not word.startswith("--") and not set(code.letters).isdisjoint(word[1:]):
+            return True
     return True
 
 

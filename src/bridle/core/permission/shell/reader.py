@@ -27,7 +27,7 @@ from bridle.core.permission.shell.script import (
     unquoted,
 )
 from bridle.core.permission.shell.source import Doubtful, Source
-from bridle.core.permission.shell.variables import HARMLESS, steers
+from bridle.core.permission.shell.variables import HARMLESS, changes, steers
 from bridle.core.permission.shell.words import Word
 
 LONGEST = 100_000
@@ -295,6 +295,8 @@ class _Reader:
     ) -> None:
         if len(self._commands) >= _MOST:
             raise Doubtful(f"more than {_MOST} commands")
+        if words and (change := changes(words)):
+            self.doubts.append(change)
         about = programs.about(words)
         readings = [*others, *about.others, unquoted(words)]
         self._commands.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # Set for one command, these change how it looks and talks; of any other, nobody knows.
 HARMLESS = re.compile(
@@ -19,6 +20,22 @@ _STEERS = re.compile(
     r"|npm_\w+|NPM_\w+|CARGO_\w+|RUSTC\w*|GO\w*|CC|CXX|MAKE\w*|TAR_OPTIONS|RSYNC_\w+|GREP_OPTIONS"
     r"|WGETRC|CURL_HOME|OPENSSL_\w+|DOCKER_\w+|KUBECONFIG|AWS_\w+|HTTPS?_PROXY|https?_proxy"
 )
+
+_SET = frozenset({
+    "export", "declare", "typeset", "readonly", "local", "read", "unset", "printf", "mapfile",
+    "readarray", "getopts", "let", "select",
+})  # fmt: skip
+_RENAME = frozenset({"hash", "enable"})  # what a name stands for
+
+
+def changes(words: Sequence[str]) -> str | None:
+    """What this command changes of the commands that follow in the same shell."""
+    if words[0] in _RENAME and len(words) > 1:
+        return f"{words[0]} changes what programs are"
+    if words[0] not in _SET:
+        return None
+    names = (re.split(r"[+=\[]", word)[0] for word in words[1:])
+    return next((f"{name} changes what programs are or do" for name in names if steers(name)), None)
 
 
 def steers(name: str) -> bool:
