@@ -20,6 +20,8 @@ from claude_says import (
 )
 
 from bridle.core.events import (
+    ALLOW,
+    DENY,
     Answer,
     Choice,
     PermissionRequested,
@@ -256,3 +258,26 @@ def test_a_call_that_we_denied_ends_denied_whatever_its_result_says() -> None:
     assert hear(claude, tool_result("c1", "no", is_error=True)) == [
         ToolFinished(call_id="c1", outcome="denied", content=(Text("no"),))
     ]
+
+
+def test_what_the_cli_would_remember_is_shown_and_never_taken() -> None:
+    """It would write it to its own files, and then ask no more."""
+    claude = prompted()
+    rule = {"toolName": "Bash", "ruleContent": "npm test"}
+    suggested = [
+        {"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "localSettings"},
+        {"type": "addDirectories", "directories": ["/other"], "destination": "session"},
+        {"type": "setMode", "mode": "acceptEdits", "destination": "session"},
+        {"type": "from tomorrow"},
+    ]
+    (asked,) = hear(
+        claude, can_use_tool("r1", "c1", "Bash", COMMAND, permission_suggestions=suggested)
+    )
+    assert isinstance(asked, PermissionRequested)
+    assert asked.reason == (
+        "Claude Code would remember: allow Bash(npm test) (localSettings);"
+        " work in /other (session); mode acceptEdits (session)"
+    )
+    assert asked.options == (ALLOW, DENY)
+    body = {"behavior": "allow", "updatedInput": COMMAND}
+    assert list(claude.answer("r1", Answer("allow"))) == [response("r1", body)]

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
+from bridle.agents.claude import suggestions
 from bridle.agents.claude.background import Background
 from bridle.agents.claude.settings import Settings
 from bridle.agents.claude.tools import Call
@@ -95,8 +96,8 @@ class Requests:
         elif call.call_id in self._allowed:
             yield Reply(success(request_id, _allow(self._allowed[call.call_id])))
         else:
-            why = text(request, "decision_reason")
-            yield self._ask(request_id, "permission", call, asked, why)
+            why = filter(None, (text(request, "decision_reason"), suggestions.told(request)))
+            yield self._ask(request_id, "permission", call, asked, "\n".join(why))
 
     def withdrawn(self, request_id: str) -> Iterator[Event]:
         """`control_cancel_request`: nobody waits for the answer any more."""
