@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -293,11 +294,29 @@ def test_a_file_that_is_ours_as_a_whole(file: Path, journal: Journal) -> None:
     assert file.read_bytes() == b"mine"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_is_told(file: Path, journal: Journal) -> None:
-    write(file, b"{}")
-    file.parent.chmod(0o500)
-    with pytest.raises(ConfigError, match="cannot write"):
+def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(
+    tmp_path: Path, file: Path, journal: Journal
+) -> None:
+    (tmp_path / "project").mkdir()
+    file.parent.write_text("no folder")
+    with pytest.raises(ConfigError, match=r"cannot write .*: Not a directory"):
         install(hooks(file), journal)
-    file.parent.chmod(0o700)
-    assert (file.read_bytes(), journal.records()) == (b"{}", [])
+    assert tree(tmp_path / "project") == {".claude": b"no folder"}
+    assert journal.records() == []
+
+
+def test_a_file_that_is_mended_by_another_at_this_moment_is_waited_for(
+    file: Path, journal: Journal
+) -> None:
+    write(file, b"{}")
+    child = os.fork()
+    if child == 0:
+        with journal.held(file):
+            (file.parent / "held").touch()
+            time.sleep(0.3)
+        os._exit(0)
+    while not (file.parent / "held").exists():
+        time.sleep(0.01)
+    install(hooks(file), journal)
+    os.waitpid(child, 0)
+    assert b"bridle hook" in file.read_bytes()

@@ -17,7 +17,7 @@ from msgspec import Struct
 from bridle.core.errors import ConfigError
 from bridle.core.fields import Table
 from bridle.hooks import entries as texts
-from bridle.hooks.journal import Journal, Record, put
+from bridle.hooks.journal import Journal, Record, draft_of, put
 from bridle.hooks.jsonc import Invalid
 
 Outcome = Literal["restored", "edited", "gone"]  # the last: its owner removed the whole file
@@ -66,7 +66,7 @@ def repair(journal: Journal) -> dict[str, Outcome]:
     """Puts back what a bridle left that was killed, by file."""
     done: dict[str, Outcome] = {}
     for found in journal.records():
-        with contextlib.suppress(ConfigError, OSError), journal.held(Path(found.file)):
+        with contextlib.suppress(ConfigError, OSError), journal.held(Path(found.file), 0):
             record = journal.get(Path(found.file))
             if record and not (record.stays and _read(Path(record.file)) != record.original):
                 done[record.file] = _undo(record, journal)
@@ -101,13 +101,14 @@ def _install(hooks: Hooks, file: Path, journal: Journal, *, stays: bool) -> Reco
         stays=stays,
     )
     try:
-        journal.write(record)
-        for folder in record.folders:
-            Path(folder).mkdir()
-        put(file, record.written)
-    except OSError as error:
+        with _told_of(file):
+            journal.write(record)
+            for folder in record.folders:
+                Path(folder).mkdir()
+            put(file, record.written)
+    except ConfigError:
         _undo(record, journal)
-        raise ConfigError(f"cannot write {file}: {error.strerror}") from None
+        raise
     return record
 
 
@@ -130,8 +131,14 @@ def _written(hooks: Hooks, original: bytes | None) -> bytes:
 
 
 def _undo(record: Record, journal: Journal) -> Outcome:
+    with _told_of(Path(record.file)):
+        return _take_out(record, journal)
+
+
+def _take_out(record: Record, journal: Journal) -> Outcome:
     file = Path(record.file)
-    file.with_name(f".{file.name}.bridle").unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        draft_of(file).unlink()
     found = _read(file)
     outcome: Outcome = "restored"
     if found == record.written and found != record.original:
@@ -187,6 +194,14 @@ def _read(file: Path) -> bytes | None:
         return None
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _told_of(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"cannot write {file}: {error.strerror}") from None
 
 
 def _missing(folder: Path) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +15,8 @@ import msgspec
 from bridle.core.errors import ConfigError
 from bridle.core.fields import Table
 from bridle.paths import private_folder
+
+PATIENCE = 1.0  # seconds: who only mends a file has it for milliseconds
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -52,39 +55,45 @@ class Journal:
         sync_folder(self._folder)
 
     @contextlib.contextmanager
-    def held(self, file: Path) -> Iterator[None]:
-        """No other bridle touches the file meanwhile. Raises where one does."""
-        lock = self.hold(file)
+    def held(self, file: Path, patience: float = PATIENCE) -> Iterator[None]:
+        """No other bridle touches the file meanwhile. Raises where one does for longer.
+
+        The kernel lets go of it when its process ends, however that happens.
+        """
+        private_folder(self._folder)
+        lock = os.open(self._path(file, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            if not _locked(lock, patience):
+                owner = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
+                raise ConfigError(
+                    f"another bridle (process {owner or 'unknown'}) has its hooks in {file}",
+                    hint="wait for its session to end",
+                )
+            os.truncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
             yield
         finally:
             os.close(lock)
-
-    def hold(self, file: Path) -> int:
-        """A descriptor that holds the lock until it is closed, or its process ends."""
-        private_folder(self._folder)
-        path = self._path(file, "lock")
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(lock, 32).decode("ascii", "replace").strip()
-            os.close(lock)
-            raise ConfigError(
-                f"another bridle (process {owner or 'unknown'}) has its hooks in {file}",
-                hint="wait for its session to end",
-            ) from None
-        os.truncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-        return lock
 
     def _path(self, file: Path, suffix: str) -> Path:
         return self._folder / f"{sha256(os.fsencode(file)).hexdigest()[:24]}.{suffix}"
 
 
+def _locked(lock: int, patience: float) -> bool:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.02)
+
+
 def put(file: Path, data: bytes, mode: int | None = None) -> None:
     """Whole or not at all, and on disk; a file that is there gives its mode and its owner."""
-    draft = file.with_name(f".{file.name}.bridle")
+    draft = draft_of(file)
     draft.unlink(missing_ok=True)  # of a bridle that was killed
     found = file.stat() if file.exists() else None
     made = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -101,6 +110,10 @@ def put(file: Path, data: bytes, mode: int | None = None) -> None:
         os.fsync(made)
     draft.replace(file)
     sync_folder(file.parent)
+
+
+def draft_of(file: Path) -> Path:
+    return file.with_name(f".{file.name}.bridle")
 
 
 def sync_folder(folder: Path) -> None:
