@@ -10,7 +10,8 @@ An agent that needs more has a package of its own with an entry point, and there
 where `MyDialect(Dialect)` (`dialect.py`) overrides what data cannot say: `launch` (words and
 variables from the spec), `client` and `session` (more members of what is sent), `preamble` (where
 the system prompt goes), `tool_name` and `parent` (in a tool call), `outcome` (of a finished one),
-`failure` (of a JSON-RPC error), `asking` (questions in a request), `told` (its own notifications).
+`failure` (of a JSON-RPC error), `asking` (questions in a request), `asks_early` and `denial` (of a
+request for permission and the answer to it), `told` (its own notifications).
 What it tells besides prompting (accounts, models, …) are methods of a subclass of `AcpAgent`; a
 plain row tells what the protocol has a method for (`plain.py`).
 
