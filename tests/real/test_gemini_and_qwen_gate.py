@@ -62,6 +62,7 @@ async def test_what_the_user_allows_in_the_cli_is_asked_about_all_the_same(
 
     log = await run(session, "@@all@@ go")
 
+    assert not tools(any_desk) & {"invoke_agent", "agent"}  # subagents would not ask
     assert requests(log) == [
         ("Bash", "Bash `ls`"),
         ("Bash", "Bash `bash -c 'echo x' | cat`"),
