@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -9,7 +11,11 @@ from pathlib import Path
 import pytest
 from claude_desk import ClaudeDesk
 from desk import of, run
+from real_claude import RealClaude
 
+from bridle.agents.claude.requests import PATIENCE
+from bridle.agents.claude.wire import ClaudeWire
+from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import (
     PermissionRequested,
     RequestAnswered,
@@ -18,6 +24,7 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.testing.canaries import NOBODY
+from bridle.testing.model_double import ModelDouble
 from bridle.testing.model_script import Call, Request, Say, Step, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
@@ -133,3 +140,49 @@ async def test_nobody_is_asked_about_its_own_plan_and_that_is_no_bypass(desk: Cl
     assert of(log, RequestAnswered) == []
     assert [end.outcome for end in of(log, ToolFinished)] == ["completed"]
     assert of(log, TurnEnded) == [COMPLETED]
+
+
+@pytest.mark.parametrize("end", ["late", "gone"])
+async def test_a_callback_that_is_never_answered_runs_nothing(
+    claude: RealClaude, double: ModelDouble, end: str
+) -> None:
+    """Neither when the CLI's own patience ends (ours is never shorter), nor when its host is gone,
+    though its own rules would allow the call. When its host is gone, 2.1.197 goes by those rules:
+    then it is the supervision that ends it first."""
+    marker = claude.project / "made"
+    double.scenarios["ask"] = [
+        reply(Call("Bash", {"command": f"touch {marker}", "description": "x"}, id="toolu_1")),
+        reply(Say("So be it.")),
+    ]
+    lax = end == "late" or claude.version != "2.1.197"
+    spec = SessionSpec(cwd=claude.project, allowed_tools=("Bash",) if lax else ())
+    wire = ClaudeWire(spec)
+    [hello] = wire.greet()
+    hello["request"]["hooks"]["PreToolUse"][0]["timeout"] = 2 if end == "late" else PATIENCE
+    process = await asyncio.create_subprocess_exec(
+        str(claude.program),
+        *[str(word) for word in wire.launch(spec, None).argv[1:]],
+        cwd=claude.project,
+        env=claude.environment(double.base_url),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stdin
+    assert process.stdout
+    try:
+        for message in (hello, *wire.prompt(Prompt("@@ask@@ go"))):
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+        async with asyncio.timeout(40):
+            async for line in process.stdout:
+                if end == "gone" and b'"hook_callback"' in line:
+                    process.stdin.close()
+                if b'"type":"result"' in line:
+                    break
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+    assert [turn.step for turn in double.turns][:1] == [0]
+    assert not marker.exists()
