@@ -16,7 +16,7 @@ from bridle.agents.gemini.launch import DEFAULTS, GATE, ROW, acp
 from bridle.core.agent import SecretFile, SecretFolder, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import Answer, PermissionRequested, ToolStarted
-from bridle.core.permission.acts import server_of
+from bridle.core.permission.acts import HOLE, host_of, server_of
 from bridle.core.tools import class_of
 from bridle.testing.host import PlainHost
 
@@ -75,7 +75,7 @@ def request(tool: str, title: str, text: str = "", **more: Any) -> PermissionReq
             "WebFetch",
             {"url": "https://a.example/b"},
         ),
-        ("web_fetch", "something new", "WebFetch", {}),
+        ("web_fetch", "something new", "WebFetch", {"url": "..."}),
     ],
 )
 def test_the_input_is_read_from_the_title(
@@ -86,16 +86,21 @@ def test_the_input_is_read_from_the_title(
     assert (asked.tool, asked.input) == (word, input)
 
 
-def test_the_addresses_in_a_prompt_are_found_unless_it_is_cut() -> None:
+def test_one_address_in_a_prompt_is_told_and_of_several_or_a_cut_one_no_single_host() -> None:
     told = 'Processing URLs and instructions from prompt: "{}"'
-    one, two = "https://a.example/x", "http://b.example"
+    one, two = "https://a.example/x", "HTTP://b.example"
 
-    assert request("web_fetch", told.format(f"read {one}")).input == {
-        "prompt": f"read {one}",
-        "url": one,
-    }
-    assert request("web_fetch", told.format(f"{one} and {two}")).input["urls"] == [one, two]
-    assert request("web_fetch", told.format(f"read {one}...")).input == {"prompt": f"read {one}..."}
+    single = request("web_fetch", told.format(f"read {one} now")).input
+    both = request("web_fetch", told.format(f"{one} and {two}")).input
+    cut = request("web_fetch", told.format(f"read {one} and http://b...")).input
+    hidden = request("web_fetch", told.format("a very long story...")).input
+    none = request("web_fetch", told.format("no address")).input
+
+    assert single == {"prompt": f"read {one} now", "url": one}
+    assert both["url"] == f"{one} {two}"
+    hosts = [host_of(input["url"]) for input in (single, both, cut, hidden)]
+    assert hosts == ["a.example", HOLE, HOLE, HOLE]
+    assert none == {"prompt": "no address"}
 
 
 def test_a_command_is_told_with_the_folder_it_runs_in() -> None:

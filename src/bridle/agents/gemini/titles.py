@@ -13,7 +13,6 @@ _SEARCH = re.compile(
 _PROMPT = re.compile(r'Processing URLs and instructions from prompt: "(?P<prompt>.*)"', re.DOTALL)
 _PAGE = re.compile(r"Fetching content from: (?P<url>.*)", re.DOTALL)
 _QUERY = re.compile(r'Searching the web for: "(?P<query>.*)"', re.DOTALL)
-_URL = re.compile(r"https?://[^\s\"'<>`]+")
 _CUT = "..."
 _SERVER = re.compile(r"(?P<tool>.+) \((?P<server>.+) MCP Server\)", re.DOTALL)
 _UNFIT = re.compile(r"[^a-zA-Z0-9_.:-]")  # for a tool's name; an underscore is in its place
@@ -55,16 +54,16 @@ def _search(title: str) -> Table:
 
 
 def _fetch(title: str) -> Table:
-    """A long prompt is cut, and with it may be its last address, which then is none."""
+    """The words of a prompt that are addresses to the CLI too. Where there are several, or one may
+    be cut off, no single host is told: a rule that allows one must not speak for all."""
     if page := _PAGE.fullmatch(title):
         return page.groupdict()
-    if not (told := _PROMPT.fullmatch(title)):
-        return {}
-    prompt = told["prompt"]
-    urls = _URL.findall(prompt)
-    if not urls or prompt.endswith(_CUT):
-        return {"prompt": prompt}
-    return {"prompt": prompt, "url": urls[0]} | ({"urls": urls} if len(urls) > 1 else {})
+    told = _PROMPT.fullmatch(title)
+    prompt = told["prompt"] if told else _CUT
+    urls = [word for word in prompt.split() if "://" in word]
+    more = [_CUT] if prompt.endswith(_CUT) else []
+    input = {"prompt": prompt} if told else {}
+    return input | ({"url": " ".join(urls + more)} if urls or more else {})
 
 
 def _web(title: str) -> Table:
