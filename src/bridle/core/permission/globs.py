@@ -12,40 +12,54 @@ from msgspec import Struct
 
 from bridle.core.permission.shell.script import ANY, HOLE, ONE, SIGNS
 
+_SEEN = str.maketrans({ANY: "*", ONE: "?"})  # what the shell expands, as people wrote it
 _SPECIAL = re.compile(r"([*?\\])")
 _MOST_STEPS = 200_000
 
 
 class Glob(Struct, frozen=True):
-    """`head` is the text before the first `*`."""
+    """The pieces of text between one `*` and the next; found one by one, so that no text and no
+    pattern takes long. `tail`: it ends in ` *`, which also stands for nothing."""
 
-    head: str
-    regex: re.Pattern[str]
+    pieces: tuple[str, ...]
+    tail: bool
+
+    @property
+    def head(self) -> str:
+        return self.pieces[0].removesuffix(" ") if self.tail else self.pieces[0]
 
     def surely(self, text: str) -> bool:
-        return text.startswith(self.head) and self.regex.fullmatch(text) is not None
+        if not text.isascii():
+            text = text.translate(_SEEN)
+        return self._fits(text) or (self.tail and self._fits(f"{text} "))
+
+    def _fits(self, text: str) -> bool:
+        first, *middle = self.pieces
+        if not middle:
+            return text == first
+        last = middle.pop()
+        if not text.startswith(first) or not text.endswith(last):
+            return False
+        at, end = len(first), len(text) - len(last)
+        for piece in middle:
+            found = text.find(piece, at, end)
+            if found < 0:
+                return False
+            at = found + len(piece)
+        return at <= end
 
 
 @lru_cache(maxsize=8192)
 def text_glob(pattern: str) -> Glob:
-    """For commands and names. ` *` at the end also stands for nothing."""
-    parts: list[str] = []
-    head: list[str] = []
-    literal = True
+    """For commands and names."""
+    pieces = [""]
     for c, plain in _characters(pattern):
         if c == "*" and not plain:
-            literal = False
-            parts.append(".*")
+            pieces.append("")
         else:
-            parts.append(_literal(c))
-            if literal:
-                head.append(c)
-    regex = "".join(parts)
-    if regex.endswith(r"\ .*"):
-        regex = regex.removesuffix(r"\ .*") + r"(?:\ .*)?"
-        if head[-1:] == [" "] and len(head) == len(parts) - 1:
-            head.pop()
-    return Glob(_until_sign(head), re.compile(regex, re.DOTALL))
+            pieces[-1] += c
+    tail = len(pieces) > 1 and pieces[-1] == "" and pieces[-2].endswith(" ")
+    return Glob(tuple(pieces), tail)
 
 
 def may_match(glob: Glob, pattern: str, text: str) -> bool:
@@ -116,13 +130,27 @@ def path_glob(pattern: str, below: bool) -> re.Pattern[str]:
             parts.append(".*")
             at += 1
         elif c == "*" and not plain:
-            parts.append("[^/]*")
+            run = _between_stars(characters[at + 1 :])
+            # the first place will do where another star follows: no need to try the others
+            literal = "".join(_literal(one) for one, _ in run)
+            parts.append(f"(?>[^/]*?{literal})" if run else "[^/]*")
+            at += len(run)
         elif c == "?" and not plain:
             parts.append("[^/]")
         else:
             parts.append(_literal(c))
         at += 1
     return re.compile("".join(parts) + ("(?:/.*)?" if below else ""), re.DOTALL)
+
+
+def _between_stars(following: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """The text up to the next `*`, if it is within one name."""
+    for at, (c, plain) in enumerate(following):
+        if c == "*" and not plain:
+            return following[:at]
+        if c == "/" or (c == "?" and not plain):
+            break
+    return []
 
 
 def escaped(text: str) -> str:
@@ -139,8 +167,3 @@ def _characters(pattern: str) -> list[tuple[str, bool]]:
 def _literal(c: str) -> str:
     """What the shell would expand looks to people like what they wrote."""
     return {"*": rf"[*{ANY}]", "?": rf"[?{ONE}]"}.get(c) or re.escape(c)
-
-
-def _until_sign(head: list[str]) -> str:
-    text = "".join(head)
-    return re.split(r"[*?]", text)[0]

@@ -17,6 +17,7 @@ from bridle.core.permission.globs import path_glob
 from bridle.core.permission.shell.script import ANY, HOLE, ONE, SIGNS, Folder, shown
 
 PLACES = ("inside", "outside", "protected", "instructions", "unnamed")
+_LONGEST, _LONGEST_NAME = 4_096, 255
 _FOR_GLOB = str.maketrans({ANY: "*", ONE: "?"})
 
 
@@ -103,7 +104,9 @@ def _folded(path: str) -> str:
 
 def spot(path: str, context: Context, *, removed: bool = False, folders: Sequence[Folder] = ("",),
          told: str = "") -> Spot:  # fmt: skip
-    told = told or shown(path)
+    told = told or shown(path[:_LONGEST])
+    if len(path) > _LONGEST or any(len(part) > _LONGEST_NAME for part in path.split("/")):
+        return Spot(told, frozenset({"outside"}))  # no file system has such a file
     if HOLE in path:
         return Spot(told, frozenset({"unnamed"}))
     wholes: list[str] = []

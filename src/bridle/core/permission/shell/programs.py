@@ -121,7 +121,10 @@ _EVALUATE = frozenset({
     "let", "declare", "typeset", "local", "export", "readonly", "read", "unset", "printf", "test",
     "[", "mapfile", "readarray", "wait", "getopts",
 })  # fmt: skip
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s]*)")
+_MOST = 500  # files and hosts that are looked at
+_AUTHORITY = re.compile(r"[^/?#\s]*")
+_LONGEST_HOST = 1_000
+_LONGEST_SCRIPT = {"sed": 300, "gsed": 300}  # that its pattern takes no time on
 _REMOTE = re.compile(r"(?:[\w.+-]+@)?([A-Za-z0-9][\w.-]*\.[A-Za-z]{2,}|\d+(?:\.\d+){3}):(?!/)")
 _TALKS = frozenset({
     "curl", "wget", "ssh", "scp", "sftp", "rsync", "nc", "ncat", "telnet", "ftp", "ping", "dig",
@@ -160,8 +163,12 @@ def about(words: Sequence[str]) -> About:
         text, rest = _git(words)
         others += rest
     reads, writes, removes = files_of(name, words)
+    hosts = _hosts(name, words)
+    if len(reads) + len(writes) + len(hosts) > _MOST:
+        doubts.append(f"more than {_MOST} files")
+        reads, writes, hosts = reads[:_MOST], writes[:_MOST], hosts[:_MOST]
     idle = not folder and not doubts and _is_idle(base, words)
-    return About(text, others, doubts, reads, writes, removes, _hosts(name, words), idle)
+    return About(text, others, doubts, reads, writes, removes, hosts, idle)
 
 
 def is_code(text: str) -> bool:
@@ -179,7 +186,7 @@ def _is_idle(name: str, words: Sequence[str]) -> bool:
 
 def _family(base: str) -> str:
     """`python3.12` is a python."""
-    plain = re.sub(r"[-.]?\d[\d.]*$", "", base)
+    plain = base.rstrip("0123456789.").removesuffix("-")
     name = plain if plain in _CODE else base
     return _SAME.get(name, name)
 
@@ -200,7 +207,10 @@ def _doubts(name: str, words: Sequence[str]) -> list[str]:
         found.append("a name that zsh looks up")
     if name == "git" and any("ext::" in word for word in words):
         found.append("ext:: of git can run any program")
-    if (inside := _INSIDE.get(name)) and any(inside.search(word) for word in words[1:]):
+    longest = _LONGEST_SCRIPT.get(name, 3_000)
+    if (inside := _INSIDE.get(name)) and any(
+        len(word) > longest or inside.search(word) for word in words[1:]
+    ):
         found.append(f"a script of {name} that can run a program or write a file")
     if (name in _RUNS or name in _INSIDE) and _may_be_options(name, words):
         found.append(f"words of {name} that are not known")
@@ -269,12 +279,20 @@ def _hosts(name: str, words: Sequence[str]) -> tuple[str, ...]:
     """`…` for one that is not known."""
     found: list[str] = []
     for word in words[1:]:
-        found += [_host(url) for url in _URL.findall(word)]
+        _, *rests = word.split("://")
+        found += [_host(_first(rest)) for rest in rests]
+        if len(word) > _LONGEST_HOST:
+            continue
         bare = name in _TALKS and not word.startswith("-")
         match = _REMOTE.match(word) or (_HOST.fullmatch(word) if bare else None)
         if match:
             found.append(match[1].lower())
     return tuple(dict.fromkeys(found))
+
+
+def _first(rest: str) -> str:
+    match = _AUTHORITY.match(rest)
+    return match[0] if match else ""
 
 
 def _host(authority: str) -> str:

@@ -33,6 +33,8 @@ from bridle.core.permission.shell.words import Word
 LONGEST = 100_000
 _DEEPEST = 24
 _MOST = 500  # commands
+_MOST_HIDDEN = 3 * LONGEST  # characters for a shell inside of others
+_HIDDEN_COST = 1_000
 _REDIRECTION = re.compile(r"(\d+|\{\w+\})?(<<<|<<-|<<|<>|<&|>>|>\||>&|&>>|&>|<|>)(!(?=\s))?")
 _COPIES = re.compile(r"\d*-?")
 _NOT_FILES = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|fd/\d+|zero|urandom|random)")
@@ -68,6 +70,7 @@ class _Reader:
     def __init__(self, depth: int = 0, *, inner: bool = False) -> None:
         self.doubts: list[str] = []  # of all of it
         self._depth = depth
+        self._hides = [0]  # characters inside of others, counted for all of them
         self._inner = inner
         self._commands: list[Command] = []
         self._redirections: list[Redirection] = []
@@ -92,8 +95,7 @@ class _Reader:
     def script(self, line: str) -> Script:
         doubts = tuple(dict.fromkeys(self.doubts))
         commands = [
-            replace(one, doubts=tuple(dict.fromkeys(one.doubts + doubts)))
-            for one in self._commands[:_MOST]
+            replace(one, doubts=tuple(dict.fromkeys(one.doubts + doubts))) for one in self._commands
         ]
         if doubts and not commands:
             commands = [Command((), line, doubts=doubts)]
@@ -166,7 +168,11 @@ class _Reader:
     def _hidden(self, text: str, *, inner: bool) -> None:
         if self._depth >= _DEEPEST:
             raise Doubtful("too many things inside of each other")
+        self._hides[0] += len(text) + _HIDDEN_COST
+        if self._hides[0] > _MOST_HIDDEN or len(self._commands) > _MOST:
+            raise Doubtful("too many commands inside of others")
         reader = _Reader(self._depth + 1, inner=inner)
+        reader._hides = self._hides
         reader._folders = self._folders.entered()
         reader.read(text)
         script = reader.script(text)
@@ -264,7 +270,11 @@ class _Reader:
         if prefix:
             others.append(joined([*prefix, *words]))
         given, kept = self._inputs.given(self._source), self._inner
+        layers = 0
         while layer := wrappers.unwrap(words, given):
+            layers += 1
+            if layers > _DEEPEST:
+                raise Doubtful("too many things inside of each other")
             doubts += layer.doubts
             self._inner |= layer.judged == "whole"
             for script in layer.scripts:
@@ -346,6 +356,8 @@ class _Reader:
         for path in fields:
             if sign in (">&", "<&") and _COPIES.fullmatch(path):
                 continue
+            if len(self._redirections) >= _MOST:
+                raise Doubtful(f"more than {_MOST} redirections")
             if not _NOT_FILES.fullmatch(path):
                 writes = sign not in ("<", "<&")
                 self._redirections.append(Redirection(path, writes, self._folders.now))

@@ -16,6 +16,7 @@ ANY = "\ue001"  # an unquoted `*`
 ONE = "\ue002"  # an unquoted `?`, or `[…]`
 SIGNS = frozenset({HOLE, ANY, ONE})
 _SHOWN = str.maketrans({HOLE: "…", ANY: "*", ONE: "?"})
+_BLANK = re.compile(r"\s")
 _SIGN = re.compile(f"[{HOLE}{ANY}{ONE}]")
 
 Folder = str | None  # that a path is relative to: "" where the line begins, None for nobody knows
@@ -72,4 +73,4 @@ def unquoted(words: Sequence[str]) -> str:
 
 
 def _is_wide(word: str) -> bool:
-    return any(c.isspace() for c in word)
+    return _BLANK.search(word) is not None

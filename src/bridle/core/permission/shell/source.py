@@ -11,6 +11,7 @@ BLANK = " \t"
 _END_OF_WORD = frozenset(" \t\n;&|<>()")
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _SPECIAL = frozenset("@*#?-$!0123456789")
+_DEEPEST = 24
 _IFS = ("$IFS", "${IFS}")  # blanks, unless somebody changed it
 
 
@@ -33,6 +34,7 @@ class Source:
         self._inside = inside
         self._apart = apart
         self._doubt = doubt
+        self._counting = 0  # expressions inside of each other
 
     def peek(self, length: int = 1) -> str:
         return self.text[self.at : self.at + length]
@@ -207,9 +209,13 @@ class Source:
     def arithmetic(self) -> None:
         """From `((`; it may be commands in two parentheses after all."""
         start = self.at
+        if self._counting > _DEEPEST:
+            raise Doubtful("too many things inside of each other")
         if _is_arithmetic(self.text, start):
             self.at += 2
+            self._counting += 1
             self._expansions("))")
+            self._counting -= 1
         else:
             self.at = start + 1
             self._inside(")")

@@ -86,6 +86,8 @@ def _globbed(word: Word) -> str:
 
 def _braces(word: Word) -> list[Word] | None:
     """`a{b,c}` is two words; what is no such list stays as it is."""
+    if word.text.count("{") > _MOST_BRACES and _open_braces(word) > _MOST_BRACES:
+        return None
     done: list[Word] = []
     waiting = [word]
     while waiting:
@@ -98,6 +100,10 @@ def _braces(word: Word) -> list[Word] | None:
         if len(done) + len(waiting) > _MOST_BRACES:
             return None
     return done
+
+
+def _open_braces(word: Word) -> int:
+    return sum(c == "{" and m == "u" for c, m in zip(word.text, word.mask, strict=True))
 
 
 def _first_list(word: Word) -> list[Word] | None:

@@ -64,6 +64,7 @@ _ELSEWHERE = frozenset({
     "strace", "ltrace", "hyperfine", "taskset", "chrt", "caffeinate", "unbuffer", "chronic",
 })  # fmt: skip
 _NEVER_READ = frozenset({"parallel", "expect", "socat", "at", "batch", "crontab", "entr"})
+_LONGEST = 10_000  # characters of a command that may begin at any of its words
 _TAKES_SHELL = re.compile(r"\s")
 _EXECUTE = ("-exec", "-execdir", "-ok", "-okdir")
 
@@ -279,12 +280,14 @@ def _find(words: Sequence[str]) -> Layer | None:
 def _elsewhere(words: Sequence[str]) -> Layer:
     """Options of these are many: any of the words may begin the command that is run."""
     program = posixpath.basename(words[0])
+    if program == "git":
+        return Layer(scripts=_of_git(words), judged="whole")
+    if sum(map(len, words)) > _LONGEST:
+        return Layer(doubts=[f"more words of {program} than are looked into"], judged="whole")
     doubts = [f"{program} runs what cannot be read"] if program in _NEVER_READ else []
     scripts = [word for word in words[1:] if _TAKES_SHELL.search(word) and not is_open(word)]
     if program in ("ssh", "watch", "su", "flock", "script", "nix-shell"):
         scripts.append(" ".join(words[1:]).replace(HOLE, "$_"))
-    if program == "git":
-        return Layer(scripts=_of_git(words), others=(), judged="whole")
     inner: Sequence[str] = ()
     for at, word in enumerate(words[1:], 1):
         name = posixpath.basename(word)
