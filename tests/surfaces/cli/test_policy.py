@@ -62,6 +62,49 @@ def test_check_lists_the_rules_of_a_file_and_what_is_never_reached(
     }
 
 
+def test_a_rule_that_still_speaks_of_something_is_not_called_unreached(
+    bench: Bench, tmp_path: Path
+) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text("""\
+[[rules]]
+name = "git"
+allow = true
+command = "git *"
+
+[[rules]]
+name = "no-git"
+deny = "for what the rule before cannot be sure of"
+command = "git *"
+
+[[rules]]
+name = "all"
+allow = true
+
+[[rules]]
+name = "guarded"
+deny = "for files in the words of a command"
+path = "protected"
+
+[[rules]]
+name = "servers"
+ask = true
+tool = "mcp"
+
+[[rules]]
+name = "tests"
+allow = true
+command = "pytest *"
+""")
+    done = bench.run("policy", "check", str(file))
+    notes = {line.split()[0]: "never reached: see all" in line for line in done.stdout.splitlines()}
+    assert notes == {
+        "RULE": False, "git": False, "no-git": False, "all": False, "guarded": False,
+        "servers": True, "tests": True,
+    }  # fmt: skip
+    assert "deny any use of protected" in done.stdout
+
+
 def test_check_says_where_a_file_is_wrong(bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "rules.toml"
     file.write_text('[[rules]]\ndeny = "x"\nhots = "y"\n')

@@ -52,9 +52,9 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         elif self.tools and not what:
             what.append(", ".join(_TOLD.get(one, one) for one in sorted(self.tools)))
         if self.paths:
-            what.append(f"of {', '.join(map(_plain, self.paths))}")
+            what = [*(what or ["any use"]), f"of {', '.join(map(_plain, self.paths))}"]
         if self.hosts:
-            what.append(f"to {', '.join(self.hosts)}")
+            what = [*(what or ["requests"]), f"to {', '.join(self.hosts)}"]
         if self.agents:
             what.append(f"by {', '.join(self.agents)}")
         if self.modes:

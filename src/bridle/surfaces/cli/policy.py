@@ -147,7 +147,8 @@ def _input(options: Namespace) -> dict[str, Any]:
         return {}
     if options.tool == "Bash" and not given.lstrip().startswith('{"'):
         return {"command": given}
-    return json_object(given, "INPUT")
+    example = """'{"file_path": "a.txt"}'"""
+    return json_object(given, "INPUT", hint=f"such as {example}; only Bash takes a bare command")
 
 
 def _rules_of(path: Path) -> tuple[Rule, ...]:
@@ -160,12 +161,23 @@ def _rules_of(path: Path) -> tuple[Rule, ...]:
 
 
 def _shadowed(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Rule]]:
-    """A rule that matches no more than one before it does."""
+    """Each rule that is never reached, with the one before it that decides in its place."""
     for at, rule in enumerate(rules):
         for first in rules[:at]:
-            if _matchers(first) == _matchers(rule) or not any(_matchers(first)):
+            if _covers(first, rule):
                 yield rule, first
                 break
+
+
+def _covers(first: Rule, rule: Rule) -> bool:
+    if _matchers(first) == _matchers(rule):
+        # what is not certain, a rule that allows leaves to the next
+        return first.verdict != "allow" or rule.verdict == "allow"
+    if any(_matchers(first)):
+        return False
+    # of the files and hosts in a command's words speak only rules that name some
+    within = rule.commands or rule.line or rule.paths or rule.hosts
+    return not within or first.verdict == "deny" or rule.verdict == "allow"
 
 
 def _matchers(rule: Rule) -> tuple[Any, ...]:
