@@ -34,9 +34,7 @@ def judged(dialect: Dialect, event: HookEvent, policy: Policy, context: Context)
 
 
 def _told(decision: Decision, request: PermissionRequested) -> str:
-    rewrites = decision.verdict == "rewrite"
-    other = instead(request.input, decision.input or {}) if rewrites else ""
-    note = ": ".join(filter(None, (decision.note, other)))
+    note = instead(decision, request) if decision.verdict == "rewrite" else decision.note
     return f"{note} (bridle: {decision.rule})"
 
 

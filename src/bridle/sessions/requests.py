@@ -195,8 +195,7 @@ def _told(decision: Decision, request: PermissionRequested, *, changeable: bool)
         case "rewrite" if changeable:
             return Answer("allow", input=decision.input)
         case "rewrite":
-            said = instead(request.input, decision.input or {})
-            return Answer("deny", note=": ".join(filter(None, (decision.note, said))))
+            return Answer("deny", note=instead(decision, request))
     return Answer("deny", note=decision.note)
 
 

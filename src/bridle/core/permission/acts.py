@@ -15,9 +15,9 @@ from bridle.core.permission.shell.script import HOLE, Command, Folder, Script
 from bridle.core.permission.spots import Context, Spot, spot
 from bridle.core.tools import READS, WRITES, class_of, paths_of
 
-_SEARCHES = frozenset(
-    {"LS", "Glob", "Grep", "SemSearch"}
-)  # of the working folder, if none is named
+# of the working folder, if none is named
+_SEARCHES = frozenset({"LS", "Glob", "Grep", "SemSearch"})
+LINE_KEYS = ("command", "cmd", "script")  # where a shell's call has its command line
 _MORE_PATHS = ("old_path", "new_path", "source", "destination", "from", "to")
 _PATH_LISTS = ("paths", "files", "file_paths")
 _FOLDER_KEYS = ("cwd", "workdir", "directory", "working_directory", "dir_path")
@@ -73,7 +73,7 @@ def script_of(request: PermissionRequested) -> tuple[str, Script]:
     """The command line of a shell's call, and what it comes to."""
     from bridle.core.permission.shell.reader import read, read_words  # most calls need no shell
 
-    for key in ("command", "cmd", "script"):
+    for key in LINE_KEYS:
         value = request.input.get(key)
         if isinstance(value, str) and value:
             return value, read(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from bridle.core.permission.shell.script import HOLE, is_open
 from bridle.core.tools import READS, WRITES, class_of, paths_of
 
 ALWAYS, NEVER = "always", "never"
+_rule = partial(Rule, ALWAYS, "allow", source="remembered")
 
 
 def rule_for(request: PermissionRequested, verdict: Literal["allow", "deny"] = "allow") -> Rule:
@@ -31,13 +33,13 @@ def _rule_for(request: PermissionRequested) -> Rule:
         return _commands(request)
     paths = tuple(dict.fromkeys((*request.paths, *paths_of(request.input))))
     if tool in READS | WRITES and paths:
-        return _rule(frozenset({kind or tool}), paths=tuple(map(_pattern, paths)))
+        return _rule(tools=frozenset({kind or tool}), paths=tuple(map(_pattern, paths)))
     url = request.input.get("url")
     if kind == "network" and isinstance(url, str) and (host := host_of(url)) != HOLE:
-        return _rule(frozenset({tool}), hosts=(host,))
+        return _rule(tools=frozenset({tool}), hosts=(host,))
     if tool == "MCP":
-        return _rule(frozenset({"MCP"}), servers=(escaped(server_of(request) or ""),))
-    return _rule(frozenset({tool}))
+        return _rule(tools=frozenset({"MCP"}), servers=(escaped(server_of(request) or ""),))
+    return _rule(tools=frozenset({tool}))
 
 
 def _commands(request: PermissionRequested) -> Rule:
@@ -45,36 +47,13 @@ def _commands(request: PermissionRequested) -> Rule:
     line, script = script_of(request)
     unclear = any(one.doubts or is_open(one.text) for one in script.commands)
     if unclear or script.redirections or not script.commands:
-        return _rule(frozenset({"shell"}), line=line)
+        return _rule(tools=frozenset({"shell"}), line=line)
     working = [one for one in script.commands if not one.idle] or script.commands
     texts = dict.fromkeys(escaped(one.text) for one in working if not one.inner)
-    return _rule(frozenset({"shell"}), commands=tuple(texts))
+    return _rule(tools=frozenset({"shell"}), commands=tuple(texts))
 
 
 def _pattern(path: str) -> str:
     """A bare name would stand for any file of that name."""
     plain = escaped(path.removeprefix("file://"))
     return plain if plain.startswith(("/", "~")) else f"./{plain.removeprefix('./')}"
-
-
-def _rule(
-    tools: frozenset[str],
-    *,
-    commands: tuple[str, ...] = (),
-    line: str | None = None,
-    paths: tuple[str, ...] = (),
-    hosts: tuple[str, ...] = (),
-    servers: tuple[str, ...] = (),
-) -> Rule:
-    return Rule(
-        ALWAYS,
-        "allow",
-        "",
-        tools=tools,
-        commands=commands,
-        line=line,
-        paths=paths,
-        hosts=hosts,
-        servers=servers,
-        source="remembered",
-    )

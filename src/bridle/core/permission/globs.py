@@ -10,9 +10,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from bridle.core.permission.shell.script import ANY, HOLE, ONE, SIGNS
+from bridle.core.permission.shell.script import ANY, HOLE, ONE, SIGNS, WRITTEN
 
-_SEEN = str.maketrans({ANY: "*", ONE: "?"})  # what the shell expands, as people wrote it
 _SPECIAL = re.compile(r"([*?\\])")
 _MOST_STEPS = 200_000
 
@@ -30,7 +29,7 @@ class Glob(Struct, frozen=True):
 
     def surely(self, text: str) -> bool:
         if not text.isascii():
-            text = text.translate(_SEEN)
+            text = text.translate(WRITTEN)
         return self._fits(text) or (self.tail and self._fits(f"{text} "))
 
     def _fits(self, text: str) -> bool:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from bridle.core.events import PermissionRequested
+from bridle.core.permission.acts import LINE_KEYS
+from bridle.core.permission.policy import Decision
 
 
-def instead(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    changed = {key: value for key, value in new.items() if old.get(key) != value}
-    words = changed.get("command")
-    if len(changed) != 1 or not isinstance(words, str):
-        words = ", ".join(f"{key} = {value!r}" for key, value in changed.items())
-    return f"use `{words}` instead"
+def instead(decision: Decision, request: PermissionRequested) -> str:
+    """The note of a decision that rewrites, and what it would have made of the request."""
+    new = decision.input or {}
+    changed = {key: value for key, value in new.items() if request.input.get(key) != value}
+    match list(changed.items()):
+        case [(key, str(line))] if key in LINE_KEYS:
+            words = line
+        case pairs:
+            words = ", ".join(f"{key} = {value!r}" for key, value in pairs)
+    return ": ".join(filter(None, (decision.note, f"use `{words}` instead")))

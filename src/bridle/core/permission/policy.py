@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bridle.core.events import PermissionRequested
-from bridle.core.permission.acts import Act, acts_of
+from bridle.core.permission.acts import LINE_KEYS, Act, acts_of
 from bridle.core.permission.index import index_of
 from bridle.core.permission.presets import guards, preset
 from bridle.core.permission.rules import STRICTNESS, Match, Rule, Verdict
@@ -27,6 +27,9 @@ class Decision(Struct, frozen=True):
     note: str
     source: str = "bridle"  # where the rule is from
     input: dict[str, Any] | None = None  # with "rewrite": all of the new one
+
+
+_DEFAULT = Decision("ask", "default", "no rule speaks of this")
 
 
 class Step(Struct, frozen=True):
@@ -103,7 +106,7 @@ class Policy(Struct, frozen=True):
             return _without_rewrite(tighter)
         if found or act.derived:
             return found
-        return _Judged(act, None, "yes", Decision("ask", "default", "no rule speaks of this"))
+        return _Judged(act, None, "yes", _DEFAULT)
 
 
 def _first(
@@ -146,7 +149,7 @@ def _without_rewrite(judged: _Judged) -> _Judged:
 
 def _together(judged: Sequence[_Judged], request: PermissionRequested) -> Decision:
     if not judged:
-        return Decision("ask", "default", "no rule speaks of this")
+        return _DEFAULT
     worst = max(judged, key=lambda one: (STRICTNESS[one.decision.verdict], not one.act.derived))
     changed = [one for one in judged if one.decision.verdict == "rewrite"]
     if not changed or worst.decision.verdict == "deny":
@@ -173,7 +176,7 @@ def _rewritten(changed: Sequence[_Judged], request: PermissionRequested) -> dict
             return None
         else:
             spans[act.command.span] = rule.rewrite
-    key = next((key for key in ("command", "cmd", "script") if isinstance(input.get(key), str)), "")
+    key = next((key for key in LINE_KEYS if isinstance(input.get(key), str)), "")
     for (start, end), words in sorted(spans.items(), reverse=True):
         if not key:
             return None

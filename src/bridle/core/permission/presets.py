@@ -71,7 +71,7 @@ _MODES = (
         modes=_PLANNING,
     ),
 )
-_CAPS = {
+_CAPS: dict[str, tuple[Rule, ...]] = {
     "readonly": (
         Rule(
             "readonly.rest",
@@ -82,7 +82,6 @@ _CAPS = {
     ),
     "none": (Rule("none.all", "deny", "no tool is allowed"),),
 }
-
 _GUARDS = (
     Rule("guard.outside", "deny", "writes outside the workspace", tools=WRITES, paths=("outside",)),
     Rule(
@@ -125,5 +124,5 @@ _PRESETS: dict[str, tuple[Rule, ...]] = {
         *_FREE,
         Rule("readonly.rest", "deny", "only reads inside the workspace are allowed"),
     ),
-    "none": (Rule("none.all", "deny", "no tool is allowed"),),
+    "none": _CAPS["none"],
 }

@@ -14,11 +14,10 @@ from msgspec import Struct
 from bridle.core.agent import Mode
 from bridle.core.permission import names
 from bridle.core.permission.globs import path_glob
-from bridle.core.permission.shell.script import ANY, HOLE, ONE, SIGNS, Folder, shown
+from bridle.core.permission.shell.script import HOLE, SIGNS, WRITTEN, Folder, shown
 
 PLACES = ("inside", "outside", "protected", "instructions", "unnamed")
 _LONGEST, _LONGEST_NAME = 4_096, 255
-_FOR_GLOB = str.maketrans({ANY: "*", ONE: "?"})
 
 
 class Context(Struct, frozen=True):
@@ -144,7 +143,7 @@ def _places(whole: str, inner: str, removed: bool) -> set[str]:
 
 
 def _may_be_protected(part: str) -> bool:
-    return not SIGNS.isdisjoint(part) and names.may_be_protected(part.translate(_FOR_GLOB))
+    return not SIGNS.isdisjoint(part) and names.may_be_protected(part.translate(WRITTEN))
 
 
 def _is_inside(inner: str) -> bool:

@@ -15,7 +15,8 @@ HOLE = "\ue000"  # the value of a variable, or what a command prints
 ANY = "\ue001"  # an unquoted `*`
 ONE = "\ue002"  # an unquoted `?`, or `[…]`
 SIGNS = frozenset({HOLE, ANY, ONE})
-_SHOWN = str.maketrans({HOLE: "…", ANY: "*", ONE: "?"})
+WRITTEN = str.maketrans({ANY: "*", ONE: "?"})  # what the shell expands, as people wrote it
+_SHOWN = {**WRITTEN, ord(HOLE): "…"}
 _BLANK = re.compile(r"\s")
 _SIGN = re.compile(f"[{HOLE}{ANY}{ONE}]")
 
