@@ -7,8 +7,10 @@ rewrites one, and leaves another to be asked about, where nobody is there to ans
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +28,7 @@ from bridle.testing.model_script import Call, Say, reply
 AGENTS = ("claude", "codex", "copilot", "gemini", "opencode", "qwen")
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(400),
     pytest.mark.agents(*AGENTS),
     pytest.mark.newest,
 ]
@@ -74,13 +76,14 @@ async def play(actor: Actor, double: ModelDouble, *calls: Call) -> dict[str, str
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
-        await asyncio.wait_for(process.wait(), 120)
+        await asyncio.wait_for(process.wait(), 180)
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
     last = double.turns[-1]
     assert last.scenario == name
     return api_of(last).tool_results(last.body)
