@@ -20,7 +20,20 @@ from bridle.hooks.messages import HookReply, refusal
 class Nested:
     """A CLI whose hooks are told and answered like those of Claude Code."""
 
-    EVENTS: ClassVar[Mapping[str, Kind]]
+    EVENTS: ClassVar[Mapping[str, Kind]] = {
+        "SessionStart": Kind(told.SessionStart),
+        "SessionEnd": Kind(told.SessionEnd),
+        "UserPromptSubmit": Kind(told.PromptSubmit),
+        "PreToolUse": Kind(told.BeforeTool),
+        "PermissionRequest": Kind(told.PermissionAsked),
+        "PostToolUse": Kind(told.AfterTool),
+        "PostToolUseFailure": Kind(told.ToolFailed),
+        "Stop": Kind(told.TurnEnd),
+        "SubagentStart": Kind(told.SubagentStart),
+        "SubagentStop": Kind(told.SubagentStop),
+        "PreCompact": Kind(told.Compaction),
+        "Notification": Kind(told.Notification),
+    }
     CALLS: ClassVar[tuple[str, ...]] = ("PreToolUse",)
     CHANGES_INPUT: ClassVar[frozenset[str]] = frozenset({"PreToolUse"})
     NAMES: ClassVar[Mapping[str, str]] = {}  # its tools
