@@ -32,7 +32,7 @@ from bridle.sessions.terms import Limits, Order, Rules
 
 Step = dict[str, Any]
 ASKS = frozenset({"write", "shell"})
-HINT = "its processes were ended; look at what it changed, then `bridle doctor`"
+HINT = "its processes were ended; look at what it changed, then `bridle doctor --gate`"
 
 
 class Claims(StdioAgent):
@@ -88,31 +88,27 @@ async def test_it_fails_the_turn_though_the_agent_was_quick_to_complete_it(desk:
     assert of(log, TurnEnded) == [bypassed("Mock ran Write `made.txt` without asking")]
 
 
-async def test_a_call_that_runs_against_the_answer_ends_the_agent(desk: Desk) -> None:
-    call = {"id": "c1", "tool": "run", "input": {"command": "make"}}
-    log = await play(
-        desk,
+def asked_and_ran(call_id: str) -> list[Step]:
+    """What an agent says that asks, and does not wait for the answer."""
+    call = {"id": call_id, "tool": "run", "input": {"command": "make"}}
+    return [
         {"send": {"type": "call", **call}},
-        {"send": {"type": "ask", "request_id": "r1", "call_id": "c1", **call}},
-        {"send": {"type": "result", "call_id": "c1", "outcome": "completed"}},
+        {"send": {"type": "ask", "request_id": "r1", "call_id": call_id, **call}},
+        {"send": {"type": "result", "call_id": call_id, "outcome": "completed"}},
         {"sleep": 20},
-        approve="readonly",
-    )
+    ]
+
+
+@pytest.mark.parametrize("call_id", ["c1", "c:1"])
+async def test_a_call_that_runs_against_the_answer_ends_the_agent(desk: Desk, call_id: str) -> None:
+    log = await play(desk, *asked_and_ran(call_id), approve="readonly")
 
     assert [answer.answer.option for answer in of(log, RequestAnswered)] == ["deny"]
     assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` though that was denied")]
 
 
 async def test_a_call_that_runs_before_the_answer_ends_the_agent(desk: Desk) -> None:
-    call = {"id": "c1", "tool": "run", "input": {"command": "make"}}
-    log = await play(
-        desk,
-        {"send": {"type": "call", **call}},
-        {"send": {"type": "ask", "request_id": "r1", "call_id": "c1", **call}},
-        {"send": {"type": "result", "call_id": "c1", "outcome": "completed"}},
-        {"sleep": 20},
-        approve="ask",
-    )
+    log = await play(desk, *asked_and_ran("c1"), approve="ask")
 
     assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` without asking")]
 

@@ -65,17 +65,18 @@ class Gate:
             case ToolStarted(call_id=call_id, tool=tool, title=title):
                 # a tool that we have no word for may be of the agent's own mind
                 kind = class_of(tool) if tool in TOOLS else None
-                if kind in self._asks and kind:
+                if kind and kind in self._asks:
                     self._calls[call_id] = kind, title
             case ToolFinished(call_id=call_id) if call_id in self._calls:
                 kind, title = self._calls.pop(call_id)
                 if _ran(event, kind) and not self._may_run(call_id, kind):
                     self._calls.clear()
                     self._asks = frozenset()
-                    self._bypassed(self._failure(title, denied=_whole(call_id) in self._denied))
+                    denied = not self._denied.isdisjoint(_ids(call_id))
+                    self._bypassed(self._failure(title, denied=denied))
 
     def _may_run(self, call_id: str, kind: ToolClass) -> bool:
-        if call_id in self._allowed or _whole(call_id) in self._allowed:
+        if not self._allowed.isdisjoint(_ids(call_id)):
             return True
         if kind in self._unnamed:
             self._unnamed.remove(kind)
@@ -87,7 +88,7 @@ class Gate:
         return Failure(
             kind="gate_bypassed",
             message=f"{self._agent} ran {title} {how}",
-            hint="its processes were ended; look at what it changed, then `bridle doctor`",
+            hint="its processes were ended; look at what it changed, then `bridle doctor --gate`",
         )
 
 
@@ -97,6 +98,6 @@ def _ran(event: ToolFinished, kind: ToolClass) -> bool:
     return event.outcome == "completed"
 
 
-def _whole(call_id: str) -> str:
-    """`ID:1` is the second part of a call that was asked about as one."""
-    return call_id.rpartition(":")[0] or call_id
+def _ids(call_id: str) -> set[str]:
+    """That it may have been asked about by: `ID:1` is the second part of what was asked as one."""
+    return {call_id, call_id.rpartition(":")[0] or call_id}
