@@ -24,6 +24,7 @@ from bridle.store.database import Database
 
 if TYPE_CHECKING:
     from bridle.testing.canaries import Hold, Song
+    from bridle.testing.stages import Stage
 
 PATIENCE = 240.0  # seconds for all canaries of an agent
 _LIMITS = Limits(turn=60, request=20)
@@ -46,7 +47,7 @@ async def prove(agent: Agent, program: str, version: str) -> Proof:
         return Proof(name, version, problem="it cannot be put before a scripted model")
     try:
         async with asyncio.timeout(PATIENCE):
-            songs = await _sung(agent, program, version)
+            songs = await _sung(agent, stage, program, version)
     except TimeoutError:
         return Proof(name, version, problem=f"its canaries took longer than {PATIENCE:g} s")
     except BridleError as error:
@@ -57,12 +58,10 @@ async def prove(agent: Agent, program: str, version: str) -> Proof:
     return Proof(name, version, holds(songs), found)
 
 
-async def _sung(agent: Agent, program: str, version: str) -> list[Song]:
+async def _sung(agent: Agent, stage: Stage, program: str, version: str) -> list[Song]:
     from bridle.testing.canaries import NOBODY, Aviary
     from bridle.testing.model_double import ModelDouble
-    from bridle.testing.stages import STAGES
 
-    stage = STAGES[agent.info.name]
     with tempfile.TemporaryDirectory(prefix="bridle-gate-", ignore_cleanup_errors=True) as folder:
         place = Path(folder).resolve()
         home, project, scratch = (place / name for name in ("home", "project", "scratch"))

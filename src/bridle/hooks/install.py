@@ -183,7 +183,10 @@ def _followed(hooks: Hooks) -> Path:
     """The file itself, wherever a link leads."""
     file = Path(os.path.realpath(hooks.file))
     if hooks.within and not file.is_relative_to(os.path.realpath(hooks.within)):
-        raise ConfigError(f"{hooks.file} leads out of the project, to {file}")
+        raise ConfigError(
+            f"{hooks.file} leads out of the project, to {file}",
+            hint=f"`bridle hooks install --user {hooks.agent}` sets them for all your projects",
+        )
     return file
 
 

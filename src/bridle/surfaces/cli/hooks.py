@@ -1,4 +1,4 @@
-"""`bridle hooks`: our policy for those who run the CLIs by themselves."""
+"""`bridle hooks`: puts the policy into the CLIs that people run by themselves, and takes it out."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ def _requests(commands: Any) -> None:
     answer.add_argument("-y", "--yes", action="store_true", help="remember without asking")
     watch = command(requests, "watch", "requests_watch:watch", "as they come and go, everywhere")
     json_option(watch, "entries, one a line")
-    kept = command(requests, "remembered", "requests:remembered", "what always is answered alike")
+    kept = command(requests, "remembered", "requests:remembered", "what is always answered alike")
     kept.add_argument("--session", metavar="ID", help="in a session; default: in this project")
     json_option(kept)
     forget = command(requests, "forget", "requests:forget", "ask again from now on")

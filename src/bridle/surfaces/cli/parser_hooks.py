@@ -10,14 +10,14 @@ from bridle.surfaces.cli.grammar import command, folder, json_option, name
 
 
 def hooks(commands: Any) -> None:
-    hooks = folder(commands, "hooks", "our policy where you run an agent's own CLI")
+    hooks = folder(commands, "hooks", "your policy where you run an agent's own CLI")
     install = command(hooks, "install", "hooks:install", "let its CLI ask bridle before each call")
-    _which(install, "one or more", "default: in this project")
+    _which(install, "one or more", "in this project (the default)")
     status = command(hooks, "status", "hooks:status", "which hooks are where, and whose")
-    _which(status, "default: all that have hooks", "default: both")
+    _which(status, "default: all that have hooks", "in this project; default: both")
     json_option(status)
     remove = command(hooks, "remove", "hooks:remove", "put the files back as they were")
-    _which(remove, "default: all that have hooks", "default: both")
+    _which(remove, "default: all that have hooks", "in this project; default: both")
 
 
 def hook(commands: Any) -> None:
