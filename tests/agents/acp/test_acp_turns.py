@@ -405,7 +405,8 @@ def test_an_agent_that_stops_at_a_denial_is_told_why_and_goes_on_in_the_same_tur
     talk.asks(1, LS)
     list(talk.wire.answer("1", Answer("deny", note="herons nest there")))
     talk.is_told("tool_call_update", toolCallId="c1", status="failed")
-    assert talk.answers(END) == []
+    text = "the agent stopped at a denial: it is told why, and goes on"
+    assert talk.answers(END) == [Notice(level="info", kind="session", text=text)]
     words = "This was not allowed: Bash `ls` (herons nest there)"
     assert talk.sent[-1]["params"]["prompt"] == [{"type": "text", "text": words}]
     talk.says("Then not.")

@@ -39,6 +39,7 @@ _HISTORY = frozenset(
     {"agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "tool_call",
      "tool_call_update", "plan"}
 )  # fmt: skip
+_TOLD_WHY = "the agent stopped at a denial: it is told why, and goes on"
 
 
 class AcpWire:
@@ -315,6 +316,7 @@ class AcpWire:
             yield from self._calls.spoken()
             blocks = prompts.blocks(Prompt(words), preamble="", embeds=False)
             params = {"sessionId": self._opening.session, "prompt": blocks}
+            yield Notice(level="info", kind="session", text=_TOLD_WHY)
             yield Reply(self._peer.request("session/prompt", params, self._prompted))
             return
         if self._cancelled and (error or reason != "end_turn"):
