@@ -13,7 +13,7 @@ from cursor_playback import RECORDINGS, SPEC
 from msgspec.structs import replace
 
 from bridle.agents.cursor.gate import CursorGate
-from bridle.agents.hooked import Ruling, Said
+from bridle.agents.hooked_turns import Ruling, Said
 from bridle.core.events import (
     Answer,
     Event,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from bridle.agents.cursor.tidings import Tidings, call_of
 from bridle.agents.fields import Table, parse, table, text
 from bridle.agents.hearing import unrecognized
-from bridle.agents.hooked import Ruling, Said
+from bridle.agents.hooked_turns import Ruling, Said
 from bridle.core.agent import SessionSpec
 from bridle.core.events import (
     ALLOW,

@@ -76,10 +76,10 @@ class Cursor(StdioAgent):
         from bridle.agents.cursor import plugin
         from bridle.agents.cursor.gate import CursorGate
         from bridle.agents.cursor.wire import CursorWire
-        from bridle.agents.hooked import HookedConversation
+        from bridle.agents.hooked_turns import HookedTurns
 
         wire, gate = CursorWire(spec, config.read(host.variable)), CursorGate(spec)
-        talk = HookedConversation(self.info, wire, gate, spec, host, self._grace)
+        talk = HookedTurns(self.info, wire, gate, spec, host, self._grace)
         wire.plugin = plugin.files(await talk.listen(), version, host.patience)
         return talk
 

@@ -46,7 +46,7 @@ class Gate(Protocol):
     def gone(self, ask: str) -> Iterable[Said]: ...  # nobody hears a ruling any more
 
 
-class HookedConversation(Asking, PerTurnConversation):
+class HookedTurns(Asking, PerTurnConversation):
     def __init__(
         self,
         info: AgentInfo,
