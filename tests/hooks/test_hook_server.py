@@ -17,13 +17,22 @@ from hook_desk import Open, Ran, Running, run, until
 
 from bridle.core.errors import ConfigError, UsageError
 from bridle.hooks.messages import PAYLOAD_CAP, REPLY_CAP
-from bridle.hooks.server import HookAsked, HookReply, HookServer, Limits
+from bridle.hooks.server import HookAsked, HookReply, HookServer, Limits, timeout_for
 from bridle.hooks.shim import Shim, ready_shim
 
 
 def echo(asked: HookAsked) -> None:
     said = f"{asked.agent} {asked.event} {asked.observing} ".encode()
     asked.reply(HookReply(said + asked.payload, b"and a word"))
+
+
+@pytest.mark.parametrize(
+    ("patience", "seconds"), [(None, 108_000), (60.0, 93), (1e9, 108_000), (0.0, 18)]
+)
+def test_a_cli_waits_longer_than_its_hook_and_the_hook_longer_than_we(
+    patience: float | None, seconds: int
+) -> None:
+    assert timeout_for(patience) == seconds
 
 
 async def test_the_cli_gets_what_was_replied_to_its_own_words(opened: Open) -> None:

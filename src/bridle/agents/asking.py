@@ -1,4 +1,4 @@
-"""The side of a conversation where its program's hooks ask: who waits there, and is not left to."""
+"""Where a conversation is asked by its program's hooks: each question is answered, or refused."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,16 @@ __all__ = ["HookAsked", "HookReply", "HookServer", "LendsHooks", "Limits"]
 
 BACKLOG = 1024  # a shim that finds the queue full waits, until its deadline
 SHARE = 0.8  # of a CLI's patience with its hook is the shim's own deadline
+LATER = 15.0  # seconds after which a shim gives up by itself, when our own clock has denied
+
+
+def timeout_for(patience: float | None) -> int:
+    """A CLI's own limit for its hook, in seconds, where an answer may take as long as `patience`.
+
+    Our clock denies first, then the shim by itself. The CLI's may allow, and is last.
+    """
+    deadline = LONGEST if patience is None else min(patience + LATER, LONGEST)
+    return math.floor(deadline / SHARE)
 
 
 @runtime_checkable

@@ -8,7 +8,6 @@ trusted with it and no file of the user's is written.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Literal
 
@@ -31,9 +30,6 @@ from bridle.hooks.messages import HookReply, refusal
 EVENT = "PreToolUse"
 KEY = "/<session-flags>/config.toml:pre_tool_use:0:0"  # the first hook of what a thread is told
 
-_LATER = 15.0  # seconds after which the hook gives up by itself, when our own clock has denied
-_DAY = 86_400.0  # seconds; no hook waits longer
-_SHARE = 0.8  # of Codex's patience is the hook's own
 # They touch nothing but the agent's own mind, or ask by themselves.
 _INWARD = frozenset(
     {"request_user_input", "update_plan", "wait", "wait_agent", "send_input", "send_message",
@@ -43,12 +39,6 @@ _INWARD = frozenset(
 _DENIED = "The user did not allow this."
 # Of a hook that was killed Codex says nothing and goes on, unless something is on stderr.
 _ALOUD = "( {} ) || {{ echo 'denied by the gate' >&2; exit 2; }}"
-
-
-def timeout(patience: float | None) -> int:
-    """Our clock denies first, then the hook by itself; Codex's own would allow, and is last."""
-    own = _DAY if patience is None else min(patience + _LATER, _DAY)
-    return math.floor(own / _SHARE)
 
 
 def config(command: str, seconds: int) -> Table:

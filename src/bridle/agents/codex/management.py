@@ -120,13 +120,14 @@ class Codex(_Program):
         from bridle.agents.codex import gate
         from bridle.agents.codex.wire import CodexWire
         from bridle.agents.hooked_session import HookedConversation
+        from bridle.hooks.server import timeout_for
 
         if spec.options.get("hooks") is False:
             return await _UNHOOKED.open(spec, host)
         refuse_unsupported(self.info, spec)
         wire = CodexWire(spec)
         talk = HookedConversation(self.info, wire, spec, host, self._grace, restless=True)
-        hooks, seconds = await talk.listen(), gate.timeout(host.patience)
+        hooks, seconds = await talk.listen(), timeout_for(host.patience)
         wire.hook(hooks.command("codex", gate.EVENT, timeout=seconds), seconds)
         await talk.start()
         return talk

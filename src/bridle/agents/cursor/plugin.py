@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from bridle.agents.process import LineProcess
 from bridle.core.agent import Host
 from bridle.core.versions import numbers
 from bridle.hooks.dialects import cursor
-from bridle.hooks.server import SHARE, HookServer
+from bridle.hooks.server import HookServer, timeout_for
 
 SINCE = "2026.08.11"  # in print mode
 _OBSERVED = ("postToolUse", "postToolUseFailure", "afterFileEdit", "afterAgentThought",
@@ -19,15 +18,10 @@ _OBSERVED = ("postToolUse", "postToolUseFailure", "afterFileEdit", "afterAgentTh
 _VERSION = re.compile(r"\d{4}\.\d\d\.\d\d(-\w+)?")
 _ASKED_WITHIN = 10.0  # seconds for the CLI to tell its version
 _BRIEF = 10.0  # seconds for a hook that nobody waits for
-_LATER = 15.0  # seconds after which a hook gives up by itself, when our own clock has denied
-_DAY = 86_400.0  # seconds; no hook waits longer
 
 
 def files(hooks: HookServer, version: str, patience: float | None) -> dict[str, bytes]:
-    """Those of the plugin's folder.
-
-    Our clock denies first, then the hook by itself, and last the CLI's own for its hook.
-    """
+    """Those of the plugin's folder."""
     timeout = timeout_for(patience)
     gates = {each: hooks.command("cursor", each, timeout=timeout) for each in cursor.CALLS}
     begin = {"sessionStart": hooks.command("cursor", "sessionStart", timeout=_BRIEF)}
@@ -35,12 +29,6 @@ def files(hooks: HookServer, version: str, patience: float | None) -> dict[str, 
         each: hooks.command("cursor", each, timeout=_BRIEF, observing=True) for each in _OBSERVED
     }
     return cursor.config({**begin, **gates, **observed}, version, timeout=timeout)
-
-
-def timeout_for(patience: float | None) -> int:
-    """Of the CLI for its hook, in seconds."""
-    its_own = _DAY if patience is None else min(patience + _LATER, _DAY)
-    return math.floor(its_own / SHARE)
 
 
 async def version_of(program: str | None, host: Host) -> str | None:
