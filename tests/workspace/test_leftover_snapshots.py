@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bridle.workspace import git_changes
+from bridle.workspace.git import Deadline
 
 HOLDER = """
 import os, signal, sys
@@ -42,3 +43,33 @@ def test_only_what_a_dead_process_left_is_removed(
         holder.stdin.close()
     git_changes.sweep()
     assert list(folder.iterdir()) == []
+
+
+SWEEPER = """
+from bridle.workspace.git_changes import sweep
+print("ready", flush=True)
+while True:
+    sweep()
+"""
+
+
+def test_a_snapshot_is_whole_though_another_process_sweeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "-q", project], check=True)
+    with subprocess.Popen([sys.executable, "-c", SWEEPER], stdout=subprocess.PIPE) as sweeper:
+        assert sweeper.stdout
+        sweeper.stdout.readline()
+        try:
+            for _ in range(12):
+                snapshot = git_changes.take(project, Deadline(10))
+                assert snapshot
+                assert snapshot.index.parent.is_dir()
+                snapshot.close()
+        finally:
+            sweeper.kill()

@@ -44,13 +44,12 @@ class GitSnapshot:
     def __init__(self, root: Path, tree: WorkTree, deadline: Deadline) -> None:
         self.root = root
         self.taken = file_clock()
-        self.store = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self.store, lock = _locked_folder()
         self.index = self.store / "index"
         self.env = {"GIT_DIR": str(self.store), "GIT_WORK_TREE": str(tree.top)}
         self.unread: dict[str, Signature | None] = {}
         self.most = LISTED
         self.crowded = False  # more than `most` files differed
-        lock = _lock(self.store)
         self.close = weakref.finalize(self, _remove, self.store, lock)
         _furnish(self.store, tree, _core_settings(root, deadline))
 
@@ -61,6 +60,18 @@ def sweep() -> None:
         with contextlib.suppress(OSError):
             if folder.lstat().st_uid == os.getuid() and (lock := _lock(folder)) is not None:
                 _remove(folder, lock)
+
+
+def _locked_folder() -> tuple[Path, int]:
+    """Another process may sweep a new one away before it is locked: then it takes another."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        with contextlib.suppress(FileNotFoundError):
+            lock = _lock(folder)
+            if lock is not None and (folder / "lock").exists():
+                return folder, lock
+            if lock is not None:
+                os.close(lock)
 
 
 def _lock(folder: Path) -> int | None:
