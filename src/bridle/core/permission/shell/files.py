@@ -35,7 +35,6 @@ _OUTPUT = {
     "gcc": ("-o",),
     "git": ("--output", "-o"),
     "openssl": ("-out",),
-    "touch": (),
 }
 _SCRIPTS = {
     "sed": ("-e", "-f", "--expression", "--file"),
