@@ -4,7 +4,7 @@ The prompt names what is to be played: `@@NAME@@` a recording or a scene of SCEN
 `@@script@@ [STEP, …]` a script. A step is one of
 
     {"say": TEXT, "pieces": COUNT, "delay": SECONDS}  {"think": TEXT}  {"wait": SECONDS}
-    {"hold": FILE, "limit": SECONDS}  until it is there
+    {"hold": FILE, "limit": SECONDS}  until it is there  {"touch": FILE}
     {"line": TEXT or OBJECT}  {"complain": TEXT}
     {"shell": COMMAND}  {"edit": PATH, "content": TEXT}  {"read": PATH}  {"delete": PATH}
     {"tool": KIND, "args": {…}, "result": {…}}  {"tools": [STEP, …]}  all at once
@@ -183,6 +183,8 @@ class Stage:
                     time.sleep(seconds)
                 case {"hold": file}:
                     _wait_for(Path(file), step["limit"])
+                case {"touch": file}:
+                    Path(file).touch()
                 case {"line": line}:
                     self._write(line if isinstance(line, str) else json.dumps(line))
                 case {"complain": text}:

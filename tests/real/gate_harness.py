@@ -1,0 +1,84 @@
+"""A process that owns one session, for tests that break its gate, stop it or kill it.
+
+    gate_harness.py ORDER.json
+
+Each line of stdin is a prompt, or `null`, which cancels the turn. It tells every entry of the
+session as a line, and `null` when the agent rests; the end of stdin is the end of the session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import msgspec
+
+from bridle.agents import load
+from bridle.core.agent import SessionSpec
+from bridle.core.events import encode
+from bridle.core.permission import Rule
+from bridle.paths import find_paths
+from bridle.sessions.service import Sessions
+from bridle.sessions.session import Session
+from bridle.sessions.terms import Limits, Terms
+from bridle.store.database import Database
+from bridle.testing.canaries import SERVER
+
+EVERYTHING = (Rule("everything", "ask"),)  # reads too
+
+
+class Order(msgspec.Struct, frozen=True):
+    agent: str
+    cwd: str
+    marks: str
+    approve: str
+    environment: dict[str, str]
+    options: dict[str, object]
+    model: str | None = None
+    request: float | None = None  # seconds until a request is denied
+
+
+async def main(order: Order) -> None:
+    paths = find_paths()
+    database = Database.open(paths.store)
+    sessions = Sessions(paths, database)
+    server = {"command": sys.executable, "args": [str(SERVER), order.marks]}
+    spec = SessionSpec(
+        cwd=Path(order.cwd), model=order.model, options=order.options, servers={"gate": server}
+    )
+    terms = Terms(
+        approve=order.approve,
+        environment=order.environment,
+        limits=Limits(request=order.request),
+        rules=EVERYTHING if order.approve == "ask" else (),
+    )
+    session = await sessions.start(load(order.agent), spec, terms)
+    turn: asyncio.Task[None] | None = None
+    try:
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            match msgspec.json.decode(line):
+                case None:
+                    await session.cancel()
+                case text:
+                    if turn:
+                        await turn
+                    turn = asyncio.create_task(_turn(session, text))
+    finally:
+        await sessions.close()
+        database.close()
+
+
+async def _turn(session: Session, prompt: str) -> None:
+    async for entry in session.run(prompt):
+        _say(encode(entry))
+    _say(b"null")
+
+
+def _say(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Order)))
