@@ -106,19 +106,19 @@ async def wrong_token(stand: Stand, kind: ToolClass) -> None:
 
 async def garbage(stand: Stand, kind: ToolClass) -> None:
     await stand.begin(kind, held=True)
-    async with _impostor(stand, "garbage"):
+    async with impostor(stand, "garbage"):
         await _goes_on(stand)
 
 
 async def wrong_schema(stand: Stand, kind: ToolClass) -> None:
     await stand.begin(kind, held=True)
-    async with _impostor(stand, "wrong schema"):
+    async with impostor(stand, "wrong schema"):
         await _goes_on(stand)
 
 
 async def socket_squatted(stand: Stand, kind: ToolClass) -> None:
     await stand.begin(kind, held=True)
-    async with _impostor(stand, "sound", NOBODY):
+    async with impostor(stand, "sound", NOBODY):
         await _goes_on(stand)
 
 
@@ -190,7 +190,7 @@ def _aside(file: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _impostor(stand: Stand, manner: str, user: int | None = None) -> AsyncIterator[None]:
+async def impostor(stand: Stand, manner: str, user: int | None = None) -> AsyncIterator[None]:
     """In the server's place; it must have been asked."""
     words = [str(stand.hooks), manner, *([str(user)] if user is not None else [])]
     with _aside(stand.hooks / SOCKET):

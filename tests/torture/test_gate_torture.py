@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gate_failures import CHANNELS, FAILURES
+from gate_failures import CHANNELS, FAILURES, impostor
 from gate_sides import classes
+from gate_stand import Stand
 from gate_torture import assert_held, side_of
+
+from bridle.core.events import PermissionRequested
 
 CASES = [(agent, name) for agent in CHANNELS for name in FAILURES[CHANNELS[agent]]]
 
@@ -18,3 +21,24 @@ CASES = [(agent, name) for agent in CHANNELS for name in FAILURES[CHANNELS[agent
 async def test_no_call_runs_through_a_broken_gate(agent: str, name: str, tmp_path: Path) -> None:
     async with side_of(agent, tmp_path) as side:
         await assert_held(side, tmp_path, [name], classes(agent))
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("agent", [agent for agent in CHANNELS if CHANNELS[agent] == "hook"])
+async def test_an_impostor_who_is_the_user_is_believed_and_found_out(
+    agent: str, tmp_path: Path
+) -> None:
+    """Else those who only lack a token, a word or the uid would prove nothing."""
+    async with side_of(agent, tmp_path) as side:
+        stand = await Stand.start(side, tmp_path / "harness")
+        try:
+            await stand.begin("shell", held=True)
+            async with impostor(stand, "sound"):
+                stand.release()
+                await stand.rest()
+            assert stand.marks.left("shell")
+            # Codex asks once more, over its pipe
+            assert stand.bypassed or (agent == "codex" and stand.of(PermissionRequested))
+        finally:
+            await stand.kill()
