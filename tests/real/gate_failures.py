@@ -224,8 +224,6 @@ def spoiled(mode: str) -> Play:
         assert {one.answer.option for one in stand.of(RequestAnswered)} == {"allow"}
         with contextlib.suppress(AssertionError):
             await stand.until(lambda: stand.rests, "", SETTLING)
-        if not stand.rests:
-            await stand.cancel()
 
     return play
 
@@ -309,10 +307,10 @@ FAILURES: Mapping[Channel, Mapping[str, Failure]] = {
     },
     "pipe": {
         "shim stopped": Failure(harness_stopped, tapped=True, ends=True),
-        "garbage": Failure(spoiled("garbage"), tapped=True),
-        "wrong schema": Failure(spoiled("wrong schema"), tapped=True),
-        "socket gone": Failure(spoiled("closed"), tapped=True),
-        "wrong token": Failure(spoiled("wrong id"), tapped=True),
+        "garbage": Failure(spoiled("garbage"), tapped=True, ends=True),
+        "wrong schema": Failure(spoiled("wrong schema"), tapped=True, ends=True),
+        "socket gone": Failure(spoiled("closed"), tapped=True, ends=True),
+        "wrong token": Failure(spoiled("wrong id"), tapped=True, ends=True),
         "server overloaded": Failure(crowd, approve="ask", tapped=True, ends=True),
         "clock jump": _JUMP,
         "harness killed": _KILL,

@@ -2,8 +2,8 @@
 
     gate_harness.py ORDER.json
 
-Each line of stdin is a prompt, or `null`, which cancels the turn. It tells every entry of the
-session as a line, and `null` when the agent rests; the end of stdin is the end of the session.
+Each line of stdin is a prompt. It tells every entry of the session as a line, and `null` when the
+agent rests; the end of stdin is the end of the session.
 """
 
 from __future__ import annotations
@@ -54,16 +54,9 @@ async def main(order: Order) -> None:
         rules=EVERYTHING if order.approve == "ask" else (),
     )
     session = await sessions.start(load(order.agent), spec, terms)
-    turn: asyncio.Task[None] | None = None
     try:
         while line := await asyncio.to_thread(sys.stdin.readline):
-            match msgspec.json.decode(line):
-                case None:
-                    await session.cancel()
-                case text:
-                    if turn:
-                        await turn
-                    turn = asyncio.create_task(_turn(session, text))
+            await _turn(session, msgspec.json.decode(line))
     finally:
         await sessions.close()
         database.close()

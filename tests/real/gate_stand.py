@@ -112,10 +112,6 @@ class Stand:
         await self.until(lambda: self.rests, "the turn does not end")
         return self.log
 
-    async def cancel(self) -> None:
-        self._tell(None)
-        await self.rest()
-
     async def event(self, kind: type[E]) -> E:
         await self.until(lambda: bool(self.of(kind)) or self.rests, f"no {kind.__name__}")
         assert self.of(kind), f"no {kind.__name__}: {self.log}"
@@ -201,9 +197,9 @@ class Stand:
                 os.kill(int(line.split()[0]), signal.SIGKILL)
         assert left == []
 
-    def _tell(self, word: str | None) -> None:
+    def _tell(self, prompt: str) -> None:
         assert self.process.stdin
-        self.process.stdin.write(msgspec.json.encode(word) + b"\n")
+        self.process.stdin.write(msgspec.json.encode(prompt) + b"\n")
 
     async def _hear(self) -> None:
         assert self.process.stdout
