@@ -61,7 +61,7 @@ async def test_tools_are_refused_for_an_agent_that_neither_takes_a_list_nor_asks
     paths: Paths, project: Path
 ) -> None:
     (paths.config / "agents").mkdir()
-    (paths.config / "agents" / "reader.md").write_text(READER.replace("mock", "cursor"))
+    (paths.config / "agents" / "reader.md").write_text(READER.replace("mock", "codex-exec"))
     async with bridle.open(paths=paths, cwd=project) as harness:
         with pytest.raises(Unsupported, match="list of tools"):
             await harness.start("reader", approve="auto")

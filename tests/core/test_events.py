@@ -154,6 +154,7 @@ def test_every_failure_has_a_documented_exit_code(kind: Any) -> None:
         "not_installed": 3,
         "not_signed_in": 3,
         "denied": 4,
+        "gate_bypassed": 4,
         "turn_limit": 5,
         "cost_limit": 5,
         "token_limit": 5,
