@@ -269,3 +269,25 @@ def test_the_examples_of_the_documents_say_what_they_should(bench: Bench) -> Non
     decisions = [json.loads(one) for one in said]
     assert decisions[0]["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert decisions[1] == {"decision": "allow"}
+
+
+def test_an_agent_that_went_into_a_folder_of_the_project_is_held_as_before(bench: Bench) -> None:
+    users_config(
+        bench,
+        'approve = "edits"\n[[rules]]\npath = "db/migrations/**"\ndeny = "by hand"\n',
+    )
+    project = Path(os.path.realpath(bench.project))
+    bench.run("hooks", "install", "--user", "claude")
+    settings = Path(bench.environment["HOME"]) / ".claude/settings.json"
+    line = json.loads(settings.read_text())["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
+
+    def said(folder: str, tool: str, **input: Any) -> str | None:
+        (project / folder).mkdir(parents=True, exist_ok=True)
+        call = {"cwd": str(project / folder), "tool_name": tool, "tool_input": input}
+        payload = json.dumps(call).encode()
+        return asked(bench, line, payload, CLAUDE_PROJECT_DIR=str(project))[1]
+
+    assert said("db", "Write", file_path=str(project / "db/a")) == "allow"
+    assert said("db", "Write", file_path=str(project / "db/migrations/1")) == "deny"
+    assert said(".git/hooks", "Write", file_path=str(project / ".git/hooks/pre-commit")) == "deny"
+    assert said(".git", "Bash", command="cat f > config") == "deny"

@@ -21,10 +21,15 @@ _LONGEST, _LONGEST_NAME = 4_096, 255
 
 
 class Context(Struct, frozen=True):
-    """Where a request is judged. `resolve` follows links; without I/O it can only tidy a path."""
+    """Where a request is judged. `resolve` follows links; without I/O it can only tidy a path.
+
+    `cwd` and `folders` are the workspace, and may lie in one another. `base` is what relative
+    paths begin at, where the agent went elsewhere.
+    """
 
     cwd: PurePath
     folders: tuple[PurePath, ...] = ()
+    base: PurePath | None = None
     mode: Mode = "agent"
     home: PurePath | None = None
     resolve: Callable[[str], str] = posixpath.normpath
@@ -38,7 +43,8 @@ class Spot(Struct, frozen=True):
     places: frozenset[str]  # all that hold of any form
     wholes: tuple[str, ...] = ()
     inners: tuple[str, ...] = ()  # the same seen from the workspace
-    folded: tuple[tuple[str, str], ...] = ()  # both, as the laxest file system compares them
+    # both, from each root that it lies in, as the laxest file system compares them
+    folded: tuple[tuple[str, str], ...] = ()
 
     def matches(self, pattern: str, home: PurePath | None, *, every: bool) -> bool:
         """`every`: each form must match, letter for letter; else any will do, however spelled."""
@@ -112,20 +118,21 @@ def spot(path: str, context: Context, *, removed: bool = False, folders: Sequenc
     for folder in folders:
         if folder is None and not path.startswith(("/", "~")):
             return Spot(told, frozenset({"unnamed"}))
-        base = _absolute(folder or "", str(context.cwd), context)
+        base = _absolute(folder or "", str(context.base or context.cwd), context)
         whole = _absolute(path, base, context) if base is not None else None
         if whole is None:
             return Spot(told, frozenset({"outside"}))
         wholes += [posixpath.normpath(whole), context.resolve(whole)]
     roots = [posixpath.normpath(str(root)) for root in (context.cwd, *context.folders)]
     real = [context.resolve(root) for root in roots]
-    inners = [_inner(whole, real if at % 2 else [*roots, *real]) for at, whole in enumerate(wholes)]
+    inners = [_inners(one, real if at % 2 else [*roots, *real]) for at, one in enumerate(wholes)]
+    seen = [(whole, inner) for whole, all in zip(wholes, inners, strict=True) for inner in all]
+    forms = tuple(dict.fromkeys(seen))
     places: set[str] = set()
-    for whole, inner in zip(wholes, inners, strict=True):
+    for whole, inner in forms:
         places |= _places(whole, inner, removed)
-    folded = [(_folded(whole), _folded(inner)) for whole, inner in zip(wholes, inners, strict=True)]
-    forms = tuple(dict.fromkeys(folded))
-    return Spot(told, frozenset(places), tuple(wholes), tuple(inners), forms)
+    folded = tuple(dict.fromkeys((_folded(whole), _folded(inner)) for whole, inner in forms))
+    return Spot(told, frozenset(places), tuple(wholes), tuple(all[0] for all in inners), folded)
 
 
 def _places(whole: str, inner: str, removed: bool) -> set[str]:
@@ -150,14 +157,17 @@ def _is_inside(inner: str) -> bool:
     return inner != ".." and not inner.startswith("../")
 
 
-def _inner(path: str, roots: Sequence[str]) -> str:
-    for root in roots:
-        if path == root:
-            return "."
-        prefix = root.rstrip("/") + "/"
-        if path.startswith(prefix):
-            return path[len(prefix) :]
-    return posixpath.relpath(path, roots[0])
+def _inners(path: str, roots: Sequence[str]) -> list[str]:
+    """From each root that it lies in; from the first where it lies in none."""
+    found = [inner for root in roots if (inner := _inner(path, root))]
+    return found or [posixpath.relpath(path, roots[0])]
+
+
+def _inner(path: str, root: str) -> str:
+    if path == root:
+        return "."
+    prefix = root.rstrip("/") + "/"
+    return path[len(prefix) :] if path.startswith(prefix) else ""
 
 
 def _absolute(path: str, base: str, context: Context) -> str | None:

@@ -64,8 +64,8 @@ def _context(agent: str, project: Path, cwd: Path) -> Context:
     from bridle.core.permission import Context
 
     return Context(
-        cwd=cwd,
-        folders=(project,),
+        cwd=project,
+        base=cwd,
         home=Path.home(),
         resolve=os.path.realpath,
         agent=agent,
