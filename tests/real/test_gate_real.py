@@ -245,6 +245,7 @@ LINES: tuple[Line, ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.newest
 async def test_the_answer_of_a_person_counts(any_desk: Desk, actor: Actor) -> None:
     if "shell" not in load(actor.agent).info.asks:
         pytest.skip("it runs commands without a question")
