@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bridle.core.permission.shell.script import is_open, unquoted
 from bridle.core.permission.shell.source import Source
+
+_LINE = re.compile(r"(?<!\\)\n")
+_QUOTES = re.compile(r"['\"\\`$({]")
 
 
 class Given(NamedTuple):
@@ -29,7 +33,7 @@ class Here(NamedTuple):
 
 class Inputs:
     def __init__(self) -> None:
-        self._waiting: list[Here] = []  # that begin where this line ends
+        self._waiting: list[tuple[Here, int]] = []  # that begin where this line ends; named where
         self._own: list[Here | str] = []  # of the command that is read
         self._from_file = False
         self._passed = Given()  # on, by the command before
@@ -39,8 +43,8 @@ class Inputs:
         """Another command is read."""
         self._own, self._from_file = [], False
 
-    def document(self, here: Here, *, stdin: bool) -> None:
-        self._waiting.append(here)
+    def document(self, here: Here, at: int, *, stdin: bool) -> None:
+        self._waiting.append((here, at))
         if stdin:
             self._own.append(here)
 
@@ -83,7 +87,9 @@ class Inputs:
     def take_documents(self, source: Source, doubt: Callable[[str], None]) -> None:
         """Of the line that ends here. Who reads them has been judged; what they hold has not."""
         waiting, self._waiting = self._waiting, []
-        for here in waiting:
+        if waiting and _LINE.search(source.text, waiting[0][1], max(0, source.at - 1)):
+            doubt("a here-document that may begin in another line")
+        for here, _ in waiting:
             lines: list[str] = []
             while (line := source.line()) is not None and not here.ends(line):
                 lines.append(line)
@@ -94,11 +100,16 @@ class Inputs:
                     doubt("a here-document whose lines go on in the next")
                 source.expansions_of("\n".join(lines))
 
+    def leave(self, outer: Inputs) -> bool:
+        """A subshell ends; whether documents of it have not begun."""
+        outer._waiting += self._waiting
+        return bool(self._waiting)
+
     def _ahead(self, here: Here, source: Source) -> str | None:
         """A here-document while its line is not at its end."""
         start = source.text.find("\n", source.at)
-        if start < 0 or len(self._waiting) > 1:
-            return None
+        if start < 0 or len(self._waiting) > 1 or _QUOTES.search(source.text, source.at, start):
+            return None  # another line end may be the one
         lines: list[str] = []
         for line in source.text[start + 1 :].split("\n"):
             if here.ends(line):

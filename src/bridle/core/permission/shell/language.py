@@ -15,10 +15,13 @@ _COMPOUND = ("(", "{ ", "{\n", "if ", "for ", "while ", "until ", "case ", "[[")
 
 
 class Language:
-    def __init__(self, source: Source, doubt: Callable[[str], None]) -> None:
+    def __init__(
+        self, source: Source, doubt: Callable[[str], None], line_ends: Callable[[], None]
+    ) -> None:
         self.cases = 0  # that are open
         self._source = source
         self._doubt = doubt
+        self._line_ends = line_ends
 
     def knows(self, word: str) -> bool:
         """Whether this is a word of the language, after which a command may begin."""
@@ -117,12 +120,16 @@ class Language:
             if word and is_code(word.text):
                 self._doubt("a condition that would run a text")
             if word is None:
-                if source.take("&&", "||", "<", ">", "(", ")", "\n", "|", ";", "&"):
+                if sign := source.take("&&", "||", "<", ">", "(", ")", "\n", "|", ";", "&"):
+                    if sign == "\n":
+                        self._line_ends()
                     self._doubt("a condition that sh reads as commands")
                 else:
                     raise Doubtful("a ]] is missing")
 
     def skip_lines(self) -> None:
         self._source.blanks()
-        while self._source.take("\n", ";"):
+        while sign := self._source.take("\n", ";"):
+            if sign == "\n":
+                self._line_ends()
             self._source.blanks()

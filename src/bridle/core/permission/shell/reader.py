@@ -81,7 +81,7 @@ class _Reader:
     def _begin(self, line: str) -> None:
         self._line = line
         self._source = Source(line, self._inside, self._apart, self.doubts.append)
-        self._language = Language(self._source, self.doubts.append)
+        self._language = Language(self._source, self.doubts.append, self._line_ends)
 
     def read(self, line: str) -> None:
         self._begin(line)
@@ -110,13 +110,13 @@ class _Reader:
             if not (c := source.peek()):
                 if until:
                     raise Doubtful(f"a {until} is missing")
-                self._inputs.take_documents(source, self.doubts.append)
+                self._line_ends()
                 return
             if c == ")" and until == ")":
                 source.at += 1
                 return
             if source.take("\n"):
-                self._inputs.take_documents(source, self.doubts.append)
+                self._line_ends()
                 self._end_chain()
             elif source.take(";;&", ";;", ";&"):
                 self._end_chain()
@@ -158,6 +158,8 @@ class _Reader:
         kept = (self._folders, self._inputs, self._language.cases)
         self._folders, self._inputs, self._language.cases = self._folders.entered(), Inputs(), 0
         self._list(until)
+        if self._inputs.leave(kept[1]):
+            self.doubts.append("a here-document that is open where its commands end")
         self._folders, self._inputs, self._language.cases = kept
         self._depth -= 1
 
@@ -178,6 +180,9 @@ class _Reader:
         script = reader.script(text)
         self._commands += [replace(one, span=None) for one in script.commands]
         self._redirections += script.redirections
+
+    def _line_ends(self) -> None:
+        self._inputs.take_documents(self._source, self.doubts.append)
 
     def _end_chain(self) -> None:
         self._inputs.chain_ends()
@@ -342,7 +347,7 @@ class _Reader:
             raise Doubtful(f"a {sign} to nothing")
         if sign in ("<<", "<<-"):
             here = Here(word.text, "q" in word.mask, sign == "<<-")
-            self._inputs.document(here, stdin=stdin)
+            self._inputs.document(here, source.at, stdin=stdin)
         elif sign == "<<<":
             self._inputs.string(word.text, stdin=stdin)
         else:

@@ -14,6 +14,13 @@ from bridle.core.permission.shell.variables import HARMLESS
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "yash"})
 
 
+_SHELL_LONG = frozenset({
+    "login", "noediting", "noprofile", "norc", "posix", "restricted", "verbose", "version", "help",
+})  # fmt: skip
+_STDIN = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
+_NOT_FILES = ("/dev/", "/proc/")
+
+
 class _Options(NamedTuple):
     """Letters, and long ones; `valued` take a value. Others make it unclear where they end."""
 
@@ -102,27 +109,37 @@ def unwrap(words: Sequence[str], given: Given) -> Layer | None:
 
 
 def _shell(words: Sequence[str], given: Given) -> Layer:
-    at = 1
-    while at < len(words) and words[at][:1] in "-+" and words[at] not in ("-", "--"):
+    at, letters = 1, ""
+    doubts: list[str] = []
+    while at < len(words) and words[at].startswith(("-", "+")) and words[at] not in ("-", "--"):
         word = words[at]
+        at += 1
         if is_open(word):
             return Layer(doubts=["options of a shell that are not known"])
-        if not word.startswith("--") and "c" in word and word[0] == "-":
-            rest = [one for one in words[at + 1 :] if one != "--"]
-            while rest and rest[0][:1] in "-+" and len(rest) > 1:
-                rest = rest[1:]
-            return _script(rest[0]) if rest else Layer(doubts=["a shell without its -c"])
-        if word in ("--rcfile", "--init-file"):
-            return Layer(doubts=["a shell that reads another file first"])
-        at += 2 if word in ("-o", "+o", "-O", "+O") else 1
-    rest = [word for word in words[at:] if word not in ("-", "--")]
-    reads = "-s" in words or not rest or rest[0] in ("/dev/stdin", "/proc/self/fd/0")
+        if word.startswith("--") or word.lstrip("-") in _SHELL_LONG:
+            if word.lstrip("-") not in _SHELL_LONG:
+                return Layer(doubts=["an option of a shell that is not known"])
+            continue
+        letters += word[1:]
+        takes = word.count("o") + word.count("O")
+        if (takes and (takes > 1 or word[-1] not in "oO")) or (word[0] == "+" and "c" in word):
+            doubts.append("options of a shell that shells read in different ways")
+        at += takes  # the name of an option each
+    rest = list(words[at:])
+    if rest[:1] in (["-"], ["--"]):
+        rest = rest[1:]
+    if "c" in letters:
+        layer = _script(rest[0]) if rest else Layer(doubts=["a shell without its -c"])
+        return layer._replace(doubts=[*doubts, *layer.doubts])
     if rest and is_open(rest[0]):
         return Layer(doubts=["a shell that runs what is not known"])
-    if not reads:
-        return Layer(judged="both")  # a file of commands
+    if rest and rest[0] not in _STDIN and rest[0].startswith(_NOT_FILES):
+        return Layer(doubts=["a shell that runs what it is given"])
+    if rest and "s" not in letters and rest[0] not in _STDIN:
+        return Layer(judged="both", doubts=doubts)  # a file of commands
     if given.text is not None:
-        return _script(given.text, sure=given.sure)
+        layer = _script(given.text, sure=given.sure)
+        return layer._replace(doubts=[*doubts, *layer.doubts])
     return Layer(doubts=["a shell that runs what it is given"])
 
 
