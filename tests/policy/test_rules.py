@@ -217,7 +217,9 @@ def test_the_folder_that_a_command_runs_in_counts() -> None:
 def test_what_was_remembered_comes_before_files_and_these_before_presets() -> None:
     policy = Policy.preset("ask", rules=[rule(deny="no", command="make *")])
     assert policy.decide(bash("make"), HERE).verdict == "deny"
-    remembered = policy.remembering([rule_for(bash("make"))])
+    kept = rule_for(bash("make"))
+    assert kept is not None
+    remembered = policy.remembering([kept])
     assert remembered.decide(bash("make"), HERE) == Decision("allow", "always", "", "remembered")
     assert remembered.decide(bash("make x"), HERE).verdict == "deny"
 
@@ -299,7 +301,21 @@ def test_what_cannot_be_rewritten_in_place_is_denied_with_what_to_do() -> None:
     [
         (bash("npm test"), "allow `npm test`", bash("npm test x")),
         (bash("cd src && npm test"), "allow `npm test`", bash("npm test; ls")),
-        (bash("a | b"), "allow `a` `b`", bash("a | c")),
+        (bash("a || b; c"), "allow `a` `b` `c`", bash("a || d")),
+        (bash("a | b"), "allow `a | b`, just as it is", bash("b")),
+        (bash("echo x | ssh h"), "allow `echo x | ssh h`, just as it is", bash("ssh h")),
+        (bash("ssh h <<< x"), "allow `ssh h <<< x`, just as it is", bash("ssh h <<< y")),
+        (bash("ssh h <<E\nx\nE"), "allow `ssh h <<E x E`, just as it is", bash("ssh h <<E\ny\nE")),
+        (
+            request("Bash", command=["make", "a; make b"]),
+            "allow `make 'a; make b'`",
+            bash("make a; make b"),
+        ),
+        (
+            request("Bash", command=["python", "-c", "a; make b"]),
+            "allow `python -c 'a; make b'`, just as it is",
+            bash("python -c a; make b"),
+        ),
         (bash("ls *"), "allow `ls *`, just as it is", bash("ls x")),
         (bash("rm $X"), "allow `rm $X`, just as it is", bash("rm $Y")),
         (bash("python -c 'x'"), "allow `python -c 'x'`, just as it is", bash("python -c y")),
@@ -313,6 +329,28 @@ def test_what_cannot_be_rewritten_in_place_is_denied_with_what_to_do() -> None:
             request("Edit", file_path="/ws/a[1].py"),
             "allow writes of /ws/a[1].py",
             request("Edit", file_path="/ws/a1.py"),
+        ),
+        (
+            request("Rename", old_path="a", new_path="b"),
+            "allow writes of ./a, ./b",
+            request("Rename", old_path="a", new_path="c"),
+        ),
+        (
+            request("Read", paths=["/etc/hosts", "/etc/motd"]),
+            "allow reads of /etc/hosts, /etc/motd",
+            request("Read", paths=["/etc/hosts", "/etc/passwd"]),
+        ),
+        (
+            request("Glob", pattern="/etc/*"),
+            "allow reads of /etc/*",
+            request("Glob", pattern="/etc/ssh/*"),
+        ),
+        (request("LS", path="/etc/"), "allow reads of /etc", request("Read", path="/etc/passwd")),
+        (request("LS", path="~/"), "allow reads of ~", request("Read", path="~/.netrc")),
+        (
+            request("Write", file_path="src/"),
+            "allow writes of ./src",
+            request("Write", file_path="src/b.py"),
         ),
         (
             request("Read", file_path="/etc/hosts"),
@@ -336,11 +374,48 @@ def test_always_means_this_again_and_nothing_beside_it(
     asked: PermissionRequested, told: str, not_covered: PermissionRequested
 ) -> None:
     kept = rule_for(asked)
+    assert kept is not None
     assert kept.told == told
     policy = Policy.preset("ask").remembering([kept])
     assert policy.decide(asked, HERE) == Decision("allow", "always", "", "remembered")
     assert policy.decide(not_covered, HERE).verdict == "ask"
     assert rule_of(rule_table(kept), "remembered") == kept
     never = rule_for(asked, "deny")
+    assert never is not None
     assert Policy.preset("auto").remembering([never]).decide(asked, HERE).rule == "never"
     assert rule_of(rule_table(never), "remembered") == never
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        request("Write"),
+        request("Edit", target="a"),
+        request("Read"),
+        request("LS", path="/"),
+        request("Write", file_path="~somebody/x"),
+        request("WebFetch", url="file:///etc/passwd"),
+        request("WebFetch", url="file://localhost/etc/passwd"),
+        request("WebFetch", url="https://a\\@b/"),
+        request("WebFetch", prompt="read https://a.example.com"),
+        request("MCP"),
+        request("Bash"),
+        request("Bash", commandLine="rm x"),
+        request("Bash", command=" "),
+    ],
+    ids=lambda asked: f"{asked.tool} {asked.input}",
+)
+def test_what_cannot_be_told_from_others_is_never_remembered(asked: PermissionRequested) -> None:
+    assert rule_for(asked) is None
+    assert rule_for(asked, "deny") is None
+
+
+@pytest.mark.parametrize("path", ["/etc/hosts", ".git/config", "../x"])
+def test_what_was_remembered_stands_above_a_guard_only_for_the_file_it_names(path: str) -> None:
+    asked = request("Write", file_path=path)
+    for table in ({"tool": "Write"}, {"path": "/**"}, {"path": ["outside", "protected"]}, {}):
+        policy = Policy.preset("ask").remembering([rule(allow=True, **table)])
+        assert policy.decide(asked, HERE).verdict == "deny"
+    kept = rule_for(asked)
+    assert kept is not None
+    assert Policy.preset("ask").remembering([kept]).decide(asked, HERE).verdict == "allow"

@@ -275,6 +275,7 @@ async def test_a_damaged_file_is_refused_and_named(desk: Desk, text: str) -> Non
 async def test_while_the_file_is_damaged_what_it_said_before_counts(desk: Desk) -> None:
     remembered = Remembered.of(desk.paths, desk.project)
     rule = rule_for(PermissionRequested(request_id="r", tool="Bash", title="", input=command("ls")))
+    assert rule is not None
     remembered.add(rule)
     assert remembered.rules() == (rule,)
     remembered.path.write_text("[[rules]")

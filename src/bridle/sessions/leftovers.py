@@ -78,8 +78,8 @@ class Leftovers:
             if isinstance(request, PermissionRequested):  # who asks again may call its options else
                 answer = replace(answer, option="deny" if denies(request, answer) else "allow")
             if answer.remember == "project" and isinstance(request, PermissionRequested):
-                rule = remembered_rule(request, answer)
-                await asyncio.to_thread(Remembered.of(self._paths, row.cwd).add, rule)
+                if rule := remembered_rule(request, answer):
+                    await asyncio.to_thread(Remembered.of(self._paths, row.cwd).add, rule)
             event = RequestAnswered(
                 request_id=request_id, answer=answer, by="person", surface=surface, waits=True
             )

@@ -62,8 +62,9 @@ class Recollection:
         if event.waits:
             self._waiting[_same(request)] = event
         if event.answer.remember == "session" and isinstance(request, PermissionRequested):
-            rule = replace(remembered_rule(request, event.answer), source="session")
-            self.rules = (rule, *(one for one in self.rules if one != rule))
+            if rule := remembered_rule(request, event.answer):
+                rule = replace(rule, source="session")
+                self.rules = (rule, *(one for one in self.rules if one != rule))
 
     def forget(self, told: str) -> bool:
         """By the line that people know it by. False: there is no such rule."""
@@ -78,8 +79,8 @@ class Recollection:
             self._waiting.clear()
 
 
-def remembered_rule(request: PermissionRequested, answer: Answer) -> Rule:
-    """What "always" adds: as narrow as the request."""
+def remembered_rule(request: PermissionRequested, answer: Answer) -> Rule | None:
+    """What "always" adds: as narrow as the request, or nothing."""
     return rule_for(request, "deny" if denies(request, answer) else "allow")
 
 

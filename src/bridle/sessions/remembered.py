@@ -164,7 +164,9 @@ def project_of(cwd: Path | str) -> Path:
 def for_project(rule: Rule, cwd: Path | str) -> Rule:
     """A path that was told from one folder of the project means the same file from all of them."""
     here = escaped(os.path.realpath(cwd)).rstrip("/")
-    paths = tuple(here + path[1:] if path.startswith("./") else path for path in rule.paths)
+    paths = tuple(
+        here + path[1:].removesuffix("/.") if path.startswith("./") else path for path in rule.paths
+    )
     return replace(rule, paths=paths)
 
 

@@ -97,7 +97,8 @@ class Requests:
         answer = checked(request, answer)
         if answer.remember == "project" and self._remembered:
             assert isinstance(request, PermissionRequested)
-            self._remembered.add(remembered_rule(request, answer))
+            if rule := remembered_rule(request, answer):
+                self._remembered.add(rule)
         self.forget(request_id)
         event = RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface)
         self._memory.answered(request, event)
@@ -163,6 +164,11 @@ def checked(request: Request, answer: Answer) -> Answer:
     if offered.get(answer.option) == "always":
         once = next((id for id, kind in offered.items() if kind == "allow"), "allow")
         answer = replace(answer, option=once, remember=answer.remember or "session")
+    if answer.remember and remembered_rule(request, answer) is None:
+        raise UsageError(
+            f"request {request.request_id} does not say enough to be remembered",
+            hint="answer it once, or write a rule of your own: `bridle policy`",
+        )
     if answer.remember and answer.input is not None:
         raise UsageError(
             "changed input cannot be remembered",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import shlex
 from collections.abc import Iterator
 from typing import Literal
 from urllib.parse import urlsplit
@@ -52,7 +53,7 @@ def acts_of(request: PermissionRequested, context: Context) -> list[Act]:
     kind = class_of(request.tool)
     if kind == "network":
         return [_network(request, names)]
-    spots = tuple(spot(path, context) for path in dict.fromkeys(_named(request)))
+    spots = tuple(spot(path, context) for path in dict.fromkeys(named(request)))
     server = server_of(request) if kind == "mcp" else None
     told = server or request.tool
     return [Act("call", request.tool, names, names, told, spots, server=server)]
@@ -79,7 +80,7 @@ def script_of(request: PermissionRequested) -> tuple[str, Script]:
             return value, read(value)
         if isinstance(value, list) and value:
             words = [str(word) for word in value]
-            return " ".join(words), read_words(words)
+            return shlex.join(words), read_words(words)
     return "", Script()
 
 
@@ -93,7 +94,7 @@ def _names(tool: str) -> frozenset[str]:
 def _files(request: PermissionRequested, names: frozenset[str], context: Context) -> Iterator[Act]:
     tool = request.tool
     removed = tool in ("Delete", "Rename")
-    paths = list(dict.fromkeys(_named(request)))
+    paths = list(dict.fromkeys(named(request)))
     for path in paths:
         found = spot(path, context, removed=removed)
         yield Act("file", tool, names, names, path, (found,))
@@ -103,7 +104,8 @@ def _files(request: PermissionRequested, names: frozenset[str], context: Context
         yield Act("file", tool, names, names, tool, (found,))
 
 
-def _named(request: PermissionRequested) -> Iterator[str]:
+def named(request: PermissionRequested) -> Iterator[str]:
+    """The files that a call says it is about, wherever it says so."""
     yield from request.paths
     yield from paths_of(request.input)
     for key in _MORE_PATHS:
@@ -131,10 +133,11 @@ def host_of(url: str) -> str:
         return HOLE
     url = url.strip()
     try:
-        host = urlsplit(url if "://" in url else f"//{url}").hostname
+        parts = urlsplit(url if "://" in url else f"//{url}")
+        host = parts.hostname or ""
     except ValueError:
         return HOLE
-    return (host or "").rstrip(".").lower() or HOLE
+    return HOLE if parts.scheme == "file" else host.rstrip(".").lower() or HOLE
 
 
 # -- command lines ---------------------------------------------------------------------------------

@@ -2,58 +2,84 @@
 
 from __future__ import annotations
 
+import posixpath
 from functools import partial
 from typing import Literal
+from urllib.parse import unquote
 
 from msgspec.structs import replace
 
 from bridle.core.events import PermissionRequested
-from bridle.core.permission.acts import host_of, script_of, server_of
+from bridle.core.permission.acts import host_of, named, script_of, server_of
 from bridle.core.permission.globs import escaped
 from bridle.core.permission.rules import Rule
 from bridle.core.permission.shell.script import HOLE, is_open
-from bridle.core.tools import READS, WRITES, class_of, paths_of
+from bridle.core.tools import READS, WRITES, class_of
 
 ALWAYS, NEVER = "always", "never"
 _rule = partial(Rule, ALWAYS, "allow", source="remembered")
 
 
-def rule_for(request: PermissionRequested, verdict: Literal["allow", "deny"] = "allow") -> Rule:
-    """`Rule.told` says it to the person before it counts."""
+def rule_for(
+    request: PermissionRequested, verdict: Literal["allow", "deny"] = "allow"
+) -> Rule | None:
+    """`Rule.told` says it to the person before it counts. None: nothing tells this from others."""
     rule = _rule_for(request)
-    if verdict == "allow":
+    if verdict == "allow" or rule is None:
         return rule
     return replace(rule, name=NEVER, verdict="deny", note="a person said never to this")
 
 
-def _rule_for(request: PermissionRequested) -> Rule:
+def _rule_for(request: PermissionRequested) -> Rule | None:
     tool = request.tool
-    kind = class_of(tool)
     if tool == "Bash":
         return _commands(request)
-    paths = tuple(dict.fromkeys((*request.paths, *paths_of(request.input))))
-    if tool in READS | WRITES and paths:
-        return _rule(tools=frozenset({kind or tool}), paths=tuple(map(_pattern, paths)))
-    url = request.input.get("url")
-    if kind == "network" and isinstance(url, str) and (host := host_of(url)) != HOLE:
-        return _rule(tools=frozenset({tool}), hosts=(host,))
+    if tool in READS | WRITES:
+        return _files(request)
+    if tool == "WebFetch":
+        url = request.input.get("url")
+        host = host_of(url) if isinstance(url, str) else HOLE
+        return _rule(tools=frozenset({tool}), hosts=(host,)) if host != HOLE else None
     if tool == "MCP":
-        return _rule(tools=frozenset({"MCP"}), servers=(escaped(server_of(request) or ""),))
+        server = server_of(request)
+        return _rule(tools=frozenset({tool}), servers=(escaped(server),)) if server else None
     return _rule(tools=frozenset({tool}))
 
 
-def _commands(request: PermissionRequested) -> Rule:
+def _files(request: PermissionRequested) -> Rule | None:
+    patterns = [_pattern(path) for path in dict.fromkeys(named(request))]
+    known = tuple(one for one in patterns if one is not None)
+    if not known or len(known) < len(patterns):
+        return None
+    return _rule(tools=frozenset({class_of(request.tool) or request.tool}), paths=known)
+
+
+def _commands(request: PermissionRequested) -> Rule | None:
     """The simple commands; the whole line where they do not tell all of it."""
     line, script = script_of(request)
+    if not line.strip():
+        return None
     unclear = any(one.doubts or is_open(one.text) for one in script.commands)
-    if unclear or script.redirections or not script.commands:
+    if unclear or script.redirections or not script.commands or _is_fed(line):
         return _rule(tools=frozenset({"shell"}), line=line)
     working = [one for one in script.commands if not one.idle] or script.commands
     texts = dict.fromkeys(escaped(one.text) for one in working if not one.inner)
     return _rule(tools=frozenset({"shell"}), commands=tuple(texts))
 
 
-def _pattern(path: str) -> str:
-    """A bare name would stand for any file of that name."""
-    plain = escaped(path.removeprefix("file://"))
-    return plain if plain.startswith(("/", "~")) else f"./{plain.removeprefix('./')}"
+def _is_fed(line: str) -> bool:
+    """What a command does with what it is given, its words do not say."""
+    return "<<" in line or "|" in line.replace("||", "")
+
+
+def _pattern(path: str) -> str | None:
+    """For this alone: a bare name would stand for any file of that name, a `/` at the end for all
+    that is below. None for what no pattern says."""
+    if path.startswith("file://"):
+        path = unquote(path.removeprefix("file://"))
+    plain = escaped(posixpath.normpath(path))
+    if plain.startswith("/"):
+        return plain if plain.strip("/") else None
+    if plain.startswith("~"):
+        return plain if plain == "~" or plain.startswith("~/") else None
+    return f"./{plain}"

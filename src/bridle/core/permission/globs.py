@@ -157,6 +157,11 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
 
 
+def is_pattern(pattern: str) -> bool:
+    """Whether it stands for more than one text."""
+    return any(c in "*?" and not plain for c, plain in _characters(pattern))
+
+
 def _characters(pattern: str) -> list[tuple[str, bool]]:
     """Each with whether a backslash stood before it."""
     rest = iter(pattern)

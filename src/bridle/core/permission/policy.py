@@ -19,6 +19,7 @@ from bridle.core.permission.index import index_of
 from bridle.core.permission.presets import guards, preset
 from bridle.core.permission.rules import STRICTNESS, Match, Rule, Verdict
 from bridle.core.permission.spots import Context
+from bridle.core.tools import WRITES
 
 
 class Decision(Struct, frozen=True):
@@ -96,7 +97,8 @@ class Policy(Struct, frozen=True):
     ) -> _Judged | None:
         found = None
         for rules in (self.caps, self.remembered, self.rules):
-            if rules and (found := _first(rules, act, context, passed)):
+            answers = rules is self.remembered
+            if rules and (found := _first(rules, act, context, passed, answers=answers)):
                 break
         tighter = _first(self.tightening, act, context, passed) if self.tightening else None
         if tighter and (
@@ -110,17 +112,31 @@ class Policy(Struct, frozen=True):
 
 
 def _first(
-    rules: tuple[Rule, ...], act: Act, context: Context, passed: list[Rule] | None
+    rules: tuple[Rule, ...],
+    act: Act,
+    context: Context,
+    passed: list[Rule] | None,
+    *,
+    answers: bool = False,
 ) -> _Judged | None:
+    """`answers`: the rules are what people answered, one request at a time."""
     for place, rule in index_of(rules).about(act):
         match = rule.matches(act, context)
-        if match != "no":
+        if match != "no" and not (answers and _oversteps(rule, act)):
             if passed is not None:
                 passed += rules[:place]
             return _Judged(act, rule, match, _says(rule, act, match))
     if passed is not None:
         passed += rules
     return None
+
+
+def _oversteps(rule: Rule, act: Act) -> bool:
+    """An answer counts above the guards only for the very file that it was about."""
+    if rule.verdict != "allow" or act.kind != "file" or act.tool not in WRITES:
+        return False
+    guarded = any(spot.places & {"outside", "protected"} for spot in act.spots)
+    return guarded and rule.line is None and not rule.is_exact
 
 
 def _says(rule: Rule, act: Act, match: Match) -> Decision:

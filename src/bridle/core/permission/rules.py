@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from bridle.core.agent import Mode
 from bridle.core.permission.acts import Act
-from bridle.core.permission.globs import may_match, text_glob
+from bridle.core.permission.globs import is_pattern, may_match, text_glob
 from bridle.core.permission.shell.script import HOLE, Command
-from bridle.core.permission.spots import Context
+from bridle.core.permission.spots import PLACES, Context
 
 Verdict = Literal["allow", "deny", "ask", "rewrite"]
 Match = Literal["yes", "maybe", "no"]
@@ -60,6 +60,13 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         if self.modes:
             what.append(f"in mode {' or '.join(sorted(self.modes))}")
         return f"{self.verdict} {' '.join(what) or 'everything'}"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether its paths are files by their whole names, and no patterns."""
+        return bool(self.paths) and not any(
+            path in PLACES or path.endswith("/") or is_pattern(path) for path in self.paths
+        )
 
     def speaks_of(self, act: Act) -> bool:
         """Whether it may be about something that only stands in the words of a command."""

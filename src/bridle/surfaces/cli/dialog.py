@@ -71,6 +71,8 @@ class PermissionDialog:
                 return EDIT
             case "r" if "n" in self._keys:
                 self._reason = Line("why not")
+            case "a" if rule_for(self.request) is None:
+                self._complaint = "it does not say enough to be remembered: answer it once"
             case "a":
                 self._always = Always(self.request, self._folder)
             case _ if key in self._keys:
@@ -200,6 +202,7 @@ class Always:
         other = "allow" if self.denies else "deny"
         line.append("[d]", style="bold").append(f" {other} it instead  ")
         line.append("[esc]", style="bold").append(" back")
+        assert rule is not None  # the dialog opens for nothing else
         return Group(Text(phrases.always(rule), style="bold"), line)
 
 

@@ -110,6 +110,7 @@ def _confirm(harness: Harness, found: Open, given: Answer, options: Namespace) -
     given = checked(found.request, given)
     assert isinstance(found.request, PermissionRequested)
     rule, where = remembered_rule(found.request, given), "in this session"
+    assert rule is not None  # `checked` refuses what cannot be remembered
     if given.remember == "project":
         folder = harness.find(found.session).cwd
         rule, where = for_project(rule, folder), f"in this project ({project_of(folder)})"
