@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bridle.core.events import PermissionRequested
-from bridle.core.permission.shell.script import HOLE, Command, Folder, Script
+from bridle.core.permission.shell.script import HOLE, Command, Folder, Script, joined
 from bridle.core.permission.spots import Context, Spot, spot
 from bridle.core.tools import READS, WRITES, class_of, paths_of
 
@@ -21,7 +21,12 @@ _SEARCHES = frozenset({"LS", "Glob", "Grep", "SemSearch"})
 LINE_KEYS = ("command", "cmd", "script")  # where a shell's call has its command line
 _MORE_PATHS = ("old_path", "new_path", "source", "destination", "from", "to")
 _PATH_LISTS = ("paths", "files", "file_paths")
-_FOLDER_KEYS = ("cwd", "workdir", "directory", "working_directory", "dir_path")
+# where a shell's call says which folder it runs in, however the words are put together
+_FOLDER_KEYS = frozenset({
+    "cwd", "currentdir", "currentdirectory", "dir", "directory", "dirpath", "folder",
+    "targetdirectory", "workdir", "workdirectory", "workingdir", "workingdirectory",
+    "workingfolder", "workspacedirectory",
+})  # fmt: skip
 
 
 class Act(Struct, frozen=True):
@@ -146,12 +151,18 @@ def host_of(url: str) -> str:
 def _shell(request: PermissionRequested, context: Context) -> Iterator[Act]:
     shell = _names("Bash")
     line, script = script_of(request)
-    script = _moved(script, request)
+    starts = _starts(request)
+    script = _moved(script, starts)
+    elsewhere = [one for one in starts if not _is_within(one, context)]
+    for one in elsewhere:
+        line = f"cd {shlex.quote(one)} && {line}"  # allowed as a line at home, it is not there
+    for one in elsewhere:
+        yield from _command(_to(one), line, shell, context, resting=False)
     if not script.commands and not script.redirections:
         yield Act("command", "Bash", shell, shell, line, line=line)
     resting = [_rests(one, context) for one in script.commands]
-    for one, rests in zip(script.commands, resting, strict=True):
-        yield from _command(one, line, shell, context, resting=rests and not all(resting))
+    for command, rests in zip(script.commands, resting, strict=True):
+        yield from _command(command, line, shell, context, resting=rests and not all(resting))
     for target in script.redirections:
         tool = "Write" if target.writes else "Read"
         found = spot(target.path, context, folders=target.folders)
@@ -162,20 +173,44 @@ def _shell(request: PermissionRequested, context: Context) -> Iterator[Act]:
                   line=line, derived=True)  # fmt: skip
 
 
-def _moved(script: Script, request: PermissionRequested) -> Script:
-    """From the folder that the agent would run it in, if it names one."""
-    named = [str(request.input[key]) for key in _FOLDER_KEYS if request.input.get(key)]
-    if not named:
+def _starts(request: PermissionRequested) -> list[str]:
+    """The folders that the agent would run it in; none where it names none."""
+    named = [
+        value if isinstance(value, str) else HOLE
+        for key, value in request.input.items()
+        if value and key.replace("_", "").replace("-", "").lower() in _FOLDER_KEYS
+    ]
+    return list(dict.fromkeys(named))
+
+
+def _moved(script: Script, starts: Sequence[str]) -> Script:
+    """From each folder that it may run in."""
+    if not starts:
         return script
-    start = named[0]
 
     def moved(folders: tuple[Folder, ...]) -> tuple[Folder, ...]:
-        return tuple(one if one is None else posixpath.join(start, one) for one in folders)
+        return tuple(dict.fromkeys(_below(start, one) for start in starts for one in folders))
 
     return Script(
         tuple(replace(one, folders=moved(one.folders)) for one in script.commands),
         tuple(replace(one, folders=moved(one.folders)) for one in script.redirections),
     )
+
+
+def _below(start: str, folder: Folder) -> Folder:
+    if folder is None or folder.startswith(("/", "~")):
+        return folder
+    return None if HOLE in start else posixpath.join(start, folder)
+
+
+def _is_within(folder: str, context: Context) -> bool:
+    return not spot(folder, context).places & {"outside", "unnamed"}
+
+
+def _to(folder: str) -> Command:
+    """To run a line elsewhere is to go there first."""
+    words = ("cd", folder)
+    return Command(words, joined(words), reads=(folder,))
 
 
 def _rests(command: Command, context: Context) -> bool:

@@ -109,7 +109,8 @@ def request(
     tool, name = vocabulary(event.tool_name, names)
     if isinstance(event, BeforeTool) and (server := text(event.mcp_context, "server_name")):
         tool, name = "MCP", f"{server}.{text(event.mcp_context, 'tool_name')}"
-    input = {keys.get(key, key): value for key, value in event.tool_input.items()}
+    renamed = {} if tool == "Bash" else keys  # the folder that a shell runs in is no file of its
+    input = {renamed.get(key, key): value for key, value in event.tool_input.items()}
     call = event.tool_use_id
     if isinstance(event, BeforeTool):
         call = event.tool_call_id or call
