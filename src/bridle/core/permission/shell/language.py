@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bridle.core.permission.shell.numbers import Numbers
 from bridle.core.permission.shell.programs import is_code
+from bridle.core.permission.shell.script import HOLE
 from bridle.core.permission.shell.source import Doubtful, Source
 from bridle.core.permission.shell.variables import steers
 
@@ -12,23 +14,29 @@ _AGAIN = frozenset({
     "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!", "always",
 })  # fmt: skip
 _COMPOUND = ("(", "{ ", "{\n", "if ", "for ", "while ", "until ", "case ", "[[")
+_COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 
 
 class Language:
     def __init__(
-        self, source: Source, doubt: Callable[[str], None], line_ends: Callable[[], None]
+        self,
+        source: Source,
+        doubt: Callable[[str], None],
+        line_ends: Callable[[], None],
+        numbers: Numbers,
     ) -> None:
         self.cases = 0  # that are open
         self._source = source
         self._doubt = doubt
         self._line_ends = line_ends
+        self._numbers = numbers
 
     def knows(self, word: str) -> bool:
         """Whether this is a word of the language, after which a command may begin."""
         source = self._source
         match word:
             case "for" | "select":
-                self._loop()
+                self._loop(word)
             case "case":
                 source.blanks()
                 source.word()
@@ -41,6 +49,7 @@ class Language:
             case "esac":
                 self.cases = max(0, self.cases - 1)
             case "function":
+                self._numbers.define()
                 source.blanks()
                 source.word()
                 source.blanks()
@@ -58,25 +67,33 @@ class Language:
                 return word in _AGAIN
         return True
 
-    def _loop(self) -> None:
+    def _loop(self, kind: str) -> None:
         source = self._source
         source.blanks()
         if source.sees("(("):
-            source.arithmetic()
+            source.arithmetic(loop=True)
             return
         name = source.word()
         if name is None or steers(name.text):
             self._doubt("a loop that changes what programs are or do")
+        if name and kind == "select":
+            self._numbers.assign(name.text, HOLE)
         self.skip_lines()
         start = source.at
         word = source.word()
         if word is None or not word.plain or word.text != "in":
             source.at = start
+            if name:
+                self._numbers.assign(name.text, HOLE)
             return
         while True:
             source.blanks()
-            if source.word() is None:
+            if (word := source.word()) is None:
                 return
+            if is_code(word.text):
+                self._doubt("a loop over a text that something may run")
+            if name:
+                self._numbers.assign(name.text, word.text)
 
     def pattern(self) -> None:
         """Of a case, up to its parenthesis; or the end of the case."""
@@ -112,11 +129,18 @@ class Language:
 
     def _condition(self) -> None:
         source = self._source
+        told: list[str] = []
         while True:
             source.blanks()
             word = source.word()
             if word and word.text == "]]":
+                for before, sign, after in zip(["", *told], told, [*told[1:], ""], strict=False):
+                    if sign in _COMPARES:
+                        self._numbers.count(f"{before} {after}")
+                    elif sign == "-v":
+                        self._numbers.count(after)
                 return
+            told.append(word.text if word else "")
             if word and is_code(word.text):
                 self._doubt("a condition that would run a text")
             if word is None:

@@ -17,6 +17,7 @@ from bridle.core.permission.shell import programs, wrappers
 from bridle.core.permission.shell.folders import Folders
 from bridle.core.permission.shell.inputs import Here, Inputs
 from bridle.core.permission.shell.language import Language
+from bridle.core.permission.shell.numbers import Numbers
 from bridle.core.permission.shell.script import (
     HOLE,
     SIGNS,
@@ -76,12 +77,13 @@ class _Reader:
         self._redirections: list[Redirection] = []
         self._folders = Folders()
         self._inputs = Inputs()
+        self._numbers = Numbers()  # of this shell and all inside of it
         self._begin("")
 
     def _begin(self, line: str) -> None:
         self._line = line
-        self._source = Source(line, self._inside, self._apart, self.doubts.append)
-        self._language = Language(self._source, self.doubts.append, self._line_ends)
+        self._source = Source(line, self._inside, self._apart, self.doubts.append, self._numbers)
+        self._language = Language(self._source, self.doubts.append, self._line_ends, self._numbers)
 
     def read(self, line: str) -> None:
         self._begin(line)
@@ -93,7 +95,7 @@ class _Reader:
             self.doubts.append("too many things inside of each other")
 
     def script(self, line: str) -> Script:
-        doubts = tuple(dict.fromkeys(self.doubts))
+        doubts = tuple(dict.fromkeys([*self.doubts, *self._numbers.doubts()]))
         commands = [
             replace(one, doubts=tuple(dict.fromkeys(one.doubts + doubts))) for one in self._commands
         ]
@@ -174,7 +176,7 @@ class _Reader:
         if self._hides[0] > _MOST_HIDDEN or len(self._commands) > _MOST:
             raise Doubtful("too many commands inside of others")
         reader = _Reader(self._depth + 1, inner=inner)
-        reader._hides = self._hides
+        reader._hides, reader._numbers = self._hides, self._numbers
         reader._folders = self._folders.entered()
         reader.read(text)
         script = reader.script(text)
@@ -210,6 +212,7 @@ class _Reader:
                 break
             if not words and (found := word.assignment()):
                 assigned.append(found)
+                self._assign(source.text[before : source.at])
                 source.blanks()
                 start = source.at
                 continue
@@ -220,6 +223,13 @@ class _Reader:
             end = source.at
         self._finish(words, assigned, (start, end))
 
+    def _assign(self, written: str) -> None:
+        name, _, value = written.partition("=")
+        name, bracket, subscript = name.rstrip("+").partition("[")
+        self._numbers.assign(name, value)
+        if bracket:
+            self._numbers.count(subscript)
+
     def _parenthesis(self, words: list[Word], assigned: list[tuple[str, Word]]) -> bool:
         """A function is defined, or a list assigned."""
         source = self._source
@@ -228,12 +238,14 @@ class _Reader:
             source.blanks()
             if not source.take(")"):
                 raise Doubtful("a parenthesis after a word")
+            self._numbers.define()
             words.clear()
             return False
         if assigned and not words and source.text[source.at - 1] == "=":
             source.at += 1
             while not source.take(")"):
                 self._language.skip_lines()
+                self._numbers.assign(assigned[-1][0], HOLE)
                 if source.word() is None and not source.sees(")"):
                     raise Doubtful("a list that cannot be read")
             return True
@@ -312,6 +324,8 @@ class _Reader:
             raise Doubtful(f"more than {_MOST} commands")
         if words and (change := changes(words)):
             self.doubts.append(change)
+        if words:
+            self._numbers.run(words)
         about = programs.about(words)
         readings = [*others, *about.others, unquoted(words)]
         self._commands.append(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
+from bridle.core.permission.shell.numbers import Numbers
 from bridle.core.permission.shell.script import HOLE
 from bridle.core.permission.shell.words import Word, ansi
 
@@ -13,6 +15,9 @@ _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 _SPECIAL = frozenset("@*#?-$!0123456789")
 _DEEPEST = 24
 _IFS = ("$IFS", "${IFS}")  # blanks, unless somebody changed it
+
+_UNSURE = re.compile(r"['\"\\`]|\bcase\b")  # may hide a parenthesis
+_COMMANDS = re.compile(r"[;\n]")
 
 
 class Doubtful(Exception):
@@ -28,12 +33,14 @@ class Source:
         inside: Callable[[str], None],
         apart: Callable[[str], None],
         doubt: Callable[[str], None],
+        numbers: Numbers,
     ) -> None:
         self.text = text
         self.at = 0
         self._inside = inside
         self._apart = apart
         self._doubt = doubt
+        self._numbers = numbers
         self._counting = 0  # expressions inside of each other
 
     def peek(self, length: int = 1) -> str:
@@ -177,10 +184,14 @@ class Source:
             self._inside(")")
             add(HOLE, sort)
         elif self.take("["):  # an old way to write arithmetic
+            start = self.at
             self._expansions("]")
+            self._numbers.count(self.text[start : self.at - 1])
             add(HOLE, sort)
         elif self.take("{"):
+            start = self.at
             self._expansions("}")
+            self._numbers.expand(self.text[start : self.at - 1])
             add(HOLE, sort)
         elif (c := self.peek()) and c in _SPECIAL:
             self.at += 1
@@ -206,16 +217,22 @@ class Source:
             self._doubt("a character that no shell writes")
         return decoded.partition("\0")[0]
 
-    def arithmetic(self) -> None:
+    def arithmetic(self, *, loop: bool = False) -> None:
         """From `((`; it may be commands in two parentheses after all."""
         start = self.at
         if self._counting > _DEEPEST:
             raise Doubtful("too many things inside of each other")
-        if _is_arithmetic(self.text, start):
+        counts, end = _is_arithmetic(self.text, start)
+        if _UNSURE.search(self.text, start, end) or (
+            counts and not loop and _COMMANDS.search(self.text, start, end)
+        ):
+            self._doubt("parentheses that may hold numbers or commands")
+        if counts:
             self.at += 2
             self._counting += 1
             self._expansions("))")
             self._counting -= 1
+            self._numbers.count(self.text[start + 2 : self.at - 2])
         else:
             self.at = start + 1
             self._inside(")")
@@ -249,7 +266,7 @@ class Source:
 
     def expansions_of(self, text: str) -> None:
         """Those of a here-document."""
-        inner = Source(text, self._inside, self._apart, self._doubt)
+        inner = Source(text, self._inside, self._apart, self._doubt, self._numbers)
         inner._inside = self._elsewhere(inner)
         while inner.at < len(text):
             c = inner.peek()
@@ -290,8 +307,8 @@ class Source:
         return HOLE
 
 
-def _is_arithmetic(text: str, start: int) -> bool:
-    """From `((`: whether its own `))` closes it, as bash decides."""
+def _is_arithmetic(text: str, start: int) -> tuple[bool, int]:
+    """From `((`: whether its own `))` closes it, as bash decides, and where that shows."""
     depth = 0
     for at in range(start + 2, len(text)):
         if text[at] == "(":
@@ -299,8 +316,8 @@ def _is_arithmetic(text: str, start: int) -> bool:
         elif text[at] == ")" and depth:
             depth -= 1
         elif text[at] == ")":
-            return text[at + 1 : at + 2] == ")"
-    return False
+            return text[at + 1 : at + 2] == ")", at
+    return False, len(text)
 
 
 def _nothing(text: str, sort: str) -> None:
