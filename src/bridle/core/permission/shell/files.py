@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from bridle.core.permission.shell.script import HOLE
 
@@ -42,7 +43,14 @@ _SCRIPTS = {
     "perl": ("-e", "-E", "-pe", "-ne", "-pie", "-i", "-pi"),
     "ruby": ("-e", "-pe", "-ne"),
 }
+_CHOOSE = ("-name", "-iname", "-path", "-regex", "-type", "-empty", "-size", "-mtime", "-newer")
+_HERE = (".", "./")  # of which nobody takes all, if some are chosen
 _GIT_CONFIG_READS = frozenset({"--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list"})
+
+
+def writes_files(name: str) -> bool:
+    """Whether it is for files that are written that one would run this program."""
+    return name in _WRITE_ALL | _WRITE_BUT_FIRST | _WRITE_LAST or name in ("dd", "sed", "gsed")
 
 
 def files_of(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
@@ -68,6 +76,8 @@ def files_of(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], tuple[st
     elif name == "dd":
         reads = [word[3:] for word in words if word.startswith("if=")]
         writes = [word[3:] for word in words if word.startswith("of=")]
+    elif name in ("find", "gfind"):
+        return (), _known(_found(words)), "-delete" in words
     elif name == "git":
         writes = [*outputs, *_git_writes(words)]
     return _known(reads), _known(writes), name in _REMOVE
@@ -108,6 +118,22 @@ def _in_place(words: Sequence[str]) -> bool:
         word.startswith("--in-place") or (not word.startswith("--") and "i" in word)
         for word in flags
     )
+
+
+def _found(words: Sequence[str]) -> list[str]:
+    """What find takes away, and the lists that it writes."""
+    starts: list[str] = []
+    for word in words[1:]:
+        if word in ("-H", "-L", "-P"):
+            continue
+        if word.startswith(("-", "(", "!")):
+            break
+        starts.append(word)
+    lists = [value for word, value in pairwise(words) if word.startswith(("-fprint", "-fls"))]
+    if "-delete" not in words:
+        return lists
+    chooses = any(word.startswith(_CHOOSE) for word in words)
+    return [*(one for one in starts or ["."] if not (chooses and one in _HERE)), *lists]
 
 
 def _git_writes(words: Sequence[str]) -> list[str]:

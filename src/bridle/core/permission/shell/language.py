@@ -26,6 +26,8 @@ class Language:
         numbers: Numbers,
     ) -> None:
         self.cases = 0  # that are open
+        self.loops = 0  # likewise
+        self.later = False  # some of it runs where it is called, not where it stands
         self._source = source
         self._doubt = doubt
         self._line_ends = line_ends
@@ -36,6 +38,7 @@ class Language:
         source = self._source
         match word:
             case "for" | "select":
+                self.loops += 1
                 self._loop(word)
             case "case":
                 source.blanks()
@@ -50,6 +53,7 @@ class Language:
                 self.cases = max(0, self.cases - 1)
             case "function":
                 self._numbers.define()
+                self.later = True
                 source.blanks()
                 source.word()
                 source.blanks()
@@ -63,6 +67,10 @@ class Language:
                 return source.peek() != "-"
             case "[[":
                 self._condition()
+            case "while" | "until":
+                self.loops += 1
+            case "done":
+                self.loops = max(0, self.loops - 1)
             case _:
                 return word in _AGAIN
         return True

@@ -58,6 +58,10 @@ _RUNS: dict[str, tuple[str, ...]] = {
     "man": ("-P", "--pager", "-H", "--html", "-C"),
     "make": ("--eval", "SHELL="),
     "gmake": ("--eval", "SHELL="),
+    "mapfile": ("-C",),
+    "readarray": ("-C",),
+    "compgen": ("-C", "-W", "-F"),
+    "complete": ("-C", "-W", "-F"),
     "sort": ("--compress-program",),
     "split": ("--filter",),
     "rg": ("--pre", "--hostname-bin"),
@@ -94,6 +98,7 @@ _RUNS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 _SAME = {"vi": "vim", "nvim": "vim", "ex": "vim", "view": "vim", "gvim": "vim", "gtar": "tar",
          "bsdtar": "tar", "more": "less"}  # fmt: skip
+_FROM_INPUT = re.compile(r"(-\w*f|--(make)?file=)?(-|/dev/.*)")
 _INSIDE = {
     "sqlite3": re.compile(r"\.(shell|system|load|import|output|once|excel)|load_extension|edit\("),
     "psql": re.compile(r"\\(!|o\b|g\b|copy|setenv)|program", re.IGNORECASE),
@@ -207,6 +212,10 @@ def _doubts(name: str, words: Sequence[str]) -> list[str]:
         found.append("a name that zsh looks up")
     if name == "git" and any("ext::" in word for word in words):
         found.append("ext:: of git can run any program")
+    if name in ("make", "gmake") and any(map(_FROM_INPUT.fullmatch, words[1:])):
+        found.append("rules of make that are not read")
+    if name == "ed" or (name == "sqlite3" and sum(word[:1] != "-" for word in words) < 3):
+        found.append(f"a script of {name} that is not read")
     longest = _LONGEST_SCRIPT.get(name, 3_000)
     if (inside := _INSIDE.get(name)) and any(
         len(word) > longest or inside.search(word) for word in words[1:]

@@ -76,6 +76,8 @@ class _Reader:
         self._commands: list[Command] = []
         self._redirections: list[Redirection] = []
         self._folders = Folders()
+        self._moved = False  # to another folder
+        self._strays = False  # what moves may run before what was read before it
         self._inputs = Inputs()
         self._numbers = Numbers()  # of this shell and all inside of it
         self._begin("")
@@ -101,7 +103,11 @@ class _Reader:
         ]
         if doubts and not commands:
             commands = [Command((), line, doubts=doubts)]
-        return Script(tuple(commands), tuple(self._redirections))
+        redirections = self._redirections
+        if self._strays or (self._moved and self._language.later):
+            commands = [replace(one, folders=(None,)) for one in commands]
+            redirections = [replace(one, folders=(None,)) for one in redirections]
+        return Script(tuple(commands), tuple(redirections))
 
     # -- lists -----------------------------------------------------------------------------------
 
@@ -157,19 +163,22 @@ class _Reader:
         if self._depth >= _DEEPEST:
             raise Doubtful("too many things inside of each other")
         self._depth += 1
-        kept = (self._folders, self._inputs, self._language.cases)
-        self._folders, self._inputs, self._language.cases = self._folders.entered(), Inputs(), 0
+        language = self._language
+        kept = (self._folders, self._inputs, language.cases, language.loops)
+        self._folders, self._inputs = self._folders.entered(), Inputs()
+        language.cases = language.loops = 0
         self._list(until)
         if self._inputs.leave(kept[1]):
             self.doubts.append("a here-document that is open where its commands end")
-        self._folders, self._inputs, self._language.cases = kept
+        self._folders, self._inputs, language.cases, language.loops = kept
         self._depth -= 1
 
     def _apart(self, text: str) -> None:
         """Commands of a text of their own."""
         self._hidden(text, inner=self._inner)
 
-    def _hidden(self, text: str, *, inner: bool) -> None:
+    def _hidden(self, text: str, *, inner: bool, stays: bool = False) -> None:
+        """`stays`: it is this shell that runs it."""
         if self._depth >= _DEEPEST:
             raise Doubtful("too many things inside of each other")
         self._hides[0] += len(text) + _HIDDEN_COST
@@ -182,6 +191,15 @@ class _Reader:
         script = reader.script(text)
         self._commands += [replace(one, span=None) for one in script.commands]
         self._redirections += script.redirections
+        if stays:
+            reader._folders.chain_ends()
+            self._folders.now = reader._folders.now
+            self._moves(reader._moved)
+            self._language.later |= reader._language.later
+
+    def _moves(self, moved: bool) -> None:
+        self._moved |= moved
+        self._strays |= moved and self._language.loops > 0
 
     def _line_ends(self) -> None:
         self._inputs.take_documents(self._source, self.doubts.append)
@@ -239,6 +257,7 @@ class _Reader:
             if not source.take(")"):
                 raise Doubtful("a parenthesis after a word")
             self._numbers.define()
+            self._language.later = True
             words.clear()
             return False
         if assigned and not words and source.text[source.at - 1] == "=":
@@ -288,14 +307,19 @@ class _Reader:
             others.append(joined([*prefix, *words]))
         given, kept = self._inputs.given(self._source), self._inner
         layers = 0
+        outside: Folders | None = None
         while layer := wrappers.unwrap(words, given):
             layers += 1
             if layers > _DEEPEST:
                 raise Doubtful("too many things inside of each other")
             doubts += layer.doubts
             self._inner |= layer.judged == "whole"
+            if layer.folder is not None:
+                outside = outside or self._folders
+                self._folders = self._folders.entered()
+                self._folders.move(["cd", layer.folder])
             for script in layer.scripts:
-                self._hidden(script, inner=self._inner)
+                self._hidden(script, inner=self._inner, stays=words[0] == "eval")
             inside = layer.words or (layer.scripts and not doubts)
             if layer.judged == "inner" and inside:
                 others += [joined(words), *layer.others]
@@ -311,6 +335,7 @@ class _Reader:
         else:
             self._add(words, others, doubts, span)
         self._inner = kept
+        self._folders = outside or self._folders
         self._inputs.printed(words, self._source)
 
     def _add(
@@ -344,7 +369,9 @@ class _Reader:
                 span=span,
             )
         )
+        before = self._folders.now
         self._folders.move(words)
+        self._moves(self._folders.now != before)
 
     # -- what goes in and out --------------------------------------------------------------------
 

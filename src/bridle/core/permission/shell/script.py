@@ -17,7 +17,7 @@ ONE = "\ue002"  # an unquoted `?`, or `[…]`
 SIGNS = frozenset({HOLE, ANY, ONE})
 WRITTEN = str.maketrans({ANY: "*", ONE: "?"})  # what the shell expands, as people wrote it
 _SHOWN = {**WRITTEN, ord(HOLE): "…"}
-_BLANK = re.compile(r"\s")
+_WIDE = re.compile(r"[\s']")
 _SIGN = re.compile(f"[{HOLE}{ANY}{ONE}]")
 
 Folder = str | None  # that a path is relative to: "" where the line begins, None for nobody knows
@@ -66,7 +66,7 @@ def is_open(text: str) -> bool:
 
 def joined(words: Iterable[str]) -> str:
     """A word of several is quoted, so that it cannot pass for two."""
-    return " ".join(f"'{word}'" if not word or _is_wide(word) else word for word in words)
+    return " ".join(_quoted(word) if not word or _is_wide(word) else word for word in words)
 
 
 def unquoted(words: Sequence[str]) -> str:
@@ -74,4 +74,9 @@ def unquoted(words: Sequence[str]) -> str:
 
 
 def _is_wide(word: str) -> bool:
-    return _BLANK.search(word) is not None
+    return _WIDE.search(word) is not None
+
+
+def _quoted(word: str) -> str:
+    inside = word.replace("'", "'\\''")
+    return f"'{inside}'"

@@ -42,7 +42,11 @@ class Word(Struct, frozen=True):
     def fields(self) -> list[str] | None:
         """The words that this becomes; None where nobody wants to count them."""
         expanded = _braces(self)
-        return None if expanded is None else [_globbed(word) for word in expanded]
+        if expanded is None:
+            return None
+        if len(expanded) > 1:  # an empty one is no word
+            expanded = [word for word in expanded if word.text]
+        return [_globbed(word) for word in expanded]
 
 
 def ansi(text: str) -> str:

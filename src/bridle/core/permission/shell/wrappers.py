@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+from bridle.core.permission.shell.files import writes_files
 from bridle.core.permission.shell.inputs import Given
 from bridle.core.permission.shell.script import HOLE, SIGNS, is_open, joined
 from bridle.core.permission.shell.variables import HARMLESS
@@ -68,7 +69,13 @@ _ELSEWHERE = frozenset({
     "npx", "bunx", "pnpx", "uvx", "pipx", "mise", "asdf", "rustup", "op", "aws-vault", "chamber",
     "tmux", "screen", "at", "batch", "crontab", "parallel", "entr", "watchexec", "expect", "socat",
     "ip", "flock", "script", "watch", "git", "gdb", "lldb", "valgrind", "perf", "fd", "fdfind",
+    "setarch", "linux32", "linux64", "x86_64", "i386", "prlimit", "choom", "ssh-agent", "sg",
     "strace", "ltrace", "hyperfine", "taskset", "chrt", "caffeinate", "unbuffer", "chronic",
+})  # fmt: skip
+_SHELL_C = frozenset({"ssh", "watch", "su", "flock", "script", "nix-shell", "sg"})
+_FAR = frozenset({
+    "ssh", "mosh", "docker", "podman", "nerdctl", "kubectl", "lxc", "wsl", "machinectl", "vagrant",
+    "chroot", "ip", "gdb", "lldb", "fd", "fdfind",
 })  # fmt: skip
 _NEVER_READ = frozenset({"parallel", "expect", "socat", "at", "batch", "crontab", "entr"})
 _LONGEST = 10_000  # characters of a command that may begin at any of its words
@@ -85,6 +92,7 @@ class Layer(NamedTuple):
     doubts: Sequence[str] = ()
     others: Sequence[str] = ()
     judged: Literal["inner", "both", "whole"] = "inner"
+    folder: str | None = None  # that it moves to first
 
 
 def unwrap(words: Sequence[str], given: Given) -> Layer | None:
@@ -157,7 +165,7 @@ def _trap(words: Sequence[str]) -> Layer | None:
     rest = [word for word in words[1:] if word != "--"]
     if len(rest) < 2 or rest[0] in ("", "-") or rest[0].startswith("-"):
         return None
-    return _script(rest[0])
+    return _script(rest[0])._replace(folder=HOLE)  # it runs later
 
 
 def _source(words: Sequence[str]) -> Layer | None:
@@ -226,12 +234,18 @@ def _cluster(letters: str, options: _Options) -> int | None:
 
 def _env(words: Sequence[str]) -> Layer | None:
     doubts: list[str] = []
+    folder: str | None = None
     at = 1
     while at < len(words):
         word = words[at]
         name, equals, _ = word.partition("=")
         if word in ("-u", "--unset"):
             at += 1
+        elif word in ("-C", "--chdir"):
+            at += 1
+            folder = words[at] if at < len(words) else HOLE
+        elif word.startswith(("-C", "--chdir=")):
+            folder = word[2:] if word.startswith("-C") else word.partition("=")[2]
         elif word.startswith(("-S", "--split-string")):
             split = [word.removeprefix("-S").removeprefix("--split-string").lstrip("=")]
             split = [one for one in [*split, *words[at + 1 :]] if one]
@@ -247,9 +261,11 @@ def _env(words: Sequence[str]) -> Layer | None:
     inner = words[at:]
     if inner and is_open(inner[0]):
         doubts.append("words of env that are not known")
+    if folder is not None:
+        doubts.append("env moves to another folder")
     if not inner:
         return Layer(doubts=doubts) if doubts else None
-    return Layer(inner, doubts=doubts, others=_suffixes(words) if doubts else ())
+    return Layer(inner, doubts=doubts, others=_suffixes(words) if doubts else (), folder=folder)
 
 
 def _xargs(words: Sequence[str]) -> Layer | None:
@@ -303,15 +319,31 @@ def _elsewhere(words: Sequence[str]) -> Layer:
         return Layer(doubts=[f"more words of {program} than are looked into"], judged="whole")
     doubts = [f"{program} runs what cannot be read"] if program in _NEVER_READ else []
     scripts = [word for word in words[1:] if _TAKES_SHELL.search(word) and not is_open(word)]
-    if program in ("ssh", "watch", "su", "flock", "script", "nix-shell"):
+    scripts += [
+        word.partition("=")[2] for word in words[1:] if word.startswith("--") and "=" in word
+    ]
+    scripts += [word[2:] for word in words[1:] if program in _SHELL_C and word[:2] == "-c"]
+    scripts = [script.replace(HOLE, "$_") for script in scripts if script]
+    if program in _SHELL_C:
         scripts.append(" ".join(words[1:]).replace(HOLE, "$_"))
     inner: Sequence[str] = ()
     for at, word in enumerate(words[1:], 1):
         name = posixpath.basename(word)
-        if name in SHELLS or name in _PREFIXES or name in _HANDLERS:
+        known = name in SHELLS or name in _PREFIXES or name in _HANDLERS
+        if known or (program not in _FAR and writes_files(name)):
             inner = words[at:]
             break
-    return Layer(inner, scripts, doubts, _suffixes(words), judged="whole")
+    folder = _chdir(words) if program in ("sudo", "doas") else None
+    return Layer(inner, scripts, doubts, _suffixes(words), judged="whole", folder=folder)
+
+
+def _chdir(words: Sequence[str]) -> str | None:
+    for word, value in zip(words[1:], [*words[2:], ""], strict=True):
+        if word in ("-D", "-C", "--chdir"):
+            return value
+        if word.startswith("--chdir="):
+            return word.partition("=")[2]
+    return None
 
 
 def _of_git(words: Sequence[str]) -> list[str]:
