@@ -10,6 +10,7 @@ import pytest
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Policy, Rule
 
+DEEP = "/".join(["a"] * 120)
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
 POLICY = Policy.preset(
     "auto",
@@ -82,3 +83,27 @@ def test_the_last_of_many_commands_is_not_forgotten() -> None:
             request_id="r", tool="Bash", title="", input={"command": line}
         )
         assert POLICY.decide(request, HERE).verdict != "allow"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "**/" * 60 + "zz",
+        "**/a/" * 40 + "zz",
+        "**" * 60 + "zz",
+        "**a" * 50 + "zz",
+        "*/**/" * 40 + "zz",
+        "**/*a*/" * 30 + "zz",
+        "*a?" * 40 + "z",
+        "*?" * 60 + "/z",
+        "**/*" * 40 + "z",
+    ],
+    ids=lambda pattern: f"{pattern[:12]}…",
+)
+@pytest.mark.parametrize("path", [DEEP, "a" * 250, "ab" * 120 + "/" + DEEP])
+def test_no_pattern_of_paths_takes_long(pattern: str, path: str) -> None:
+    policy = Policy.preset("auto", tightening=[Rule("slow", "deny", "no", paths=(pattern,))])
+    asked = PermissionRequested(request_id="r", tool="Read", title="", input={"file_path": path})
+    started = time.perf_counter()
+    assert policy.decide(asked, HERE).verdict == "allow"
+    assert time.perf_counter() - started < 0.5

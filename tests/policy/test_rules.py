@@ -301,6 +301,12 @@ def test_what_cannot_be_rewritten_in_place_is_denied_with_what_to_do() -> None:
     [
         (bash("npm test"), "allow `npm test`", bash("npm test x")),
         (bash("cd src && npm test"), "allow `npm test`", bash("npm test; ls")),
+        (
+            bash("""git commit -m "it's so" x"""),
+            r"allow `git commit -m 'it'\''s so' x`",
+            bash("git commit -m it s 'so x'"),
+        ),
+        (bash("""echo "a' 'b" """), r"allow `echo 'a'\'' '\''b'`", bash("echo a b")),
         (bash("a || b; c"), "allow `a` `b` `c`", bash("a || d")),
         (bash("a | b"), "allow `a | b`, just as it is", bash("b")),
         (bash("echo x | ssh h"), "allow `echo x | ssh h`, just as it is", bash("ssh h")),

@@ -113,43 +113,69 @@ def _closed(places: set[int], tokens: list[str | None]) -> set[int]:
 
 @lru_cache(maxsize=8192)
 def path_glob(pattern: str, below: bool) -> re.Pattern[str]:
-    """`below`: what lies in a folder that it matches is matched too."""
+    """`below`: what lies in a folder that it matches is matched too.
+
+    Between one `**` and the next, the first place where the text fits will do, since what follows
+    may lie anywhere behind it: no other is tried, so that no pattern takes long.
+    """
     rest = pattern.removesuffix("/")
-    below = below or rest != pattern
-    parts: list[str] = []
-    characters = list(_characters(rest))
+    first, *others = _runs(_characters(rest))
+    parts = [f"(?>{_within(first[1], True)})" if others else _within(first[1], False)]
+    for deep, run in others[:-1]:
+        parts.append(f"(?>{'(?:.*?/)??' if deep else '.*?'}{_within(run, True)})")
+    for deep, run in others[-1:]:
+        parts.append(f"{'(?:.*/)?' if deep else '.*'}{_within(run, False)}")
+    end = "(?:/.*)?" if below or rest != pattern else ""
+    return re.compile("".join(parts) + end, re.DOTALL)
+
+
+_Characters = list[tuple[str, bool]]
+
+
+def _runs(characters: _Characters) -> list[tuple[bool, _Characters]]:
+    """What stands between one `**` and the next; each with whether whole folders lie before it."""
+    runs: list[tuple[bool, _Characters]] = [(False, [])]
     at = 0
     while at < len(characters):
-        c, plain = characters[at]
-        stars = not plain and c == "*" and characters[at + 1 : at + 2] == [("*", False)]
-        if stars and characters[at + 2 : at + 3] == [("/", False)]:
-            parts.append("(?:.*/)?")
-            at += 2
-        elif stars:
-            parts.append(".*")
+        if characters[at : at + 2] != [("*", False)] * 2:
+            runs[-1][1].append(characters[at])
             at += 1
-        elif c == "*" and not plain:
-            run = _between_stars(characters[at + 1 :])
-            # the first place will do where another star follows: no need to try the others
-            literal = "".join(_literal(one) for one, _ in run)
-            parts.append(f"(?>[^/]*?{literal})" if run else "[^/]*")
-            at += len(run)
-        elif c == "?" and not plain:
-            parts.append("[^/]")
+            continue
+        before, run = runs[-1]
+        begins = at == 0 or characters[at - 1][0] == "/"
+        deep = begins and characters[at + 2 : at + 3] == [("/", False)]
+        at += 3 if deep else 2
+        if not run and len(runs) > 1:  # `**/**/` is no more than one of them
+            runs.pop()
+            deep = deep and before
+        runs.append((deep, []))
+    return runs
+
+
+def _within(run: _Characters, followed: bool) -> str:
+    """Of names; `followed` by a `**`."""
+    parts: list[str] = []
+    at = 0
+    while at < len(run):
+        if run[at] == ("*", False):
+            text = _between_stars(run[at + 1 :], followed)
+            literal = "".join(map(_one, text or ()))
+            parts.append("[^/]*" if text is None else f"(?>[^/]*?{literal})")
+            at += len(text or ())
         else:
-            parts.append(_literal(c))
+            parts.append(_one(run[at]))
         at += 1
-    return re.compile("".join(parts) + ("(?:/.*)?" if below else ""), re.DOTALL)
+    return "".join(parts)
 
 
-def _between_stars(following: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+def _between_stars(following: _Characters, followed: bool) -> _Characters | None:
     """The text up to the next `*`, if it is within one name."""
     for at, (c, plain) in enumerate(following):
         if c == "*" and not plain:
             return following[:at]
-        if c == "/" or (c == "?" and not plain):
-            break
-    return []
+        if c == "/":
+            return None
+    return following if followed else None
 
 
 def escaped(text: str) -> str:
@@ -162,12 +188,19 @@ def is_pattern(pattern: str) -> bool:
     return any(c in "*?" and not plain for c, plain in _characters(pattern))
 
 
-def _characters(pattern: str) -> list[tuple[str, bool]]:
+def _characters(pattern: str) -> _Characters:
     """Each with whether a backslash stood before it."""
     rest = iter(pattern)
     return [(next(rest, "\\"), True) if c == "\\" else (c, False) for c in rest]
 
 
-def _literal(c: str) -> str:
+def _one(character: tuple[str, bool]) -> str:
     """What the shell would expand looks to people like what they wrote."""
-    return {"*": rf"[*{ANY}]", "?": rf"[?{ONE}]"}.get(c) or re.escape(c)
+    match character:
+        case ("?", False):
+            return "[^/]"
+        case ("*", _):
+            return rf"[*{ANY}]"
+        case ("?", _):
+            return rf"[?{ONE}]"
+    return re.escape(character[0])

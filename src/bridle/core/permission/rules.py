@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -173,6 +174,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         return "yes" if any(text_glob(one).surely(name) for one in patterns) else "no"
 
 
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _TOLD = {
     "read": "reads",
     "write": "writes",
@@ -192,4 +194,4 @@ def _is_host(pattern: str, host: str) -> bool:
 
 
 def _plain(pattern: str) -> str:
-    return pattern.replace("\\", "")
+    return _ESCAPED.sub(r"\1", pattern)
