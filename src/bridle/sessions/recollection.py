@@ -33,6 +33,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 class Recollection:
     def __init__(self) -> None:
         self.rules: tuple[Rule, ...] = ()  # newest first: a later word counts more
+        self.names: set[str] = set()  # of all that was ever asked
         self._waiting: dict[bytes, RequestAnswered] = {}
 
     @classmethod
@@ -43,6 +44,7 @@ class Recollection:
         for entry in entries:
             match entry.event:
                 case PermissionRequested() | QuestionAsked() as request:
+                    recalled.names.add(request.request_id)
                     asked[request.request_id] = request
                     recalled.asked(request)
                 case RequestAnswered() as event:

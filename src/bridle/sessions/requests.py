@@ -19,6 +19,7 @@ from bridle.core.events import (
 from bridle.core.permission import Context, Decision, Policy
 from bridle.core.permission.instead import instead
 from bridle.sessions.clocks import Clocks
+from bridle.sessions.naming import Naming
 from bridle.sessions.recollection import Recollection, Request, denies, remembered_rule
 from bridle.sessions.remembered import Remembered
 
@@ -55,6 +56,7 @@ class Requests:
         self._remembered = remembered
         self._agent = agent
         self._open: dict[str, Request] = {}
+        self._naming = Naming()
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -63,11 +65,21 @@ class Requests:
     def ids(self) -> Collection[str]:
         return self._open.keys()
 
-    def open(self, request: Request) -> None:
-        """Before anyone can see it, so that nobody answers too early."""
-        if request.request_id in self._open:  # an answer must not be taken for another's
-            self.settle(request.request_id, Answer("deny"), "withdrawn")
-        self._open[request.request_id] = request
+    def open(self, request: Request) -> Request:
+        """As everybody but the agent knows it; before anyone can see it, so that nobody answers
+        too early."""
+        if earlier := self._naming.ours(request.request_id):
+            self.settle(earlier, Answer("deny"), "withdrawn")  # the agent could not tell them apart
+        taken = self._memory.names
+        name = self._naming.name(request.request_id, taken)
+        taken.add(name)
+        request = replace(request, request_id=name)
+        self._open[name] = request
+        return request
+
+    def theirs(self, request_id: str) -> str:
+        """What the agent calls an open request, or one that is just being answered."""
+        return self._naming.theirs(request_id)
 
     def judge(self, request: Request, context: Context) -> None:
         """The policy's answer, one that waited for this, or some time for a person's."""
@@ -99,15 +111,22 @@ class Requests:
             assert isinstance(request, PermissionRequested)
             if rule := remembered_rule(request, answer):
                 self._remembered.add(rule)
-        self.forget(request_id)
+        del self._open[request_id]
+        self._clocks.stop(_clock_of(request_id))
         event = RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface)
         self._memory.answered(request, event)
         self._answered(request, event)
+        self._naming.drop(request_id)
 
-    def forget(self, request_id: str) -> bool:
-        """The agent asks no longer, whatever it says was the answer. False: nobody asked."""
-        self._clocks.stop(_clock_of(request_id))
-        return self._open.pop(request_id, None) is not None
+    def forget(self, theirs: str) -> str | None:
+        """The agent asks no longer, whatever it says was the answer. None: nobody asked."""
+        name = self._naming.ours(theirs)
+        if name is None:
+            return None
+        self._naming.drop(name)
+        self._clocks.stop(_clock_of(name))
+        del self._open[name]
+        return name
 
     def forget_rule(self, told: str) -> None:
         """What the session always answered alike is asked from now on."""
@@ -184,9 +203,10 @@ def unknown_rule(told: str) -> UsageError:
     )
 
 
-def of_itself(event: RequestAnswered) -> RequestAnswered:
+def of_itself(event: RequestAnswered, name: str) -> RequestAnswered:
     """What an agent says of an answer counts for this request alone."""
-    return replace(event, answer=replace(event.answer, remember=None), waits=False)
+    answer = replace(event.answer, remember=None)
+    return replace(event, request_id=name, answer=answer, waits=False)
 
 
 def ends_planning(request: Request, answer: Answer) -> bool:

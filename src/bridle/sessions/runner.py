@@ -484,12 +484,12 @@ class Runner:
                 self._log.write(usage, raw)
                 self._guard.use(usage, self._line.model)
             case PermissionRequested() | QuestionAsked():
-                self._requests.open(event)
-                self._log.write(event, raw)
-                self._requests.judge(event, self._bearing.context)
+                request = self._requests.open(event)
+                self._log.write(request, raw)
+                self._requests.judge(request, self._bearing.context)
             case RequestAnswered(request_id=request_id):
-                if self._requests.forget(request_id):
-                    self._log.write(of_itself(event), raw)
+                if name := self._requests.forget(request_id):
+                    self._log.write(of_itself(event, name), raw)
                 else:
                     text = f"the agent says of request {request_id} that it was settled already"
                     self._log.write(Notice(level="info", kind="stray", text=text), raw)
@@ -509,7 +509,8 @@ class Runner:
         self._log.say(event)
         self._gate.answered(request, event)
         if event.by != "withdrawn" and self._line.conversation:
-            self._later(self._line.conversation.answer(event.request_id, event.answer))
+            theirs = self._requests.theirs(event.request_id)
+            self._later(self._line.conversation.answer(theirs, event.answer))
         if ends_planning(request, event.answer):
             self._bearing.set_mode("agent")
         if event.answer.remember:
