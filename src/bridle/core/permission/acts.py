@@ -12,12 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bridle.core.events import PermissionRequested
+from bridle.core.permission.searches import SEARCHES, reached
 from bridle.core.permission.shell.script import HOLE, Command, Folder, Script, joined
 from bridle.core.permission.spots import Context, Spot, spot
 from bridle.core.tools import READS, WRITES, class_of, paths_of
 
-# of the working folder, if none is named
-_SEARCHES = frozenset({"LS", "Glob", "Grep", "SemSearch"})
 LINE_KEYS = ("command", "cmd", "script")  # where a shell's call has its command line
 _MORE_PATHS = ("old_path", "new_path", "source", "destination", "from", "to")
 _PATH_LISTS = ("paths", "files", "file_paths")
@@ -105,7 +104,7 @@ def _files(request: PermissionRequested, names: frozenset[str], context: Context
         yield Act("file", tool, names, names, path, (found,))
     if not paths:
         nowhere = Spot("", frozenset({"unnamed"}))
-        found = spot(".", context) if tool in _SEARCHES else nowhere
+        found = spot(".", context) if tool in SEARCHES else nowhere
         yield Act("file", tool, names, names, tool, (found,))
 
 
@@ -121,9 +120,8 @@ def named(request: PermissionRequested) -> Iterator[str]:
         value = request.input.get(key)
         if isinstance(value, list):
             yield from (path for path in value if isinstance(path, str) and path)
-    pattern = request.input.get("pattern")
-    if request.tool == "Glob" and isinstance(pattern, str):
-        yield pattern  # `../*` and `/etc/*` leave the workspace without any path
+    if request.tool in SEARCHES:
+        yield from reached(request.tool, request.input)
 
 
 def _network(request: PermissionRequested, names: frozenset[str]) -> Act:
