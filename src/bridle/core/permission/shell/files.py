@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from bridle.core.permission.shell.script import HOLE
+from bridle.core.permission.shell import git
 
 _WRITE_ALL = frozenset({
     "rm", "rmdir", "unlink", "shred", "srm", "touch", "mkdir", "mkfifo", "mknod", "truncate",
@@ -34,7 +34,6 @@ _OUTPUT = {
     "tar": ("-C", "--directory"),
     "unzip": ("-d",),
     "gcc": ("-o",),
-    "git": ("--output", "-o"),
     "openssl": ("-out",),
 }
 _SCRIPTS = {
@@ -45,7 +44,6 @@ _SCRIPTS = {
 }
 _CHOOSE = ("-name", "-iname", "-path", "-regex", "-type", "-empty", "-size", "-mtime", "-newer")
 _HERE = (".", "./")  # of which nobody takes all, if some are chosen
-_GIT_CONFIG_READS = frozenset({"--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list"})
 
 
 def writes_files(name: str) -> bool:
@@ -79,7 +77,8 @@ def files_of(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], tuple[st
     elif name in ("find", "gfind"):
         return (), _known(_found(words)), "-delete" in words
     elif name == "git":
-        writes = [*outputs, *_git_writes(words)]
+        writes, removes = git.writes_of(words)
+        return (), _known(writes), removes
     return _known(reads), _known(writes), name in _REMOVE
 
 
@@ -136,21 +135,5 @@ def _found(words: Sequence[str]) -> list[str]:
     return [*(one for one in starts or ["."] if not (chooses and one in _HERE)), *lists]
 
 
-def _git_writes(words: Sequence[str]) -> list[str]:
-    """A setting of git can start programs."""
-    if "config" not in words[1:3]:
-        return []
-    rest = words[words.index("config") + 1 :]
-    if not rest or _GIT_CONFIG_READS.intersection(rest):
-        return []
-    if any(word.startswith(("--global", "--system")) for word in rest):
-        return ["~/.gitconfig"]
-    changes = any(word.startswith(("--unset", "--add", "--replace", "--rename", "--remove", "-e"))
-                  for word in rest)  # fmt: skip
-    plain = [word for word in rest if not word.startswith("-")]
-    return [".git/config"] if changes or len(plain) > 1 or plain[:1] in (["set"], ["edit"]) else []
-
-
 def _known(paths: Sequence[str]) -> tuple[str, ...]:
-    """What only the running shell knows cannot be judged; a glob can, by what it may match."""
-    return tuple(path for path in paths if path and path != "-" and HOLE not in path)
+    return tuple(path for path in paths if path and path != "-")

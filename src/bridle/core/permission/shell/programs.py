@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bridle.core.permission.shell import git
 from bridle.core.permission.shell.files import files_of
 from bridle.core.permission.shell.script import HOLE, SIGNS, is_open, joined
 
@@ -210,6 +211,8 @@ def _doubts(name: str, words: Sequence[str]) -> list[str]:
         found.append(f"{name} may run a text")
     if name.startswith("="):
         found.append("a name that zsh looks up")
+    if name == "git":
+        found += git.doubts_of(words)
     if name == "git" and any("ext::" in word for word in words):
         found.append("ext:: of git can run any program")
     if name in ("make", "gmake") and any(map(_FROM_INPUT.fullmatch, words[1:])):
