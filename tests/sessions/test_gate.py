@@ -309,6 +309,81 @@ def test_a_call_that_was_allowed_once_may_be_asked_about_again_and_denied() -> N
     assert watched.alarms == []
 
 
+def test_what_was_denied_in_the_end_does_not_run_though_it_was_allowed_before() -> None:
+    watched = Watched("shell")
+    watched.allow("c")
+    watched.allow("c", option="deny")
+    watched.call("c")
+    assert watched.alarms == ["Mock ran Bash though that was denied"]
+
+
+def test_a_part_of_a_command_may_be_denied_while_the_command_goes_on() -> None:
+    watched = Watched("shell")
+    watched.allow("c")
+    watched.allow("c", "WebFetch", option="deny")
+    watched.call("c")
+    assert watched.alarms == []
+
+
+def test_what_was_allowed_is_one_call_until_it_is_asked_about_again() -> None:
+    watched = Watched("shell")
+    watched.allow("c")
+    watched.call("c")
+    watched.allow("c")
+    watched.call("c")
+    assert watched.alarms == []
+    watched.call("c")
+    assert watched.alarms == ["Mock ran Bash without asking"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "ran", "alarm"),
+    [
+        ("Read", "Bash", True),
+        ("WebFetch", "Write", True),
+        ("Write", "Read", False),
+        ("Bash", "Write", False),
+        ("TheirOwn", "Bash", False),
+    ],
+)
+def test_what_was_allowed_is_a_call_of_that_class(asked: str, ran: str, alarm: bool) -> None:
+    watched = Watched("read", "write", "shell", "network")
+    watched.allow("c", asked)
+    watched.call("c", ran)
+    assert bool(watched.alarms) is alarm
+
+
+def test_what_no_call_was_named_for_is_allowed_until_the_turn_ends() -> None:
+    watched = Watched("mcp")
+    watched.allow(None, "MCP")
+    watched.gate.turn_ended()
+    watched.call("a", "MCP")
+    assert watched.alarms == ["Mock ran MCP without asking"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Exit code 3\noops",
+        "Command exited with code 1",
+        "Process exited with code 2\nOutput:\nx",
+        "exit code: 1\nOutput: blah",
+        "oops\nExit status 1\n",
+    ],
+)
+def test_a_command_that_tells_its_exit_code_ran(said: str) -> None:
+    watched = Watched("shell")
+    watched.call("c", outcome="failed", said=said)
+    assert watched.alarms == ["Mock ran Bash without asking"]
+
+
+@pytest.mark.parametrize("said", ["", "a hook exited with code 2: no", "no such tool"])
+def test_a_command_that_the_agent_refused_by_itself_did_not_run(said: str) -> None:
+    watched = Watched("shell")
+    watched.call("c", outcome="failed", said=said)
+    assert watched.alarms == []
+
+
 def test_it_is_told_once_and_a_new_agent_is_watched_anew() -> None:
     watched = Watched("shell")
     watched.call("a")

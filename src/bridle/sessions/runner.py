@@ -365,6 +365,7 @@ class Runner:
         self._log.let_go()
         if not self._background:
             self._requests.withdraw_all()
+            self._gate.turn_ended()
         for change in await self._outlook.changes():
             self._log.say(change)
         if verdict := self._guard.verdict:

@@ -157,7 +157,7 @@ def test_how_long_a_run_without_a_terminal_waits(
     assert f"({limit}" in line
 
 
-def test_a_request_whose_id_no_terminal_shows_is_called_by_one_that_can_be_typed(
+def test_a_request_whose_id_no_terminal_shows_has_a_name_to_type(
     bench: Bench,
 ) -> None:
     ids = ["a/b", "r\x1b[2J1", "-x --yes", "$(touch pwned)", "ünï", ""]
