@@ -23,19 +23,36 @@ _READ_ALL = frozenset({
 })  # fmt: skip
 _READ_BUT_FIRST = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "jq", "yq", "awk", "gawk"})
 _OUTPUT = {
-    "curl": ("-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar"),
-    "wget": ("-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a"),
+    "curl": (
+        "-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar", "--trace",
+        "--trace-ascii", "--stderr", "--libcurl", "--etag-save", "--hsts", "--alt-svc",
+    ),
+    "wget": (
+        "-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a",
+        "--append-output", "--save-cookies", "--warc-file", "--hsts-file", "--rejected-log",
+    ),
+    "rsync": (
+        "--log-file", "--backup-dir", "--partial-dir", "--temp-dir", "-T", "--write-batch",
+        "--only-write-batch",
+    ),
+    "csplit": ("-f", "--prefix"),
+    "base64": ("-o", "--output"),
     "sort": ("-o", "--output"),
     "cp": ("-t", "--target-directory"),
     "mv": ("-t", "--target-directory"),
     "ln": ("-t", "--target-directory"),
     "install": ("-t", "--target-directory"),
     "patch": ("-o", "--output", "-i", "-d", "--directory"),
-    "tar": ("-C", "--directory"),
+    "tar": ("-C", "--directory", "--one-top-level"),
     "unzip": ("-d",),
     "gcc": ("-o",),
     "openssl": ("-out",),
-}
+}  # fmt: skip
+_IN_ROWS = frozenset({  # whose letters may stand in a row
+    "curl", "wget", "sort", "cp", "mv", "ln", "install", "tar", "patch", "unzip", "rsync",
+})  # fmt: skip
+_SECOND = frozenset({"uniq", "xxd", "split"})  # is what they write
+_TAR_TAKES = "fCbgTXKNLVFIH"
 _SCRIPTS = {
     "sed": ("-e", "-f", "--expression", "--file"),
     "gsed": ("-e", "-f", "--expression", "--file"),
@@ -53,7 +70,9 @@ def writes_files(name: str) -> bool:
 
 def files_of(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Those it reads, those it writes, and whether it takes the latter away."""
-    operands, outputs = _operands(words, _OUTPUT.get(name, ()), _SCRIPTS.get(name, ()))
+    operands, outputs = _operands(
+        words, _OUTPUT.get(name, ()), _SCRIPTS.get(name, ()), rows=name in _IN_ROWS
+    )
     reads: Sequence[str] = ()
     writes: Sequence[str] = outputs
     if name in _WRITE_ALL:
@@ -63,6 +82,10 @@ def files_of(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], tuple[st
     elif name in _WRITE_LAST:
         into = outputs or operands[-1:]
         reads, writes = operands if outputs else operands[:-1], into
+    elif name in _SECOND:
+        reads, writes = operands[:1], [*operands[1:], *outputs]
+    elif name == "tar":
+        writes = [*outputs, *_tar_writes(words)]
     elif name in _READ_ALL:
         reads = operands
     elif name in _READ_BUT_FIRST:
@@ -83,7 +106,7 @@ def files_of(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], tuple[st
 
 
 def _operands(
-    words: Sequence[str], outputs: Sequence[str], scripts: Sequence[str]
+    words: Sequence[str], outputs: Sequence[str], scripts: Sequence[str], *, rows: bool
 ) -> tuple[list[str], list[str]]:
     operands: list[str] = []
     found: list[str] = []
@@ -91,22 +114,32 @@ def _operands(
     for word in rest:
         if word == "--":
             operands += rest
-        elif word in outputs:
+        elif word in outputs or (rows and _awaits(word, outputs)):
             found += [value for value in [next(rest, "")] if value]
         elif word in scripts and word.endswith(("e", "E", "f", "expression", "file")):
             next(rest, None)
         elif not word.startswith("-") or word == "-":
             operands.append(word)
         else:
-            found += _attached(word, outputs)
+            found += _attached(word, outputs, rows=rows)
     return operands, found
 
 
-def _attached(word: str, outputs: Sequence[str]) -> list[str]:
-    """`--output=x` and `-ox`."""
+def _awaits(word: str, outputs: Sequence[str]) -> bool:
+    """`--outp` and `-so`."""
+    if word.startswith("--"):
+        return len(word) > 2 and any(one.startswith(word) for one in outputs)
+    letters = [one[1] for one in outputs if len(one) == 2]
+    return word.startswith("-") and any(word.find(one) == len(word) - 1 for one in letters)
+
+
+def _attached(word: str, outputs: Sequence[str], *, rows: bool) -> list[str]:
+    """`--output=x` and `-ox`, `--outp=x` and `-sox`."""
     name, equals, value = word.partition("=")
-    if equals and name in outputs:
+    if equals and len(name) > 2 and any(one.startswith(name) for one in outputs):
         return [value]
+    if rows and not word.startswith("--"):
+        return [word.partition(one[1])[2] for one in outputs if len(one) == 2 and one[1] in word]
     short = [one for one in outputs if len(one) == 2 and word.startswith(one)]
     return [word[2:]] if short and not word.startswith("--") and len(word) > 2 else []
 
@@ -114,9 +147,32 @@ def _attached(word: str, outputs: Sequence[str]) -> list[str]:
 def _in_place(words: Sequence[str]) -> bool:
     flags = [word for word in words[1:] if word.startswith("-")]
     return any(
-        word.startswith("--in-place") or (not word.startswith("--") and "i" in word)
-        for word in flags
+        word.startswith("--i") or (not word.startswith("--") and "i" in word) for word in flags
     )
+
+
+def _tar_writes(words: Sequence[str]) -> list[str]:
+    """The archive, where one is made, and folders named in the old way, `tar xCf folder file`."""
+    first = words[1] if len(words) > 1 else ""
+    letters = first.lstrip("-") if not first.startswith("--") else ""
+    flags = "".join(word for word in words[2:] if word.startswith("-") and word[:2] != "--")
+    makes = bool(set("cruA") & set(letters + flags)) or any(
+        word.startswith(("--c", "--ap", "--up", "--cat")) for word in words[1:]
+    )
+    found: list[str] = []
+    if not first.startswith("-"):
+        values = iter(words[2:])
+        for letter in letters:
+            value = next(values, "") if letter in _TAR_TAKES else ""
+            if letter == "C" or (letter == "f" and makes):
+                found.append(value)
+    for word, value in pairwise([*words[1:], ""]):
+        name, equals, attached = word.partition("=")
+        if makes and word.startswith("--fi") and "--file".startswith(name):
+            found.append(attached if equals else value)
+        elif makes and word.startswith("-") and not word.startswith("--") and "f" in word:
+            found.append(word.partition("f")[2] or value)
+    return found
 
 
 def _found(words: Sequence[str]) -> list[str]:

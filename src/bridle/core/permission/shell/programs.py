@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bridle.core.permission.shell import git
+from bridle.core.permission.shell import git, sed
 from bridle.core.permission.shell.files import files_of
 from bridle.core.permission.shell.script import HOLE, SIGNS, is_open, joined
 
@@ -38,12 +38,22 @@ _CODE: dict[str, _Code] = {
     "swift": _Code("e"), "tclsh": _Code(), "irb": _Code(),
     "emacs": _Code("l", ("--eval", "-eval", "--execute", "--load", "--script", "-batch")),
 }  # fmt: skip
-_RUN_WORDS = frozenset({"timeit", "pdb", "code", "runpy", "profile", "cProfile", "trace"})
+_RUN_WORDS = frozenset({
+    "timeit", "pdb", "code", "runpy", "profile", "cProfile", "trace",
+    "zipfile", "tarfile", "json.tool", "idlelib", "idlelib.idle", "asyncio", "sqlite3", "pickle",
+    "doctest", "ensurepip",
+})  # fmt: skip
+_PYTHON_VALUED = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _ONLY_TELLS = frozenset({"--version", "-V", "--help", "-h"})
+_AWK = (
+    "-l", "--load", "-i", "--include", "-f", "--file", "-E", "--exec", "-o", "--pretty-print",
+    "-d", "--dump-variables", "-p", "--profile", "-D", "--debug", "--source",
+)  # fmt: skip
 # Options whose value is, or names, a program.
 _RUNS: dict[str, tuple[str, ...]] = {
     "tar": (
         "--checkpoint-action", "--to-command", "--use-compress-program", "--rsh-command",
+        "--absolute-names", "-P", "--transform", "--xform", "--remove-files", "--index-file",
         "--info-script", "--new-volume-script", "--rmt-command", "-I", "-F",
     ),
     "git": (
@@ -94,8 +104,8 @@ _RUNS: dict[str, tuple[str, ...]] = {
     "lldb": ("-o", "-O", "-s", "-b"),
     "vim": ("-c", "--cmd", "-S", "+", "-s"),
     "less": ("+",),
-    "awk": ("-l", "--load", "-i", "--include"),
-    "gawk": ("-l", "--load", "-i", "--include"),
+    "awk": _AWK,
+    "gawk": _AWK,
 }  # fmt: skip
 _SAME = {"vi": "vim", "nvim": "vim", "ex": "vim", "view": "vim", "gvim": "vim", "gtar": "tar",
          "bsdtar": "tar", "more": "less"}  # fmt: skip
@@ -104,7 +114,7 @@ _INSIDE = {
     "sqlite3": re.compile(r"\.(shell|system|load|import|output|once|excel)|load_extension|edit\("),
     "psql": re.compile(r"\\(!|o\b|g\b|copy|setenv)|program", re.IGNORECASE),
     "mysql": re.compile(r"\\!|\bsystem\b|outfile", re.IGNORECASE),
-    "awk": re.compile(r"system|getline|inplace|@|\|(?!\|)|print[^;}]*>"),
+    "awk": re.compile(r"system|getline|inplace|@|\|(?!\|)|print.*>", re.DOTALL),
     "sed": re.compile(
         r"(^|[;{}\n/\d$,!=\s])\s*[erRwW](\s|$)|(^|[;{}\n\d$/])\s*s(.).*\4.*\4[gpiImM\d]*[ew]",
         re.DOTALL,
@@ -205,7 +215,7 @@ def _doubts(name: str, words: Sequence[str]) -> list[str]:
         if any(_is_option(word, option) for word in words[1:]):
             found.append(f"{option} of {name} can run any program")
             break
-    if name == "tar" and len(words) > 1 and re.match(r"[a-zA-Z]*[IF]", words[1]):
+    if name == "tar" and len(words) > 1 and re.match(r"[a-zA-Z]*[IFP]", words[1]):
         found.append("an option of tar can run any program")
     if name in _EVALUATE and any(map(is_code, words[1:])):
         found.append(f"{name} may run a text")
@@ -219,6 +229,8 @@ def _doubts(name: str, words: Sequence[str]) -> list[str]:
         found.append("rules of make that are not read")
     if name == "ed" or (name == "sqlite3" and sum(word[:1] != "-" for word in words) < 3):
         found.append(f"a script of {name} that is not read")
+    if name in ("sed", "gsed") and sed.is_unsure(words):
+        found.append("a script of sed that can run a program or write a file")
     longest = _LONGEST_SCRIPT.get(name, 3_000)
     if (inside := _INSIDE.get(name)) and any(
         len(word) > longest or inside.search(word) for word in words[1:]
@@ -236,6 +248,9 @@ def _has_code(name: str, words: Sequence[str]) -> bool:
     for word in rest:
         if not word.startswith(("-", "+")):
             return is_open(word) or word in code.words
+        if name in ("python", "pypy") and word in _PYTHON_VALUED:
+            next(rest, None)
+            continue
         if word == "-" or word.partition("=")[0] in code.options:
             return True
         if word in _ONLY_TELLS:
