@@ -54,7 +54,7 @@ def verdicts(tool: str, *paths: str, mode: Mode = "agent", **input: Any) -> str:
         ("Write", (), "ask ask ask deny deny"),
         ("Delete", ("/ws",), "deny deny deny deny deny"),
         ("MultiEdit", ("a.py", ".git/config"), "deny deny deny deny deny"),
-        ("Bash", (), "ask ask allow deny deny"),
+        ("Bash", (), "ask ask ask deny deny"),  # it says nothing of what it would run
         ("WebFetch", (), "ask ask allow deny deny"),
         ("WebSearch", (), "ask ask allow deny deny"),
         ("MCP", (), "ask ask allow deny deny"),

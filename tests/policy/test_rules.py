@@ -425,3 +425,65 @@ def test_what_was_remembered_stands_above_a_guard_only_for_the_file_it_names(pat
     kept = rule_for(asked)
     assert kept is not None
     assert Policy.preset("ask").remembering([kept]).decide(asked, HERE).verdict == "allow"
+
+
+# -- what only the running shell knows -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "asked"),
+    [
+        ("cat .en?", ".env", True),
+        ("cat .en[v]", ".env", True),
+        ("cat .e*", ".env", True),
+        ("cat src/.e*", ".env", True),
+        ("cat *", ".env", False),
+        ("cat src/*", "src/.env", False),
+        ("cat .f*", ".env", False),
+        ("X=.env; cat $X", ".env", True),
+        ('cat "$PWD/.env"', ".env", True),
+        ("cat ~+/.env", ".env", True),
+        ("cat < $X", ".env", True),
+        ("cp $X b", ".env", True),
+        ("cat k*", "*.pem", True),
+        ("cat k*.txt", "*.pem", False),
+        ("cat db/*/1.sql", "db/migrations/**", True),
+        ("cat d?/migrations/1.sql", "db/migrations", True),
+        ("cat src/*/1.sql", "db/migrations/**", False),
+        ("cat /etc/ss*/key", "/etc/ssh", True),
+        ("cat ~/.s*/id", "~/.ssh", True),
+        ("cat /et?/hosts", "/etc/ssh", False),
+        ("cat a/b/c*", "**/cd", True),
+        ("make $X", ".env", False),
+        ("echo $X", ".env", False),
+    ],
+)
+def test_a_file_that_may_be_a_forbidden_one_is_asked_about(
+    line: str, path: str, asked: bool
+) -> None:
+    for table in ({"path": path}, {"path": path, "tool": "read"}):
+        for preset, rules in {"auto": [], "ask": [rule(allow=True, tool="shell")]}.items():
+            policy = Policy.preset(preset, rules=[rule(deny="no", **table), *rules])
+            verdict = policy.decide(bash(line), HERE).verdict
+            assert verdict == ("ask" if asked else "allow"), (preset, table)
+
+
+@pytest.mark.parametrize(
+    "line", ["tee $X", "dd of=$X", "cp a $X", "rm -rf $X", 'rm "$X/a"', "sort -o $X a", "mv a $X"]
+)
+@pytest.mark.parametrize("preset", ["ask", "edits", "auto"])
+def test_a_write_to_nobody_knows_where_is_asked_about(preset: str, line: str) -> None:
+    policy = Policy.preset(preset, rules=[rule(allow=True, tool="shell")])
+    assert policy.decide(bash(line), HERE).rule == "guard.unnamed"
+    assert policy.decide(bash("cat $X"), HERE).verdict == "allow"
+
+
+@pytest.mark.parametrize("input", [{}, {"commandLine": "rm x"}, {"command": 5}, {"command": " "}])
+def test_a_shell_without_a_command_that_can_be_read_is_asked_about(input: dict[str, Any]) -> None:
+    asked = request("Bash", **input)
+    denying = rule(deny="no", command="rm *")
+    allowing = rule(allow=True, command="*")
+    for preset in ("auto", "edits", "ask"):
+        for rules in ([], [denying], [allowing], [rule(allow=True, tool="shell")]):
+            assert Policy.preset(preset, rules=rules).decide(asked, HERE).verdict == "ask"
+    assert Policy.preset("auto", rules=[denying]).decide(asked, HERE).rule == "rule"

@@ -156,7 +156,12 @@ def _shell(request: PermissionRequested, context: Context) -> Iterator[Act]:
         line = f"cd {shlex.quote(one)} && {line}"  # allowed as a line at home, it is not there
     for one in elsewhere:
         yield from _command(_to(one), line, shell, context, resting=False)
-    if not script.commands and not script.redirections:
+    if not line.strip():
+        unread = Command((), "", doubts=("there is no command that can be read",))
+        yield Act("command", "Bash", shell, shell, command=unread, line=line)
+        nowhere = Spot("", frozenset({"unnamed"}))
+        yield Act("file", "Write", _names("Write") | shell, shell, spots=(nowhere,), derived=True)
+    elif not script.commands and not script.redirections:
         yield Act("command", "Bash", shell, shell, line, line=line)
     resting = [_rests(one, context) for one in script.commands]
     for command, rests in zip(script.commands, resting, strict=True):

@@ -178,6 +178,63 @@ def _between_stars(following: _Characters, followed: bool) -> _Characters | None
     return following if followed else None
 
 
+def paths_may_meet(pattern: str, path: str) -> bool:
+    """Whether a path with signs could come out as one that the pattern matches, or one below it."""
+    theirs = [_WILD.get(c, c) for c in path]
+    ours = [c if plain else {"*": _NAMES, "?": _LETTER}.get(c, c) for c, plain in _characters(
+        pattern.removesuffix("/"))]  # fmt: skip
+    for at in range(len(ours) - 1):  # `**/` may stand for nothing: here it is no more than `**`
+        if ours[at : at + 2] == [_NAMES, _NAMES]:
+            ours[at : at + 2] = [_ALL, _ALL]
+            if ours[at + 2 : at + 3] == ["/"]:
+                ours[at + 2] = _ALL
+    if len(ours) * len(theirs) > _MOST_STEPS:
+        return True
+    return _share(ours, theirs) or _share([*ours, "/", _ALL], theirs)
+
+
+# one letter of a name, any of them, and any text at all
+_LETTER, _NAMES, _ALL = "one", "names", "all"
+_WILD = {ONE: _LETTER, ANY: _NAMES, HOLE: _ALL}
+
+
+def _share(ours: list[str], theirs: list[str]) -> bool:
+    """Does any path match both? A glob of the shell begins no hidden name."""
+    seen = {(0, 0)}
+    todo = [(0, 0)]
+    while todo:
+        a, b = todo.pop()
+        if a == len(ours) and b == len(theirs):
+            return True
+        one = ours[a] if a < len(ours) else ""
+        other = theirs[b] if b < len(theirs) else ""
+        following: list[tuple[int, int]] = []
+        hidden = (
+            one == "." and other in (_LETTER, _NAMES) and _begins(ours, a) and _begins(theirs, b)
+        )
+        if one in (_NAMES, _ALL):
+            following.append((a + 1, b))
+            if other and (one == _ALL or other != "/"):
+                following.append((a, b + 1))
+        if other in (_NAMES, _ALL):
+            following.append((a, b + 1))
+            if one and not hidden and (other == _ALL or one != "/"):
+                following.append((a + 1, b))
+        if one and other and not hidden and (
+            one == other or ("/" not in (one, other) and _LETTER in (one, other))
+        ):  # fmt: skip
+            following.append((a + 1, b + 1))
+        for place in following:
+            if place not in seen:
+                seen.add(place)
+                todo.append(place)
+    return False
+
+
+def _begins(path: list[str], at: int) -> bool:
+    return at == 0 or path[at - 1] == "/"
+
+
 def escaped(text: str) -> str:
     """A pattern for this text alone."""
     return _SPECIAL.sub(r"\\\1", text)

@@ -92,10 +92,13 @@ _GUARDS = (
         paths=("protected",),
     ),
 )
+_UNNAMED = Rule(
+    "guard.unnamed", "ask", "a write that names no file", tools=WRITES, paths=("unnamed",)
+)
 _READS = Rule("reads", "allow", "reads inside the workspace", tools=READS, paths=("inside",))
 _HARMLESS = Rule("harmless", "allow", "changes nothing", tools=frozenset({"TodoWrite", "Question"}))
 _SUBAGENTS = Rule("subagents", "allow", "its own calls are judged one by one", tools=_SUBAGENT)
-_FREE = (*_GUARDS, _READS, _HARMLESS, _SUBAGENTS)
+_FREE = (*_GUARDS, _UNNAMED, _READS, _HARMLESS, _SUBAGENTS)
 
 _PRESETS: dict[str, tuple[Rule, ...]] = {
     "ask": (*_FREE, Rule("ask.rest", "ask", "only reads inside the workspace need no word")),
@@ -115,9 +118,7 @@ _PRESETS: dict[str, tuple[Rule, ...]] = {
     ),
     "auto": (
         *_GUARDS,
-        Rule(
-            "guard.unnamed", "ask", "a write that names no file", tools=WRITES, paths=("unnamed",)
-        ),
+        _UNNAMED,
         Rule("auto.rest", "allow", "everything that no guard denies"),
     ),
     "readonly": (

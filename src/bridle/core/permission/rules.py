@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from bridle.core.agent import Mode
 from bridle.core.permission.acts import Act
-from bridle.core.permission.globs import is_pattern, may_match, text_glob
-from bridle.core.permission.shell.script import HOLE, Command
-from bridle.core.permission.spots import PLACES, Context
+from bridle.core.permission.globs import is_pattern, may_match, paths_may_meet, text_glob
+from bridle.core.permission.shell.script import HOLE, Command, is_open
+from bridle.core.permission.spots import PLACES, Context, Spot
 
 Verdict = Literal["allow", "deny", "ask", "rewrite"]
 Match = Literal["yes", "maybe", "no"]
@@ -109,12 +109,12 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         match: Match = "yes"
         if self.commands:
             match = self._command(act)
-        if self.paths and match != "no" and not self._path(act, context):
-            return "no"
-        if self.hosts:
-            match = self._host(act)
-        elif self.servers:
-            match = self._server(act)
+        if self.paths and match != "no":
+            match = min(match, self._path(act, context), key=_CERTAINTY.index)
+        if self.hosts and match != "no":
+            match = min(match, self._host(act), key=_CERTAINTY.index)
+        elif self.servers and match != "no":
+            match = min(match, self._server(act), key=_CERTAINTY.index)
         return "no" if match == "maybe" and self.verdict == "allow" else match
 
     def names(self, command: Command) -> bool:
@@ -128,7 +128,9 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         if self.verdict != "allow" or act.kind != "file" or self.paths or act.names == act.call:
             return True
         # that commands are allowed says nothing of files that they are made to write elsewhere
-        guarded = {"outside", "protected", "instructions", "unnamed"}
+        guarded = {"outside", "protected", "instructions"}
+        if self.line is None:
+            guarded.add("unnamed")
         return bool(self.tools & {act.tool}) or not (guarded & act.spots[0].places)
 
     def _command(self, act: Act) -> Match:
@@ -145,17 +147,22 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             return "maybe"
         return "no"
 
-    def _path(self, act: Act, context: Context) -> bool:
+    def _path(self, act: Act, context: Context) -> Match:
         every = self.verdict == "allow"
         if not act.spots or (every and act.kind == "command"):
-            return False
+            return "no"
         if every and act.kind == "call" and not (self.tools or self.servers):
-            return False  # what a tool of somebody's does with a path, nobody knows
+            return "no"  # what a tool of somebody's does with a path, nobody knows
         fits = (
             any(spot.matches(path, context.home, every=every) for path in self.paths)
             for spot in act.spots
         )
-        return all(fits) if every else any(fits)
+        if all(fits) if every else any(fits):
+            return "yes"
+        may = not every and any(
+            _may_be(path, spot, context) for path in self.paths for spot in act.spots
+        )
+        return "maybe" if may else "no"
 
     def _host(self, act: Act) -> Match:
         if act.kind != "host" or act.host is None:
@@ -182,6 +189,32 @@ _TOLD = {
     "network": "requests",
     "mcp": "tools of MCP servers",
 }
+
+
+_CERTAINTY: tuple[Match, ...] = ("no", "maybe", "yes")
+
+
+def _may_be(pattern: str, spot: Spot, context: Context) -> bool:
+    """What only the running shell knows may be any file; a glob, what it could come to."""
+    if pattern in PLACES:
+        return False  # a spot knows all the places that it may be in
+    if not spot.wholes:
+        return True
+    if pattern.startswith("~"):
+        pattern = f"{context.home or '/**'}{pattern[1:]}"
+    folded = pattern.casefold()
+    for whole, inner in spot.folded:
+        if not is_open(whole):
+            continue
+        if folded.startswith("/"):
+            found = paths_may_meet(folded, whole)
+        elif "/" in folded.rstrip("/"):
+            found = paths_may_meet(folded.removeprefix("./"), inner)
+        else:
+            found = any(paths_may_meet(folded, part) for part in inner.split("/") if is_open(part))
+        if found:
+            return True
+    return False
 
 
 def _allowed(pattern: str, command: Command) -> bool:
