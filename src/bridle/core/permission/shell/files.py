@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from itertools import pairwise
 
+from bridle.core.permission import names
 from bridle.core.permission.shell import git
 
 _WRITE_ALL = frozenset({
@@ -77,15 +79,20 @@ def files_of(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], tuple[st
     writes: Sequence[str] = outputs
     if name in _WRITE_ALL:
         writes = [*operands, *outputs]
+        if name in ("ln", "mv"):
+            writes = [*_with_protected(writes), *_arrivals(operands, outputs)]
     elif name in _WRITE_BUT_FIRST:
         writes = operands[1:]
     elif name in _WRITE_LAST:
         into = outputs or operands[-1:]
-        reads, writes = operands if outputs else operands[:-1], into
+        reads = operands if outputs else operands[:-1]
+        writes = [*_with_protected(into), *_arrivals(operands, outputs)]
     elif name in _SECOND:
         reads, writes = operands[:1], [*operands[1:], *outputs]
     elif name == "tar":
-        writes = [*outputs, *_tar_writes(words)]
+        writes = _with_protected([*outputs, *_tar_writes(words)])
+    elif name == "unzip":
+        writes = _with_protected(outputs)
     elif name in _READ_ALL:
         reads = operands
     elif name in _READ_BUT_FIRST:
@@ -101,7 +108,7 @@ def files_of(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], tuple[st
         return (), _known(_found(words)), "-delete" in words
     elif name == "git":
         writes, removes = git.writes_of(words)
-        return (), _known(writes), removes
+        return (), _known(_with_protected(writes)), removes
     return _known(reads), _known(writes), name in _REMOVE
 
 
@@ -149,6 +156,25 @@ def _in_place(words: Sequence[str]) -> bool:
     return any(
         word.startswith("--i") or (not word.startswith("--") and "i" in word) for word in flags
     )
+
+
+def _with_protected(targets: Sequence[str]) -> list[str]:
+    """A folder put in place of one that holds protected names puts such names there."""
+    found = list(targets)
+    for target in targets:
+        last = names.plain(posixpath.basename(target.rstrip("/")))
+        if names.is_protected([last], removed=True) and not names.is_protected([last]):
+            found.append(posixpath.join(target, "workflows"))
+    return found
+
+
+def _arrivals(operands: Sequence[str], outputs: Sequence[str]) -> list[str]:
+    """What comes into a folder keeps its name."""
+    folders = outputs or operands[-1:]
+    came = operands if outputs else operands[:-1]
+    into = [one for one in folders if outputs or one in (".", "..") or one.endswith("/")]
+    bases = [base for one in came if (base := posixpath.basename(one.rstrip("/"))) not in _HERE]
+    return _with_protected([posixpath.join(one, base) for one in into for base in bases if base])
 
 
 def _tar_writes(words: Sequence[str]) -> list[str]:
