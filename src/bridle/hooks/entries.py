@@ -10,6 +10,7 @@ import msgspec
 
 from bridle.core.fields import Table
 from bridle.hooks.jsonc import Invalid, Node, after_space, parse
+from bridle.hooks.shape import is_ours
 
 Entries = Mapping[str, Table]  # by event
 _BOM = b"\xef\xbb\xbf"
@@ -56,6 +57,18 @@ def present(data: bytes, entries: Entries, *, comments: bool = False) -> set[str
         for event, entry in entries.items()
         if any(one.plain == entry for one in _list(hooks, event))
     }
+
+
+def without_ours(data: bytes, agent: str, *, comments: bool = False) -> bytes:
+    """The file without any hook of ours, whatever project it names."""
+    if is_empty(data):
+        return data
+    hooks = _hooks(parse(_text(data), comments=comments))
+    for event in hooks.value if hooks else ():
+        for one in _list(hooks, event):
+            if is_ours(one.plain, agent, event):
+                data = removed(data, {event: one.plain}, None, comments=comments)
+    return data
 
 
 def is_empty(data: bytes) -> bool:

@@ -19,6 +19,7 @@ from bridle.core.fields import Table
 from bridle.hooks import entries as texts
 from bridle.hooks.journal import Journal, Record, draft_of, put
 from bridle.hooks.jsonc import Invalid
+from bridle.hooks.shape import is_our_code
 
 Outcome = Literal["restored", "edited", "gone"]  # the last: its owner removed the whole file
 
@@ -54,12 +55,30 @@ def installed(hooks: Hooks, journal: Journal) -> Iterator[Record]:
             _undo(record, journal)
 
 
-def remove(file: Path, journal: Journal) -> Outcome | None:
-    """None: we have nothing there."""
+def remove(file: Path, journal: Journal, hooks: Hooks | None = None) -> Outcome | None:
+    """None: we have nothing there. `hooks` tells ours by their shape where the journal has no
+    word of them: the project was moved since."""
     file = Path(os.path.realpath(file))
     with journal.held(file):
         record = journal.get(file)
-        return _undo(record, journal) if record else None
+        if record:
+            return _undo(record, journal)
+        return _remove_strays(hooks, file) if hooks else None
+
+
+def _remove_strays(hooks: Hooks, file: Path) -> Outcome | None:
+    found = _read(file)
+    if found is None:
+        return None
+    try:
+        left = _before(hooks, found)
+        if left == found:
+            return None
+    except Invalid:
+        return None  # what cannot be read has nothing that we could tell for ours
+    with _told_of(file):
+        _put_back(file, left)
+    return "edited"
 
 
 def repair(journal: Journal) -> dict[str, Outcome]:
@@ -81,6 +100,11 @@ def _install(hooks: Hooks, file: Path, journal: Journal, *, stays: bool) -> Reco
         raise ConfigError(
             f"{file} has hooks of bridle already",
             hint=f"`bridle hooks remove {hooks.agent}` takes them out",
+        )
+    if file.is_file() and file.stat().st_nlink > 1:
+        raise ConfigError(
+            f"{file} has another name by a hard link, which a new file would not keep",
+            hint="make it a symbolic link, or a file of its own; it was not touched",
         )
     try:
         original = _before(hooks, _read(file))
@@ -116,9 +140,14 @@ def _before(hooks: Hooks, found: bytes | None) -> bytes | None:
     """The file without what is ours in it already, should the journal have been lost."""
     if found is None or found == hooks.whole:
         return None
-    if hooks.entries and not texts.is_empty(found):
-        return texts.removed(found, hooks.entries, None, comments=hooks.comments)
-    return found
+    if hooks.whole is not None:
+        return None if is_our_code(found, hooks.agent) else found
+    if texts.is_empty(found):
+        return found
+    left = texts.removed(found, hooks.entries, None, comments=hooks.comments)
+    left = texts.without_ours(left, hooks.agent, comments=hooks.comments)
+    bare = texts.is_bare(left, dict(hooks.frame), comments=hooks.comments)
+    return None if bare and left != found else left
 
 
 def _written(hooks: Hooks, original: bytes | None) -> bytes:

@@ -17,8 +17,10 @@ from bridle.hooks.dialects import load
 from bridle.hooks.install import Hooks
 from bridle.hooks.journal import Journal
 from bridle.hooks.jsonc import Invalid, parse
+from bridle.hooks.shape import is_our_code
 
 TIMEOUT = 60  # seconds that the CLI waits; `bridle hook` gives up long before
+_STRAY = "hooks of bridle for another folder; install them anew, or remove them"
 
 Scope = Literal["project", "user"]
 State = Literal["installed", "changed", "absent"]
@@ -68,6 +70,27 @@ def command(agent: str, event: str, project: Path | None) -> str:
     return f"{shlex.join(words)} || exit 2"
 
 
+def switched_off(
+    agent: str, project: Path, environment: Mapping[str, str] = os.environ
+) -> list[Path]:
+    """The settings in which the CLI is told to run no hooks at all."""
+    place = load(agent).PLACE
+    own = (project / place.project, place.users(Path.home(), environment))
+    files = dict.fromkeys(one for file in own for one in (file, file.with_name("settings.json")))
+    return [file for file in files if _turns_off(file)]
+
+
+def _turns_off(file: Path) -> bool:
+    try:
+        plain = parse(file.read_text("utf-8-sig"), comments=True).plain
+    except (OSError, UnicodeDecodeError, Invalid):
+        return False
+    said = plain if isinstance(plain, dict) else {}
+    config = said.get("hooksConfig")
+    off = isinstance(config, dict) and config.get("enabled") is False
+    return off or said.get("disableAllHooks") is True
+
+
 def status(hooks: Hooks, scope: Scope, journal: Journal) -> Status:
     """As it is now, whatever was planned with another version."""
     file = Path(os.path.realpath(hooks.file))
@@ -85,11 +108,11 @@ def status(hooks: Hooks, scope: Scope, journal: Journal) -> Status:
         return _of_code(said, found, record.written if record else hooks.whole, bool(record))
     try:
         there = set() if found is None else _present(found, entries, hooks.comments)
-        others = {} if found is None else _others(found, entries, hooks.comments)
+        others = {} if found is None else _others(found, hooks.agent, entries, hooks.comments)
     except Invalid as error:
         return _with(said, state="changed" if record else "absent", problem=str(error))
     if not record and not there:
-        return _with(said, others=others)
+        return _with(said, others=others, problem=_stray(hooks, found))
     missing = tuple(event for event in entries if event not in there)
     return _with(
         said,
@@ -106,17 +129,30 @@ def _of_code(said: Status, found: bytes | None, written: bytes, is_ours: bool) -
         return _with(said, state="installed", events=events)
     if is_ours:
         return _with(said, state="changed", missing=events)
-    return said if found is None else _with(said, problem="a file that is not ours is in its place")
+    if found is None:
+        return said
+    if is_our_code(found, said.agent):
+        return _with(said, problem=_STRAY)
+    return _with(said, problem="a file that is not ours is in its place")
+
+
+def _stray(hooks: Hooks, found: bytes | None) -> str:
+    if found is None or texts.without_ours(found, hooks.agent, comments=hooks.comments) == found:
+        return ""
+    return _STRAY
 
 
 def _present(data: bytes, entries: Mapping[str, Table], comments: bool) -> set[str]:
     return set() if texts.is_empty(data) else texts.present(data, entries, comments=comments)
 
 
-def _others(data: bytes, entries: Mapping[str, Table], comments: bool) -> dict[str, int]:
+def _others(
+    data: bytes, agent: str, entries: Mapping[str, Table], comments: bool
+) -> dict[str, int]:
     if texts.is_empty(data):
         return {}
     left = texts.removed(data, entries, None, comments=comments)
+    left = texts.without_ours(left, agent, comments=comments)
     plain = parse(left.decode("utf-8-sig"), comments=comments).plain
     hooks = plain.get("hooks") if isinstance(plain, dict) else None
     found = hooks if isinstance(hooks, dict) else {}

@@ -291,3 +291,51 @@ def test_an_agent_that_went_into_a_folder_of_the_project_is_held_as_before(bench
     assert said("db", "Write", file_path=str(project / "db/migrations/1")) == "deny"
     assert said(".git/hooks", "Write", file_path=str(project / ".git/hooks/pre-commit")) == "deny"
     assert said(".git", "Bash", command="cat f > config") == "deny"
+
+
+def test_hooks_are_ours_after_the_project_was_moved(bench: Bench) -> None:
+    mine = bench.project / ".gemini/settings.json"
+    mine.parent.mkdir()
+    mine.write_text('{"theme": "x", "hooks": {"BeforeTool": [{"hooks": []}]}}')
+    before = files(bench.project)
+    bench.run("hooks", "install", *AGENTS)
+    moved = bench.project.with_name("moved")
+    bench.project.rename(moved)
+    bench.project.mkdir()
+
+    def ran(*words: str) -> subprocess.CompletedProcess[str]:
+        line, variables = bench.command(*words), bench.environment
+        return subprocess.run(
+            line, cwd=moved, env=variables, capture_output=True, text=True, timeout=60
+        )
+
+    rows = json.loads(ran("hooks", "status", "--project", "--json").stdout)
+    assert {row["agent"] for row in rows if "for another folder" in row["problem"]} == set(AGENTS)
+    assert [row["others"] for row in rows if row["others"]] == [{"BeforeTool": 1}]
+    assert ran("hooks", "install", "claude", "opencode").returncode == 0
+    commands = (moved / ".claude/settings.local.json").read_text()
+    assert commands.count("bridle hook claude") == 1
+    assert str(moved) in commands
+    assert ran("hooks", "remove").returncode == 0
+    assert files(moved) == before
+
+
+def test_a_switch_that_turns_all_hooks_off_is_told(bench: Bench) -> None:
+    file = bench.project / ".claude/settings.json"
+    file.parent.mkdir()
+    file.write_text('{"disableAllHooks": true}')
+    done = bench.run("hooks", "install", "claude", "codex")
+    assert done.returncode == 0
+    assert done.stderr.count("turns all hooks off") == 1
+    assert str(file) in done.stderr
+
+
+def test_a_file_with_a_second_name_is_refused(bench: Bench) -> None:
+    file, other = bench.project / ".qwen/settings.json", bench.project / "dotfiles.json"
+    file.parent.mkdir()
+    file.write_text("{}")
+    os.link(file, other)
+    refused = bench.run("hooks", "install", "qwen")
+    assert refused.returncode == 2
+    assert "hard link" in refused.stderr
+    assert (file.read_text(), file.samefile(other)) == ("{}", True)

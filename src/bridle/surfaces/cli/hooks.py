@@ -18,7 +18,7 @@ from bridle.hooks.install import install as put_in
 from bridle.hooks.install import remove as take_out
 from bridle.hooks.install import repair as mend
 from bridle.hooks.journal import Journal
-from bridle.hooks.plan import Scope, Status, planned
+from bridle.hooks.plan import Scope, Status, planned, switched_off
 from bridle.hooks.plan import status as status_of
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, warn, width
 
@@ -39,6 +39,8 @@ def install(options: Namespace) -> int:
         hooks = planned(agent, project, _scope(options) or "project", version=_version(agent))
         put_in(hooks, journal)
         say(f"{agent}: {clean(str(hooks.file))} asks bridle before each call")
+        for file in switched_off(agent, project):
+            warn(f"{file} turns all hooks off: {agent} will not ask bridle")
         if trust := load(agent).PLACE.trust:
             say(f"  {trust}")
     say("What is asked goes by your policy: `bridle policy explain` tells what it says.")
@@ -49,8 +51,9 @@ def remove(options: Namespace) -> int:
     journal = _journal()
     done = 0
     for agent, scope in _chosen(options):
-        file = planned(agent, _project(), scope).file
-        if outcome := take_out(file, journal):
+        hooks = planned(agent, _project(), scope)
+        file = hooks.file
+        if outcome := take_out(file, journal, hooks):
             say(f"{agent}: {clean(str(file))} {_UNDONE[outcome]}")
             done += 1
     if not done:

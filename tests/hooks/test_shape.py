@@ -1,0 +1,44 @@
+"""Which hooks in a file are ours, by their command alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridle.hooks.dialects import AGENTS, load
+from bridle.hooks.plan import planned
+from bridle.hooks.shape import is_our_code, is_ours
+
+OURS = "/usr/bin/python3 -I -m bridle hook claude PreToolUse --project '/a b' || exit 2"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("scope", ["project", "user"])
+def test_what_is_planned_has_our_shape(agent: str, scope: str, tmp_path: Path) -> None:
+    hooks = planned(agent, tmp_path, scope)  # type: ignore[arg-type]
+    if load(agent).PLACE.code:
+        assert is_our_code(hooks.whole or b"", agent)
+        assert not is_our_code(b"// mine\n" + (hooks.whole or b""), agent)
+    else:
+        assert hooks.entries
+        assert all(is_ours(entry, agent, event) for event, entry in hooks.entries.items())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "make lint",
+        f"make lint; {OURS}",
+        OURS.replace("|| exit 2", "|| true"),
+        OURS.replace("claude", "codex"),
+        OURS.replace("PreToolUse", "Stop"),
+        OURS.replace("--project", "--other"),
+        "'",
+    ],
+)
+def test_what_only_resembles_ours_is_of_others(command: str) -> None:
+    ours = {"type": "command", "command": OURS}
+    assert is_ours({"hooks": [ours]}, "claude", "PreToolUse")
+    assert not is_ours({"hooks": [{"command": command}]}, "claude", "PreToolUse")
+    assert not is_ours({"hooks": [ours, {"command": command}]}, "claude", "PreToolUse")
