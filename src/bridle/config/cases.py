@@ -99,10 +99,15 @@ def _case(table: Mapping[str, Any], path: str, number: int) -> Case:
     if not isinstance(input, dict):
         raise ConfigError(f"{where}: input must be a table, not {input!r}")
     if "command" in table:
+        if not isinstance(table["command"], str):
+            raise ConfigError(f"{where}: command must be a text, not {table['command']!r}")
         input = {**input, "command": table["command"]}
     elif "tool" not in table:
         raise ConfigError(f"{where} names neither tool nor command", hint="add one of them")
-    return Case(str(table.get("tool", "Bash")), input, expect, table.get("rule"), number)
+    for key in ("tool", "rule"):
+        if not isinstance(table.get(key, ""), str):
+            raise ConfigError(f"{where}: {key} must be a text, not {table[key]!r}")
+    return Case(table.get("tool", "Bash"), input, expect, table.get("rule"), number)
 
 
 def _refuse_unknown(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:

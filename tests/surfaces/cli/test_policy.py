@@ -183,6 +183,47 @@ def test_explain_says_what_is_wrong_with_its_words(bench: Bench) -> None:
     assert (gone.returncode, gone.stderr) == (2, "error: /nowhere/at/all: no such folder\n")
 
 
+def test_the_name_of_a_rule_writes_nothing_but_text_to_a_terminal(
+    bench: Bench, tmp_path: Path
+) -> None:
+    name = r"a\u001b]0;owned\u0007\u001b[2K\nallow  by me"
+    rules = f'[[rules]]\nname = "{name}"\ndeny = "no"\ncommand = "rm *"\n'
+    home = Path(bench.environment["BRIDLE_HOME"])
+    home.mkdir(parents=True)
+    (home / "config.toml").write_text(rules)
+    cases = tmp_path / "cases.toml"
+    cases.write_text('[[cases]]\ncommand = "rm x"\nexpect = "allow"\n')
+    for words in (
+        ("explain", "-v", "--", "Bash", "ls; rm x"),
+        ("check",),
+        ("test", str(cases)),
+    ):
+        told = bench.run("policy", *words).stdout
+        assert "allow by me" in told
+        assert "\nallow" not in told
+        assert not {"\x1b", "\x07"} & set(told)
+
+
+@pytest.mark.parametrize(
+    ("case", "wrong"),
+    [
+        ("command = 5", "command must be a text, not 5"),
+        ('command = ["rm", "x"]', "command must be a text, not ['rm', 'x']"),
+        ("tool = 5", "tool must be a text, not 5"),
+        ('command = "ls"\nrule = 5', "rule must be a text, not 5"),
+    ],
+)
+def test_a_case_that_is_no_call_is_named(
+    bench: Bench, tmp_path: Path, case: str, wrong: str
+) -> None:
+    cases = tmp_path / "cases.toml"
+    good = '[[cases]]\ncommand = "ls"\nexpect = "ask"\n'
+    cases.write_text(f'{good}[[cases]]\nexpect = "ask"\n{case}\n')
+    done = bench.run("policy", "test", str(cases))
+    assert done.returncode == 2
+    assert f"{cases}: case 2: {wrong}" in done.stderr
+
+
 def test_cases_that_are_decided_otherwise_are_a_table_and_an_exit_of_1(
     bench: Bench, config: Path, tmp_path: Path
 ) -> None:

@@ -42,9 +42,11 @@ def check(options: Namespace) -> int:
         say("no rules" + (f" in {options.file}" if options.file else ": presets alone decide"))
         return 0
     notes = {id(rule): "only where it is stricter" for rule in tighter}
-    notes |= {id(rule): f"never reached: see {first.name}" for rule, first in _shadowed(rules)}
+    notes |= {
+        id(rule): f"never reached: see {_line(first.name)}" for rule, first in _shadowed(rules)
+    }
     rows = [
-        (rule.name, clean(rule.told), notes.get(id(rule), ""), rule.source)
+        (_line(rule.name), clean(rule.told), notes.get(id(rule), ""), _line(rule.source))
         for rule in (*tighter, *rules)
     ]
     style = Style(colored(options, sys.stdout))
@@ -193,7 +195,7 @@ def _account(
 ) -> Iterator[str]:
     decision = found.decision
     verdict = style(_COLORS[decision.verdict], decision.verdict)
-    yield f"{verdict}  by {decision.rule}, from {clean(decision.source)}"
+    yield f"{verdict}  by {_line(decision.rule)}, from {_line(decision.source)}"
     if decision.note:
         yield f"       {clean(decision.note)}"
     if decision.input is not None:
@@ -207,20 +209,21 @@ def _account(
 
 
 def _step(step: Step, style: Style, verbose: bool) -> Iterator[str]:
-    told = " ".join(clean(step.act.told).split()) or step.act.tool
+    told = _line(step.act.told) or step.act.tool
     what = {"file": step.act.tool, "host": "reaches", "command": "runs"}.get(step.act.kind, "calls")
     if step.decision is None:
         yield f"  {'—':<8}{what} {told}"
     else:
         verdict = style(_COLORS[step.decision.verdict], f"{step.decision.verdict:<8}")
-        yield f"  {verdict}{what} {told}  {style('dim', step.decision.rule)}"
+        yield f"  {verdict}{what} {told}  {style('dim', _line(step.decision.rule))}"
     if step.act.command:
         yield from (
-            style("dim", f"          not clear: {doubt}") for doubt in step.act.command.doubts
+            style("dim", f"          not clear: {clean(doubt)}")
+            for doubt in step.act.command.doubts
         )
     if verbose:
         for rule in step.passed:
-            yield style("dim", f"          passed {rule.name}: {clean(rule.told)}")
+            yield style("dim", f"          passed {_line(rule.name)}: {clean(rule.told)}")
 
 
 def _told(found: Explanation, verbose: bool) -> dict[str, Any]:
@@ -248,4 +251,10 @@ def _rule(rule: Rule) -> dict[str, Any]:
 def _row(case: Case, decision: Decision) -> tuple[str, str, str, str]:
     expected = f"{case.expect} {case.rule or ''}".rstrip()
     call = case.input.get("command") or f"{case.tool} {case.input}"
-    return str(case.number), expected, f"{decision.verdict} {decision.rule}", str(call)
+    decided = f"{decision.verdict} {decision.rule}"
+    return str(case.number), _line(expected), _line(decided), _line(str(call))
+
+
+def _line(text: str) -> str:
+    """A project that nobody trusts may have written it."""
+    return " ".join(clean(text).split())
