@@ -12,7 +12,24 @@ from bridle.core.permission.shell.inputs import Given
 from bridle.core.permission.shell.script import HOLE, SIGNS, is_open, joined
 from bridle.core.permission.shell.variables import HARMLESS
 
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "yash"})
+SHELLS = frozenset(
+    {
+        "sh",
+        "bash",
+        "dash",
+        "zsh",
+        "ksh",
+        "mksh",
+        "ash",
+        "rbash",
+        "fish",
+        "yash",
+        "oksh",
+        "lksh",
+        "posh",
+        "static-sh",
+    }
+)
 
 
 _SHELL_LONG = frozenset({
@@ -61,6 +78,8 @@ _PREFIXES: dict[str, _Options] = {
 }
 # Each runs another as somebody else, somewhere else, or later: it is judged as a whole.
 _ELSEWHERE = frozenset({
+    "csh", "tcsh", "rc", "elvish", "nu", "xonsh", "sash", "start-stop-daemon", "faketime", "runcon",
+    "catchsegv", "newgrp", "run-parts", "m4", "dc",
     "sudo", "doas", "su", "pkexec", "runuser", "gosu", "su-exec", "chroot", "unshare", "nsenter",
     "setpriv", "capsh", "systemd-run", "fakeroot", "proot", "firejail", "bwrap", "xvfb-run",
     "dbus-run-session", "ssh", "mosh", "docker", "podman", "nerdctl", "kubectl", "lxc", "wsl",
@@ -77,7 +96,27 @@ _FAR = frozenset({
     "ssh", "mosh", "docker", "podman", "nerdctl", "kubectl", "lxc", "wsl", "machinectl", "vagrant",
     "chroot", "ip", "gdb", "lldb", "fd", "fdfind",
 })  # fmt: skip
-_NEVER_READ = frozenset({"parallel", "expect", "socat", "at", "batch", "crontab", "entr"})
+_NEVER_READ = frozenset(
+    {
+        "csh",
+        "tcsh",
+        "rc",
+        "elvish",
+        "nu",
+        "xonsh",
+        "sash",
+        "run-parts",
+        "m4",
+        "dc",
+        "parallel",
+        "expect",
+        "socat",
+        "at",
+        "batch",
+        "crontab",
+        "entr",
+    }
+)
 _LONGEST = 10_000  # characters of a command that may begin at any of its words
 _TAKES_SHELL = re.compile(r"\s")
 _EXECUTE = ("-exec", "-execdir", "-ok", "-okdir")
