@@ -85,3 +85,22 @@ def test_a_request_is_answered_by_its_own_id_however_odd_it_is(id: Any) -> None:
     talk.sent += talk.wire.answer(asked.request_id, Answer("deny"))
     assert len(answers(talk, id)) == 1
     json.dumps(talk.sent[-1])
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ({"command": "ls"}, {"command": "rm -rf /"}),
+        ({"path": "a.txt"}, {"command": "rm -rf /"}),
+        ({"file_path": "a.txt", "content": "x"}, {"file_path": "/etc/passwd", "content": "x"}),
+        ({"file_path": "a.txt", "content": "x"}, {"path": "/etc/passwd"}),
+    ],
+)
+def test_what_is_asked_for_is_judged_though_the_call_began_as_another(
+    told: dict[str, str], asked: dict[str, str]
+) -> None:
+    talk = opened()
+    talk.is_told("tool_call", **{**CALL, "status": "pending", "rawInput": told})
+    (request,) = talk.asks("r", {**CALL, "rawInput": asked})
+    assert isinstance(request, PermissionRequested)
+    assert request.input | asked == request.input

@@ -8,6 +8,7 @@ turn.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from pathlib import PurePosixPath
 
 from msgspec.structs import replace
 
@@ -109,7 +110,10 @@ class Calls:
         self._over.discard(call_id)
         known = self._open.get(call_id)
         whole = known is not None and known.started and bool(known.input)
-        # A started call is known better than from here, where some put a diff for its input.
+        # A started call is known better than from here, where some put a diff for its input. But
+        # what is allowed is what was asked for.
+        if whole and known and self._is_other(self._dialect.input(asked), known.input):
+            whole = False
         patch = {k: v for k, v in asked.items() if k not in ("rawInput", "title") or not whole}
         call = self._merge(call_id, {**patch, "status": "pending"}, known.parent if known else None)
         if not call.started:
@@ -170,6 +174,16 @@ class Calls:
         if input.keys() - _HOLDS_NOTHING:
             call.input = input
         return call
+
+    def _is_other(self, asked: Table, known: Table) -> bool:
+        if any(known.get(key, asked[key]) != asked[key] for key in asked):
+            return True
+        return "command" in asked.keys() - known.keys() or bool(
+            self._files(asked) - self._files(known)
+        )
+
+    def _files(self, input: Table) -> set[PurePosixPath]:
+        return {PurePosixPath(self._cwd, path) for path in vocabulary.paths_of(input)}
 
     def _started(self, call: Call) -> ToolStarted:
         told, kind = text(call.told, "title"), text(call.told, "kind")
