@@ -147,12 +147,14 @@ class Harness:
                 hint=f"`bridle run --resume {row.id}` goes on with it",
             )
         kept = _kept(row)
+        del kept["accept_advisory"]  # it was said of the agent that had the session
         given = {name: value for name, value in wishes.items() if value is not None}
         said = {**kept, **given, "cwd": row.cwd}
         made, relay = await self._team(config, who, said).first(_rules(config))
         text = f"{row.agent} hands over to {made.agent.info.name}"
         made = _with_notices(made, [Notice(level="info", kind="handoff", text=text)])
         settings = {"profile": None, "agents": [], "tools": [], **_settings(who)}
+        settings["accept_advisory"] = made.spec.accept_advisory
         refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.resume(row, *made, relay=relay, settings=settings)
 

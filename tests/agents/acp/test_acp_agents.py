@@ -297,6 +297,17 @@ def test_an_agent_of_which_nobody_says_that_it_asks_is_refused(machine: Machine)
     assert again.returncode == 0, again.stderr
 
 
+def test_what_was_accepted_of_one_agent_is_not_accepted_of_the_next(machine: Machine) -> None:
+    done = machine.run("run", "-a", f"acp:{COMMAND}", "--accept-advisory", "hello")
+    assert done.returncode == 0, done.stderr
+    other = f"acp:{COMMAND} other"
+    refused = machine.run("handoff", "last", "-a", other, "more")
+    assert refused.returncode == 4
+    assert "--accept-advisory" in refused.stderr
+    done = machine.run("handoff", "last", "-a", other, "--accept-advisory", "more")
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_it_is_said_to_ask_about_must_be_classes_of_tools(machine: Machine) -> None:
     machine.run("config", "set", "agents.foo.asks", "write,shel")
     done = machine.run("run", "-a", "foo", "hello")
