@@ -12,24 +12,10 @@ from bridle.core.permission.shell.inputs import Given
 from bridle.core.permission.shell.script import HOLE, SIGNS, is_open, joined
 from bridle.core.permission.shell.variables import HARMLESS
 
-SHELLS = frozenset(
-    {
-        "sh",
-        "bash",
-        "dash",
-        "zsh",
-        "ksh",
-        "mksh",
-        "ash",
-        "rbash",
-        "fish",
-        "yash",
-        "oksh",
-        "lksh",
-        "posh",
-        "static-sh",
-    }
-)
+SHELLS = frozenset({
+    "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "yash", "oksh", "lksh",
+    "posh", "static-sh",
+})  # fmt: skip
 
 
 _SHELL_LONG = frozenset({
@@ -96,27 +82,10 @@ _FAR = frozenset({
     "ssh", "mosh", "docker", "podman", "nerdctl", "kubectl", "lxc", "wsl", "machinectl", "vagrant",
     "chroot", "ip", "gdb", "lldb", "fd", "fdfind",
 })  # fmt: skip
-_NEVER_READ = frozenset(
-    {
-        "csh",
-        "tcsh",
-        "rc",
-        "elvish",
-        "nu",
-        "xonsh",
-        "sash",
-        "run-parts",
-        "m4",
-        "dc",
-        "parallel",
-        "expect",
-        "socat",
-        "at",
-        "batch",
-        "crontab",
-        "entr",
-    }
-)
+_NEVER_READ = frozenset({
+    "csh", "tcsh", "rc", "elvish", "nu", "xonsh", "sash", "run-parts", "m4", "dc", "parallel",
+    "expect", "socat", "at", "batch", "crontab", "entr",
+})  # fmt: skip
 _LONGEST = 10_000  # characters of a command that may begin at any of its words
 _TAKES_SHELL = re.compile(r"\s")
 _EXECUTE = ("-exec", "-execdir", "-ok", "-okdir")
