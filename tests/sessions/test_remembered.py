@@ -27,7 +27,9 @@ from bridle.core.events import (
     ToolFinished,
 )
 from bridle.core.permission.always import rule_for
+from bridle.sessions.recollection import Recollection
 from bridle.sessions.remembered import Remembered
+from bridle.sessions.requests import checked
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Limits
 
@@ -282,6 +284,18 @@ async def test_while_the_file_is_damaged_what_it_said_before_counts(desk: Desk) 
     assert remembered.rules() == (rule,)
     remembered.path.unlink()
     assert remembered.rules() == ()
+
+
+@pytest.mark.parametrize("scope", ["session", "project"])
+def test_what_says_too_little_is_answered_once_and_never_remembered(scope: Any) -> None:
+    request = PermissionRequested(request_id="r", tool="Write", title="Write", input={})
+    with pytest.raises(UsageError, match="does not say enough to be remembered"):
+        checked(request, Answer("allow", remember=scope))
+    assert checked(request, Answer("allow")) == Answer("allow")
+    memory = Recollection()
+    answer = Answer("allow", remember="session")
+    memory.answered(request, RequestAnswered(request_id="r", answer=answer, by="person"))
+    assert memory.rules == ()
 
 
 def test_two_writers_lose_nothing(tmp_path: Path) -> None:
