@@ -169,3 +169,11 @@ def test_pasted_text_is_one_key_so_it_answers_nothing_by_chance() -> None:
     assert list(_keys("\x1b")) == [ESCAPE]
     assert list(_keys("\x1b[A\x1bOB")) == []
     assert list(_keys("é")) == ["é"]
+
+
+def test_always_is_not_offered_for_what_says_too_little() -> None:
+    dialog = PermissionDialog(PermissionRequested(request_id="r", tool="Write", title="Write"))
+    assert typed(dialog, "a") is None
+    assert "does not say enough to be remembered" in drawn(dialog)
+    assert typed(dialog, "s") is None
+    assert typed(dialog, "y") == Answer("allow")
