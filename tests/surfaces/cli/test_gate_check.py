@@ -39,3 +39,13 @@ def test_an_agent_that_no_scripted_model_can_reach_is_told_as_not_tried(bench: B
     assert "not tried: it cannot be put before a scripted model" in done.stdout
     [proof] = json.loads(bench.run("doctor", "--gate", "cursor", "--json", PATH=path).stdout)
     assert (proof["agent"], proof["holds"]) == ("cursor", {})
+
+
+def test_an_agent_that_cannot_be_looked_at_is_told_with_the_reason(bench: Bench) -> None:
+    folder = bench.home / "bin"
+    folder.mkdir()
+    (folder / "codex").write_text("#!/nowhere\n")
+    (folder / "codex").chmod(0o755)
+    for words in ((), ("codex",)):
+        done = bench.run("doctor", "--gate", *words, PATH=f"{folder}:{BARE}")
+        assert "codex: not tried: " in done.stdout, done.stderr

@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from typing import get_args
 
-from bridle.core.errors import AgentNotInstalled, UsageError
+from bridle.core.errors import AgentNotInstalled, BridleError, UsageError
 from bridle.core.tools import ToolClass
 from bridle.management import Management, Report
 from bridle.proof import Proof, prove
@@ -47,11 +47,12 @@ async def _proofs(management: Management, wanted: str) -> list[Proof]:
     names = [wanted] if wanted else _with_programs(management)
     told = await ask_all(names, management.report)
     found = [one for one in told.values() if isinstance(one, Report) and one.present]
-    if wanted and not found:
+    failed = {name: why for name, one in told.items() if (why := _problem(one))}
+    if wanted and not found and not failed:
         agent = management.agent(wanted)
         raise AgentNotInstalled(wanted, binary=agent.info.binary or wanted, hint=agent.info.install)
     here = {one.name: one for one in found if one.installed and one.installed.path}
-    if wanted and not here:
+    if wanted and not here and not failed:
         raise UsageError(f"{wanted} has no program of its own whose gate could be tried")
 
     async def prove_one(name: str) -> Proof:
@@ -60,8 +61,18 @@ async def _proofs(management: Management, wanted: str) -> list[Proof]:
         assert installed.path
         return await prove(management.agent(name), installed.path, installed.version or "")
 
-    proofs = await ask_all(list(here), prove_one)
-    return [proof for proof in proofs.values() if isinstance(proof, Proof)]
+    tried = await ask_all(list(here), prove_one)
+    failed |= {name: one.message for name, one in tried.items() if isinstance(one, BridleError)}
+    proofs = {name: one for name, one in tried.items() if isinstance(one, Proof)}
+    proofs = {name: Proof(name, problem=why) for name, why in failed.items()} | proofs
+    return [proofs[name] for name in names if name in proofs]
+
+
+def _problem(told: Report | BridleError) -> str:
+    """Why it is not known whether it is there."""
+    if isinstance(told, BridleError):
+        return told.message
+    return "" if told.installed else told.problem or ""
 
 
 def _with_programs(management: Management) -> list[str]:
