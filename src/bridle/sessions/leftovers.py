@@ -77,9 +77,12 @@ class Leftovers:
             answer = checked(request, answer)
             if isinstance(request, PermissionRequested):  # who asks again may call its options else
                 answer = replace(answer, option="deny" if denies(request, answer) else "allow")
-            if answer.remember == "project" and isinstance(request, PermissionRequested):
-                if rule := remembered_rule(request, answer):
-                    await asyncio.to_thread(Remembered.of(self._paths, row.cwd).add, rule)
+            if (
+                answer.remember == "project"
+                and isinstance(request, PermissionRequested)
+                and (rule := remembered_rule(request, answer))
+            ):
+                await asyncio.to_thread(Remembered.of(self._paths, row.cwd).add, rule)
             event = RequestAnswered(
                 request_id=request_id, answer=answer, by="person", surface=surface, waits=True
             )

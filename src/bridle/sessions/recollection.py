@@ -63,10 +63,13 @@ class Recollection:
     def answered(self, request: Request, event: RequestAnswered) -> None:
         if event.waits:
             self._waiting[_same(request)] = event
-        if event.answer.remember == "session" and isinstance(request, PermissionRequested):
-            if rule := remembered_rule(request, event.answer):
-                rule = replace(rule, source="session")
-                self.rules = (rule, *(one for one in self.rules if one != rule))
+        if (
+            event.answer.remember == "session"
+            and isinstance(request, PermissionRequested)
+            and (rule := remembered_rule(request, event.answer))
+        ):
+            rule = replace(rule, source="session")
+            self.rules = (rule, *(one for one in self.rules if one != rule))
 
     def forget(self, told: str) -> bool:
         """By the line that people know it by. False: there is no such rule."""
