@@ -208,7 +208,12 @@ async def test_interrupts_in_text_in_a_request_and_in_a_command_leave_the_sessio
     log = any_desk.log(session)
     assert ends(log) == [CANCELLED, CANCELLED, CANCELLED, COMPLETED]
     assert [one.by for one in of(log, RequestAnswered)] == ["withdrawn", "person"]
-    assert [one.outcome for one in of(log, ToolFinished)] == ["cancelled", "cancelled"]
+    waiting, running = (one.outcome for one in of(log, ToolFinished))
+    assert waiting in (
+        "cancelled",
+        "denied",
+    )  # by Copilot's hook, which is let go without an answer
+    assert running == "cancelled"
     assert (said(log, 1), said(log, 4)) == ("It begins", "Still here.")
 
 
