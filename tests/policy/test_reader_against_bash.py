@@ -185,7 +185,7 @@ def lines(draw: st.DrawFn) -> str:
 
 @pytest.mark.parametrize("shell", SHELLS)
 @settings(
-    max_examples=300,
+    max_examples=150,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
