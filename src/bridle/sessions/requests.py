@@ -24,6 +24,7 @@ from bridle.sessions.recollection import Recollection, Request, denies, remember
 from bridle.sessions.remembered import Remembered
 
 By = Literal["policy", "person", "timeout", "withdrawn"]
+Answered = Callable[[Request, RequestAnswered], None]
 
 _TOO_MANY = Answer("deny", note="Too many requests are open already.")
 MOST_OPEN = 1_000  # nobody answers as many, and each is kept until it is answered
@@ -41,7 +42,7 @@ class Requests:
         policy: Policy,
         clocks: Clocks,
         limit: float | None,
-        answered: Callable[[Request, RequestAnswered], None],
+        answered: Answered,
         *,
         recall: Callable[[], Recollection] = Recollection,
         remembered: Remembered | None = None,

@@ -13,7 +13,6 @@ from bridle.core.errors import (
     AgentError,
     BridleError,
     SessionBusy,
-    UsageError,
 )
 from bridle.core.events import (
     AgentReady,
@@ -35,6 +34,7 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 from bridle.core.permission import Context, Policy
+from bridle.sessions.aside import Aside
 from bridle.sessions.bearing import Bearing
 from bridle.sessions.clocks import Clocks
 from bridle.sessions.connection import Connection
@@ -42,12 +42,13 @@ from bridle.sessions.gate import WATCHES, Gate
 from bridle.sessions.guard import Guard
 from bridle.sessions.intake import Intake
 from bridle.sessions.journal import Journal
+from bridle.sessions.liaison import Liaison
 from bridle.sessions.meter import Meter
 from bridle.sessions.outlook import Outlook
-from bridle.sessions.recollection import Recollection, Request
+from bridle.sessions.recollection import Recollection
 from bridle.sessions.relay import Relay, Switch, Wait
 from bridle.sessions.remembered import Remembered
-from bridle.sessions.requests import Requests, ends_planning, of_itself
+from bridle.sessions.requests import Requests
 from bridle.sessions.scribe import Scribe
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.succession import Succession, as_failure
@@ -95,6 +96,7 @@ class Runner:
     ) -> None:
         limits = order.terms.limits
         self._relay = relay
+        self._aside = Aside(self._went_wrong)
         self._gate = Gate(self._bypassed)
         self._line = Connection(
             order,
@@ -116,7 +118,6 @@ class Runner:
         )
         self._background = False
         self._queue: deque[Prompt] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
         self._clocks = Clocks()
@@ -128,15 +129,24 @@ class Runner:
             stop=self._stop,
             warn=self._warn,
         )
-        self._requests = Requests(
-            policy,
-            self._clocks,
-            limits.request,
-            self._answered,
-            recall=recall,
-            remembered=remembered,
-            agent=lambda: self._line.agent.info,
+        self._liaison = Liaison(
+            partial(
+                Requests,
+                policy,
+                self._clocks,
+                limits.request,
+                recall=recall,
+                remembered=remembered,
+                agent=lambda: self._line.agent.info,
+            ),
+            self._gate,
+            self._line,
+            self._log,
+            self._bearing,
+            later=self._aside.do,
+            settled=self._await_words,
         )
+        self._requests = self._liaison.requests
         self._begin_lock = asyncio.Lock()
         self._asked: Prompt | None = None  # what the open turn began with
         self._visible = False  # the agent said or did something in it
@@ -144,7 +154,6 @@ class Runner:
         self._going_on: asyncio.Task[None] | None = None  # after its agent stopped
         self._vetting = Vetting(order.terms.vet, order.spec.cwd, lambda: self._line.host)
         self._check = Check(order.terms.until, order.spec.cwd, lambda: self._line.host)
-        self._checking: asyncio.Task[None] | None = None  # after a turn
         journal.on_failure = self._stop_agent
 
     @property
@@ -166,7 +175,6 @@ class Runner:
         prompt: Prompt,
         when_busy: WhenBusy = "queue",
     ) -> None:
-        _refuse_what_is_no_text(prompt)
         await self._vetting.read(prompt)
         self._check.renew()
         if not self._turns and not self._begin_lock.locked():
@@ -207,8 +215,7 @@ class Runner:
             self._going_on.cancel()
             self._going_on = None
             await self._end_turn(TurnEnded(reason="cancelled"))
-        if self._checking:
-            self._stop_checking()
+        if self._check.stop():
             self._settle_idle()
         if conversation is None:
             return
@@ -237,10 +244,9 @@ class Runner:
     async def close(self) -> None:
         if self._going_on:
             self._going_on.cancel()
-        self._stop_checking()
+        self._check.stop()
         await self._line.close()
-        for task in list(self._tasks):
-            task.cancel()
+        self._aside.cancel()
         await self._log.journal.durable()
 
     # -- turns -----------------------------------------------------------------------------------
@@ -249,7 +255,7 @@ class Runner:
         self, prompt: Prompt, when_busy: WhenBusy = "queue", *, queued: bool = False
     ) -> None:
         self._idle.clear()
-        self._stop_checking()
+        self._check.stop()
         async with self._begin_lock:
             try:
                 conversation = await self._heirs.meet()
@@ -384,28 +390,21 @@ class Runner:
     def _next(self, end: TurnEnded) -> None:
         """The turn is over: the queue's next prompt, what a check says to it, or rest."""
         if self._queue:
-            self._later(self._begin(self._queue.popleft(), queued=True))
+            self._aside.do(self._begin(self._queue.popleft(), queued=True))
         elif self._check.wanted and end.reason == "completed" and not self._background:
-            self._checking = self._later(self._go_on_until())
+            self._check.begin(self._checked, self._aside.do)
         else:
             self._settle_idle()
 
-    async def _go_on_until(self) -> None:
-        notice, prompt = await self._check.run()
-        self._checking = None
+    async def _checked(self, notice: Notice, prompt: str | None) -> None:
         self._log.say(notice)
         if prompt is not None and not self._turns and not self._queue:
             await self._begin(Prompt(prompt))
         else:
             self._settle_idle()
 
-    def _stop_checking(self) -> None:
-        if self._checking:
-            self._checking.cancel()
-            self._checking = None
-
     def _settle_idle(self) -> None:
-        if not self._turns and not self._queue and not self._background and not self._checking:
+        if not self._turns and not self._queue and not self._background and not self._check:
             self._guard.rest()
             self._idle.set()
             self._log.journal.wake_readers()
@@ -443,7 +442,7 @@ class Runner:
 
     def _stop_agent(self) -> None:
         if self._line.conversation:
-            self._later(self._line.conversation.close())
+            self._aside.do(self._line.conversation.close())
 
     async def _gone(self, end: TurnEnded) -> None:
         """The conversation is over, whatever it left open."""
@@ -485,15 +484,9 @@ class Runner:
                 self._log.write(usage, raw)
                 self._guard.use(usage, self._line.model)
             case PermissionRequested() | QuestionAsked():
-                request = self._requests.open(event)
-                self._log.write(request, raw)
-                self._requests.judge(request, self._bearing.context)
-            case RequestAnswered(request_id=request_id):
-                if name := self._requests.forget(request_id):
-                    self._log.write(of_itself(event, name), raw)
-                else:
-                    text = f"the agent says of request {request_id} that it was settled already"
-                    self._log.write(Notice(level="info", kind="stray", text=text), raw)
+                self._liaison.ask(event, raw)
+            case RequestAnswered():
+                self._liaison.settle(event, raw)
 
     def _note(self, event: Event) -> None:
         """State that later steps depend on; everything else is only written."""
@@ -505,18 +498,6 @@ class Runner:
                 self._bearing.changed(event)
             case AgentReady():
                 self._bearing.ready(event)
-
-    def _answered(self, request: Request, event: RequestAnswered) -> None:
-        self._log.say(event)
-        self._gate.answered(request, event)
-        if event.by != "withdrawn" and self._line.conversation:
-            theirs = self._requests.theirs(event.request_id)
-            self._later(self._line.conversation.answer(theirs, event.answer))
-        if ends_planning(request, event.answer):
-            self._bearing.set_mode("agent")
-        if event.answer.remember:
-            self._requests.judge_again(self._bearing.context)
-        self._await_words()
 
     # -- limits ----------------------------------------------------------------------------------
 
@@ -542,22 +523,13 @@ class Runner:
         if not self._turns:
             text = f"background work was ended: {why.message}"
             self._log.say(Notice(level="error", kind="limit", text=text))
-        self._later(self.cancel())
+        self._aside.do(self.cancel())
 
     # -- parts ----------------------------------------------------------------------------------
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(self._guarded(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except BridleError as error:
-            self._log.say(Notice(level="error", kind="session", text=error.message))
-            self._settle_idle()
+    def _went_wrong(self, error: BridleError) -> None:
+        self._log.say(Notice(level="error", kind="session", text=error.message))
+        self._settle_idle()
 
 
 def _models(terms: Terms) -> Models:
@@ -575,15 +547,3 @@ def _busy() -> SessionBusy:
         "a turn is under way in this session",
         hint="wait for it, cancel it, or queue the prompt",
     )
-
-
-def _refuse_what_is_no_text(prompt: Prompt) -> None:
-    """Before anything begins: no agent could be told it, and no log could keep it."""
-    for text in (prompt.text, *(file.name for file in prompt.files)):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise UsageError(
-                f"the prompt is not Unicode text at character {error.start}",
-                hint="write it in UTF-8",
-            ) from None

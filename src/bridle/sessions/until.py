@@ -5,9 +5,10 @@ Some agents have a hook for this, which does not fire everywhere; here it holds 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from bridle.core.agent import Host
 from bridle.core.events import Notice
@@ -30,6 +31,11 @@ class Check:
         self._cwd = cwd
         self._host = host
         self._round = 0
+        self._running: asyncio.Task[None] | None = None
+
+    def __bool__(self) -> bool:
+        """Whether it runs."""
+        return self._running is not None
 
     @property
     def wanted(self) -> bool:
@@ -37,6 +43,27 @@ class Check:
 
     def renew(self) -> None:
         self._round = 0
+
+    def begin(
+        self,
+        told: Callable[[Notice, str | None], Coroutine[Any, Any, None]],
+        do: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    ) -> None:
+        async def check() -> None:
+            try:
+                outcome = await self.run()
+            except Exception:
+                self._running = None
+                raise
+            self._running = None
+            await told(*outcome)
+
+        self._running = do(check())
+
+    def stop(self) -> bool:
+        """Whether it ran."""
+        running, self._running = self._running, None
+        return running is not None and running.cancel()
 
     async def run(self) -> Outcome:
         command, rounds = self._until.command, self._until.rounds

@@ -1,4 +1,4 @@
-"""A command of the user's that reads each prompt before it is sent, and may refuse it.
+"""What refuses a prompt before anything begins: that it is no text, or a command of the user's.
 
 Some agents have a hook for this, which does not fire everywhere; here it holds for all of them.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bridle.core.agent import Host, Prompt
-from bridle.core.errors import PromptRefused
+from bridle.core.errors import PromptRefused, UsageError
 from bridle.sessions.beside import run
 
 LONGEST = 60.0  # seconds
@@ -23,6 +23,7 @@ class Vetting:
 
     async def read(self, prompt: Prompt) -> None:
         """Raises `PromptRefused` unless the command succeeds, whatever kept it from that."""
+        _refuse_what_is_no_text(prompt)
         if not self._command:
             return
         input = prompt.text.encode("utf-8", "replace")
@@ -34,3 +35,15 @@ class Vetting:
             raise PromptRefused(self._command, f"it could not be run: {error}") from None
         if not ran.exit.clean:
             raise PromptRefused(self._command, ran.said or ran.how)
+
+
+def _refuse_what_is_no_text(prompt: Prompt) -> None:
+    """No agent could be told it, and no log could keep it."""
+    for text in (prompt.text, *(file.name for file in prompt.files)):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"the prompt is not Unicode text at character {error.start}",
+                hint="write it in UTF-8",
+            ) from None
