@@ -128,3 +128,19 @@ def _is_private(folder: str) -> bool:
         return False
     private = stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
     return private and found.st_uid == os.getuid()
+
+
+def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """All of it or nothing, whatever happens meanwhile; on disk when this returns."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    made = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(made, "wb") as file:
+            os.fchmod(made, mode)
+            file.write(data)
+            file.flush()
+            os.fsync(made)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

@@ -381,7 +381,7 @@ async def test_the_harness_is_killed(shim: Shim, tmp_path: Path) -> None:
 @pytest.fixture(scope="session")
 def clock_jump(tmp_path_factory: pytest.TempPathFactory) -> str:
     library = tmp_path_factory.mktemp("clock") / "clock_jump.so"
-    compiler = ["cc", "-shared", "-fPIC", "-O1", "-o", library, HERE / "clock_jump.c", "-ldl"]
+    compiler = ["cc", "-shared", "-fPIC", "-O1", "-o", library, HERE / "clock_shift.c", "-ldl"]
     try:
         subprocess.run(compiler, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):

@@ -118,7 +118,7 @@ async def _check(stand: Stand, kinds: Sequence[ToolClass], tapped: bool) -> None
 @cache
 def clock_shift() -> Path:
     library = Path(mkdtemp(prefix="bridle-clock-")) / "clock_shift.so"
-    source = Path(__file__).with_name("clock_shift.c")
+    source = Path(__file__).parents[1] / "hooks" / "clock_shift.c"
     try:
         subprocess.run(
             ["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"],

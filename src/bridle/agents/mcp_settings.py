@@ -7,7 +7,6 @@ and some versions say that they removed a server and do not. All else in the fil
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from bridle.agents.fields import Table
 from bridle.core.errors import AgentError
 from bridle.core.management import McpServer
+from bridle.paths import write_whole
 
 _SERVER = re.compile(r"\W*(?P<name>[^:]+): (?P<command>.*) \(\w+\) - (?P<status>.+)$")
 
@@ -66,11 +66,7 @@ def edit(agent: str, path: Path, change: Callable[[Table], Table]) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
     target = path.resolve()  # a link stays one
-    draft = target.with_name(f".{target.name}.{os.getpid()}.bridle")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(after)
-    draft.chmod(mode)
-    draft.replace(target)
+    write_whole(target, after, mode=mode)
 
 
 def _servers(settings: Table) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from bridle.config.trust import (
     trust,
     trust_state,
 )
-from bridle.paths import Paths, private_folder
+from bridle.paths import Paths, private_folder, write_whole
 
 
 class Row(NamedTuple):
@@ -111,8 +110,5 @@ def _for_toml(value: Any, word: str) -> Any:
 
 
 def _write(path: Path, data: bytes) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_bytes(data)
-    if path.exists():
-        draft.chmod(path.stat().st_mode & 0o777)
-    draft.replace(path)
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    write_whole(path, data, mode=mode)

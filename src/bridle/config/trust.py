@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import Struct, field
 
 from bridle.core.errors import ConfigError
-from bridle.paths import Paths, private_folder
+from bridle.paths import Paths, private_folder, write_whole
 
 if TYPE_CHECKING:
     import hashlib
@@ -122,9 +122,7 @@ def trust(paths: Paths, folder: ProjectFolder) -> None:
         raise ConfigError(f"{folder.path} is not a folder", hint="replace it with a real folder")
     private_folder(paths.state)
     record = private_folder(paths.trust) / _record(paths, folder.project).name
-    draft = record.with_suffix(f".{os.getpid()}")
-    draft.write_text(f"{folder.hash}\n{os.path.realpath(folder.project)}\n")
-    draft.replace(record)
+    write_whole(record, f"{folder.hash}\n{os.path.realpath(folder.project)}\n".encode())
 
 
 def untrust(paths: Paths, project: Path) -> bool:

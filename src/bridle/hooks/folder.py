@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from bridle.hooks.messages import TOKEN_BYTES
-from bridle.paths import LONGEST_SOCKET, private_folder
+from bridle.paths import LONGEST_SOCKET, private_folder, write_whole
 
 SOCKET, PORT, KEY = "socket", "port", "key"
 
@@ -39,7 +39,7 @@ def remove_files(folder: Path) -> None:
 
 def new_tokens(folder: Path) -> Tokens:
     tokens = Tokens(*(os.urandom(TOKEN_BYTES).hex().encode() for _ in range(2)))
-    _write(folder / KEY, b"%b %b\n" % (tokens.ask, tokens.answer))
+    write_whole(folder / KEY, b"%b %b\n" % (tokens.ask, tokens.answer))
     return tokens
 
 
@@ -58,7 +58,7 @@ def listen_here(folder: Path) -> socket.socket:
 def listen_on_loopback(folder: Path) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.bind(("127.0.0.1", 0))
-    _write(folder / PORT, b"%d\n" % listening.getsockname()[1])
+    write_whole(folder / PORT, b"%d\n" % listening.getsockname()[1])
     return listening
 
 
@@ -74,12 +74,3 @@ def _short_name(folder: Path) -> Iterator[Path]:
         yield link
     finally:
         link.unlink()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, for the user alone."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-    draft.replace(path)

@@ -18,7 +18,7 @@ from bridle.config.trust import repository
 from bridle.core.errors import ConfigError, UsageError
 from bridle.core.permission import Rule
 from bridle.core.permission.globs import escaped
-from bridle.paths import Paths, private_folder
+from bridle.paths import Paths, private_folder, write_whole
 
 _HEAD = """\
 # What was answered with "always" in this project, newest first.
@@ -124,17 +124,9 @@ class Remembered:
         import tomlkit
 
         text = _HEAD + tomlkit.dumps({"project": str(self.project), "rules": tables})
-        draft = self.path.with_suffix(f".{os.getpid()}")
         try:
-            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with os.fdopen(fd, "wb") as file:
-                file.write(text.encode())
-                file.flush()
-                os.fsync(fd)
-            draft.replace(self.path)
+            write_whole(self.path, text.encode())
         except OSError as error:
-            with suppress(OSError):
-                draft.unlink()
             raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from None
 
     @contextmanager

@@ -53,7 +53,8 @@ async def test_each_answer_reaches_the_hook(tmp_path: Path) -> None:
         asked = await ask(listener, "touch two")
         denied = Answer("deny", note="herons nest there")
         await listener.conversation.answer(asked.request_id, denied)
-        await listener.until(lambda: "herons nest there" in listener.text)
+        await listener.until(lambda: len(listener.of(TurnEnded)) == 2)
+        assert "herons nest there" in listener.text
 
         asked = await ask(listener, "touch three")
         changed = Answer("allow", input={"command": "touch four"})
