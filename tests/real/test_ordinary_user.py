@@ -70,7 +70,7 @@ def ready(clone: Clone, demo: subprocess.CompletedProcess[str]) -> Clone:
 @pytest.fixture(scope="module")
 def chosen(ready: Clone) -> str:
     """The level that `auto` takes, as `bridle doctor` says."""
-    ended = " (auto takes this one)"
+    ended = " (taken, by supervision = 'auto')"
     return next(text.removesuffix(ended) for _, text in doctor(ready) if text.endswith(ended))
 
 

@@ -12,8 +12,8 @@ from acp_far_side import opened
 
 from bridle.agents.gemini import agent, gate
 from bridle.agents.gemini.dialect import GeminiDialect
-from bridle.agents.gemini.launch import DEFAULTS, GATE, ROW, acp
-from bridle.core.agent import SecretFile, SecretFolder, SessionSpec
+from bridle.agents.gemini.launch import GATE, ROW, acp
+from bridle.core.agent import SecretFolder, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import Answer, PermissionRequested, ToolStarted
 from bridle.core.permission.acts import HOLE, host_of, server_of
@@ -215,20 +215,6 @@ def test_a_policy_with_the_users_rules_is_in_a_file_that_is_the_users_alone() ->
     merged = acp(SessionSpec(cwd=PROJ, options={"policy": "# both"}))
 
     assert merged.argv[-1] == SecretFolder("--admin-policy=", {"gate.toml": b"# both"})
-
-
-def test_the_systems_defaults_are_above_ours_and_not_hidden(home: Path) -> None:
-    system = home / "system-defaults.json"
-    system.write_text('{"general": {"maxAttempts": 9}, "ui": {"theme": "Dark"}}')
-    merged = gate.defaults(variables(home, GEMINI_CLI_SYSTEM_DEFAULTS_PATH=str(system)))
-
-    ours = json.loads(Path(DEFAULTS).read_text())
-    both = {**ours, "general": {"maxAttempts": 9}, "ui": {"theme": "Dark"}}
-    assert json.loads(merged or "") == both
-    options = {"GEMINI_CLI_SYSTEM_DEFAULTS_PATH": merged}
-    env = acp(SessionSpec(cwd=PROJ, options=options)).env
-    assert env["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"] == SecretFile("", (merged or "").encode())
-    assert gate.defaults(variables(home)) is None
 
 
 # -- what cannot be asked about --------------------------------------------------------------------

@@ -56,14 +56,43 @@ def test_a_system_prompt_is_in_a_file_that_is_the_users_alone() -> None:
     assert "GEMINI_SYSTEM_MD" not in acp().env
 
 
-def test_settings_come_beneath_the_users_own() -> None:
-    env = acp(options={"auth": "vertex-ai"}).env
-    assert env["BRIDLE_GEMINI_AUTH"] == "vertex-ai"
-    path = env["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"]
-    assert isinstance(path, str)
-    defaults = json.loads(Path(path).read_text())
-    assert defaults["tools"] == {"shell": {"enableInteractiveShell": False}}
-    assert defaults["security"]["auth"]["selectedType"] == "$BRIDLE_GEMINI_AUTH"
+def test_what_counts_for_every_user_goes_in_by_variables() -> None:
+    """Settings of a system count only in files of root's, in folders of root's."""
+    assert acp().env == {
+        "GEMINI_CLI_NO_RELAUNCH": "true",
+        "GEMINI_PTY_INFO": "child_process",
+    }
+
+
+@pytest.mark.parametrize(
+    ("kept", "variables", "told"),
+    [
+        ({}, {"GEMINI_API_KEY": "k"}, True),
+        ({}, {}, False),
+        ({}, {"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": "http://other"}, False),
+        (
+            {"security": {"auth": {"selectedType": "gemini-api-key"}}},
+            {"GEMINI_API_KEY": "k"},
+            False,
+        ),
+    ],
+)
+async def test_a_key_counts_for_an_old_session_too(
+    kept: dict[str, Any], variables: dict[str, str], told: bool, tmp_path: Path
+) -> None:
+    home = tmp_path / ".gemini"
+    home.mkdir()
+    (home / "settings.json").write_text(json.dumps(kept))
+    (tmp_path / "gemini").write_text(f"#!/bin/sh\nenv > {tmp_path}/seen\n")
+    (tmp_path / "gemini").chmod(0o755)
+    options = {"binary": str(tmp_path / "gemini")}
+    spec = SessionSpec(cwd=tmp_path, resume="s1", options=options)
+    async with PlainHost.open(tmp_path, env={"HOME": str(tmp_path), **variables}) as host:
+        conversation = await agent.open(spec, host)
+        assert [heard async for heard in conversation.heard()]
+        await conversation.close()
+    google = "GOOGLE_GEMINI_BASE_URL=https://generativelanguage.googleapis.com"
+    assert (google in (tmp_path / "seen").read_text().splitlines()) == told
 
 
 def test_one_turn_has_its_prompt_on_stdin() -> None:

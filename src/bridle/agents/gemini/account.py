@@ -5,16 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from bridle.agents.fields import at, text
-from bridle.agents.gemini.launch import ROW, Variable
+from bridle.agents.gemini.launch import BASE_URL, KEY, ROW, Variable
 from bridle.agents.native import settings
 from bridle.core.management import Account
 
 _NOBODY = Account(signed_in=False, hint=ROW.login)
 
 
+def chosen(folder: Path) -> object:
+    """The way to sign in that the user settled on, if any."""
+    return at(settings(folder / "settings.json"), "security", "auth", "selectedType")
+
+
 def account(folder: Path, variable: Variable) -> Account:
-    kept = settings(folder / "settings.json")
-    match at(kept, "security", "auth", "selectedType"):
+    match chosen(folder):
         case "oauth-personal" | "login-with-google":
             return _by_browser(folder)
         case "vertex-ai":
@@ -22,11 +26,11 @@ def account(folder: Path, variable: Variable) -> Account:
         case "compute-default-credentials" | "cloud-shell":
             return Account(signed_in=True, method="token")
         case "gateway":
-            return _by_variable(variable, "GOOGLE_GEMINI_BASE_URL")
-    by_key = _by_variable(variable, "GEMINI_API_KEY")
+            return _by_variable(variable, BASE_URL)
+    by_key = _by_variable(variable, KEY)
     if by_key.signed_in:
         return by_key
-    if (folder / "gemini-credentials.json").exists() or _names(folder / ".env", "GEMINI_API_KEY"):
+    if (folder / "gemini-credentials.json").exists() or _names(folder / ".env", KEY):
         return Account(signed_in=True, method="api key")
     return _by_browser(folder)
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bridle.agents.acp.two_surfaces import TwoSurfaces
 from bridle.agents.commands import binary, plain
 from bridle.agents.gemini.dialect import GeminiDialect
-from bridle.agents.gemini.launch import DEFAULTS_PATH, POLICY, ROW, home
+from bridle.agents.gemini.launch import BASE_URL, KEY, POLICY, ROW, home
 from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import Conversation, Host, SessionSpec
 from bridle.core.errors import Unsupported
@@ -35,12 +35,6 @@ class GeminiCli(TwoSurfaces):
         stream = StdioAgent(info, _stream)
         super().__init__(ROW, GeminiDialect, stream, surface="stream-json", since="0.33.0")
 
-    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        from bridle.agents.gemini.gate import defaults
-
-        options = {**spec.options, DEFAULTS_PATH: defaults(host.variable)}
-        return await super().open(replace(spec, options=options), host)
-
     async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
         from bridle.agents.gemini.gate import policy, refuse_administrators
         from bridle.agents.gemini.trust import trusted
@@ -53,12 +47,16 @@ class GeminiCli(TwoSurfaces):
         if trusts:
             _refuse_trusted_servers(spec, host)
         options = {**spec.options, POLICY: policy(host.variable, spec.cwd)}
-        spec = replace(spec, options=options)
         if spec.resume:
             from bridle.agents.gemini import store
+            from bridle.agents.gemini.account import chosen
 
+            # Else it takes a key only for a new session: of an old one it wants to know the way.
+            options[BASE_URL] = bool(host.variable(KEY)) and not (
+                chosen(home(host.variable)) or host.variable(BASE_URL)
+            )
             await store.out_of_its_minute(home(host.variable), spec.resume)
-        return await super().open_acp(spec, host)
+        return await super().open_acp(replace(spec, options=options), host)
 
     async def account(self, run: Run) -> Account:
         from bridle.agents.gemini.account import account

@@ -7,7 +7,6 @@ that make exceptions from them; what they allow is asked about.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tomllib
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bridle.agents.fields import Table, at, strings, table, tables
-from bridle.agents.gemini.launch import DEFAULTS, DEFAULTS_PATH, GATE, Variable, home
+from bridle.agents.gemini.launch import GATE, Variable, home
 from bridle.agents.native import settings
 from bridle.core.errors import Unsupported
 
@@ -41,13 +40,6 @@ def refuse_administrators(variable: Variable) -> None:
             )
 
 
-def defaults(variable: Variable) -> str | None:
-    """Ours beneath those of the system, which they would hide; None where there are but ours."""
-    system = _system_settings(variable).with_name("system-defaults.json")
-    theirs = settings(Path(variable(DEFAULTS_PATH) or system))
-    return json.dumps(_over(theirs, settings(Path(DEFAULTS)))) if theirs else None
-
-
 def policy(variable: Variable, cwd: Path) -> str | None:
     """Ours with the user's in it; None where the user forbids nothing."""
     kept = _all_settings(variable, cwd)
@@ -68,11 +60,6 @@ def trusted_servers(variable: Variable, cwd: Path) -> list[str]:
         table(settings(place), "mcpServers") for place in (*places, _system_settings(variable))
     )
     return sorted({name for some in servers for name, one in some.items() if at(one, "trust")})
-
-
-def _over(upper: Table, lower: Table) -> Table:
-    both = {key: _over(table(upper, key), table(lower, key)) for key in upper.keys() & lower.keys()}
-    return {**lower, **upper, **{key: value for key, value in both.items() if value}}
 
 
 def _all_settings(variable: Variable, cwd: Path) -> list[Table]:

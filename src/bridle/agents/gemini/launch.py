@@ -1,9 +1,9 @@
 """How Gemini CLI is started: its row of data, its words and its variables on both surfaces.
 
-Settings go in as defaults beneath the user's own (`defaults.json`): a shell whose output is told
-over ACP, an end to its retries, and the API key as the way to sign in where the user chose none.
-A policy goes in above the user's own (`gate.toml`), so that over ACP every call is asked about.
-The user's files, and who trusts which folder, stay as they are.
+A policy goes in above the user's own (`gate.toml`), so that over ACP every call is asked about; the
+rest by variables. Settings of ours cannot go in: those of a system count only in files that root
+owns, in folders that nobody else may write. The user's files, and who trusts which folder, stay as
+they are.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ ROW = Row(
 Variable = Callable[[str], str | None]
 
 GATE = str(Path(__file__).with_name("gate.toml"))
-DEFAULTS = str(Path(__file__).with_name("defaults.json"))
-DEFAULTS_PATH = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"
-POLICY = "policy"  # with the variable above, the options that have something else in place of ours
+POLICY = "policy"  # the option that has another in place of ours
+BASE_URL = "GOOGLE_GEMINI_BASE_URL"
+KEY = "GEMINI_API_KEY"
 
 
 def home(variable: Variable) -> Path:
@@ -93,12 +93,12 @@ def _policy(spec: SessionSpec) -> Word:
 
 
 def _env(spec: SessionSpec) -> dict[str, Word]:
-    merged = spec.options.get(DEFAULTS_PATH)
     env: dict[str, Word] = {
         "GEMINI_CLI_NO_RELAUNCH": "true",  # else signals end only the outer of two processes
-        DEFAULTS_PATH: SecretFile("", merged.encode()) if isinstance(merged, str) else DEFAULTS,
-        "BRIDLE_GEMINI_AUTH": str(spec.options.get("auth", "gemini-api-key")),
+        "GEMINI_PTY_INFO": "child_process",  # what a terminal shows is not told over ACP
     }
+    if spec.options.get(BASE_URL):
+        env[BASE_URL] = "https://generativelanguage.googleapis.com"
     if spec.system:
         env["GEMINI_SYSTEM_MD"] = SecretFile("", spec.system.encode())
     return env
