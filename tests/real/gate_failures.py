@@ -50,11 +50,6 @@ NOT_THERE: Mapping[tuple[Channel, str], str] = {
     ("pipe", "shim crashed"): _NO_SHIM,
     ("pipe", "socket squatted"): "a pipe has no name by which somebody could take its place",
 }
-# Holes: such a call must run, else this is to be taken out.
-KNOWN: Mapping[tuple[str, str, ToolClass], str] = {
-    ("claude", "wrong schema", "read"): "an answer to its callback that it does not understand is"
-    " none, and by itself it reads what is in the project"
-}
 PATIENCE = 12.0  # seconds that a CLI may wait on a harness that was stopped
 SETTLING = 4.0  # seconds after an answer that it cannot use
 LATE = 6.0  # seconds until a request is denied

@@ -142,20 +142,24 @@ async def test_nobody_is_asked_about_its_own_plan_and_that_is_no_bypass(desk: Cl
     assert of(log, TurnEnded) == [COMPLETED]
 
 
-@pytest.mark.parametrize("end", ["late", "gone"])
-async def test_a_callback_that_is_never_answered_runs_nothing(
-    claude: RealClaude, double: ModelDouble, end: str
+@pytest.mark.parametrize(("tool", "end"), [("Write", "late"), ("Write", "gone"), ("Bash", "gone")])
+async def test_a_request_that_is_never_answered_runs_nothing(
+    claude: RealClaude, double: ModelDouble, tool: str, end: str
 ) -> None:
     """Neither when the CLI's own patience ends (ours is never shorter), nor when its host is gone,
-    though its own rules would allow the call. When its host is gone, 2.1.197 goes by those rules:
-    then it is the supervision that ends it first."""
+    though its own rules would allow the call. When its host is gone, 2.1.197 goes by those rules
+    with what it asks its callback about: then it is the supervision that ends it first."""
     marker = claude.project / "made"
+    inputs = {
+        "Bash": {"command": f"touch {marker}", "description": "x"},
+        "Write": {"file_path": str(marker), "content": ""},
+    }
     double.scenarios["ask"] = [
-        reply(Call("Bash", {"command": f"touch {marker}", "description": "x"}, id="toolu_1")),
+        reply(Call(tool, inputs[tool], id="toolu_1")),
         reply(Say("So be it.")),
     ]
-    lax = end == "late" or claude.version != "2.1.197"
-    spec = SessionSpec(cwd=claude.project, allowed_tools=("Bash",) if lax else ())
+    lax = (tool, end, claude.version) != ("Write", "gone", "2.1.197")
+    spec = SessionSpec(cwd=claude.project, allowed_tools=(tool,) if lax else ())
     wire = ClaudeWire(spec)
     [hello] = wire.greet()
     hello["request"]["hooks"]["PreToolUse"][0]["timeout"] = 2 if end == "late" else PATIENCE
@@ -175,7 +179,7 @@ async def test_a_callback_that_is_never_answered_runs_nothing(
             process.stdin.write(json.dumps(message).encode() + b"\n")
         async with asyncio.timeout(40):
             async for line in process.stdout:
-                if end == "gone" and b'"hook_callback"' in line:
+                if end == "gone" and re.search(rb'"(hook_callback|can_use_tool)"', line):
                     process.stdin.close()
                 if b'"type":"result"' in line:
                     break

@@ -20,6 +20,8 @@ PLAIN = [
     "--verbose",
     "--include-partial-messages",
     "--permission-prompt-tool=stdio",
+    '--settings={"permissions":{"ask":["Bash","Glob","Grep","ListMcpResourcesTool","LSP","Read",'
+    '"ReadMcpResourceTool"]}}',
 ]
 
 

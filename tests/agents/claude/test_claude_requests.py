@@ -37,7 +37,7 @@ from bridle.core.wire import Reply
 COMMAND = {"command": "rm x"}
 
 
-def test_the_greeting_asks_to_see_every_call() -> None:
+def test_the_greeting_asks_to_see_every_call_that_no_rule_asks_about() -> None:
     (hello,) = wire().greet()
     assert hello == {
         "type": "control_request",
@@ -47,7 +47,8 @@ def test_the_greeting_asks_to_see_every_call() -> None:
             "hooks": {
                 "PreToolUse": [
                     {
-                        "matcher": None,
+                        "matcher": "^(?!(?:Bash|Glob|Grep|ListMcpResourcesTool|LSP|Read|"
+                        "ReadMcpResourceTool)$)",
                         "hookCallbackIds": ["bridle_pre_tool_use"],
                         "timeout": 20 * 24 * 3600,
                     }

@@ -16,6 +16,10 @@ _PERMISSION_MODES: dict[Mode, str] = {
     # No mode of the CLI's own: the harness denies what changes anything.
     "ask": "default",
 }
+# What the CLI would run unasked. By this rule it asks itself, and an answer that it cannot read
+# denies; it would take one to a callback for none.
+ASKED = ("Bash", "Glob", "Grep", "ListMcpResourcesTool", "LSP", "Read", "ReadMcpResourceTool")
+_SETTINGS = json.dumps({"permissions": {"ask": ASKED}}, separators=(",", ":"))
 _TAKES = "it takes text, PDF, PNG, JPEG, GIF and WebP; name other files by their path"
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
@@ -26,7 +30,7 @@ def launch(spec: SessionSpec) -> Launch:
     argv: list[Word] = ["claude", "-p"]
     argv += ["--input-format=stream-json", "--output-format=stream-json"]
     argv += ["--verbose", "--include-partial-messages", "--permission-prompt-tool=stdio"]
-    argv.append(f"--permission-mode={permission_mode(spec.mode)}")
+    argv += [f"--settings={_SETTINGS}", f"--permission-mode={permission_mode(spec.mode)}"]
     if spec.model:
         argv.append(f"--model={spec.model}")
     if spec.effort:

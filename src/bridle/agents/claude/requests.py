@@ -1,8 +1,9 @@
 """What the CLI asks its host: may this call run, which answer does the user choose.
 
-A PreToolUse callback sees every call, so most requests come from it. A question and the end of
-plan mode need the user's word whatever a callback says: for them the callback passes, and
-`can_use_tool` asks. Where both ask about one call, the first answer stands for the second.
+A rule makes it ask about commands and reads (`launch.ASKED`), a PreToolUse callback about the rest.
+A question and the end of plan mode need the user's word whatever a callback says: for them the
+callback passes, and `can_use_tool` asks. Where both ask about one call, the first answer stands for
+the second.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from bridle.agents.claude import suggestions
 from bridle.agents.claude.background import Background
+from bridle.agents.claude.launch import ASKED
 from bridle.agents.claude.settings import Settings
 from bridle.agents.claude.tools import Call
 from bridle.agents.fields import Table, storable, table, tables, text
@@ -29,6 +31,7 @@ from bridle.core.events import (
 from bridle.core.wire import Reply
 
 CALLBACK = "bridle_pre_tool_use"
+CALLED_BACK = f"^(?!(?:{'|'.join(ASKED)})$)"
 # The longest the CLI can wait: its timer takes at most 2^31 ms, and an overflow fires at once.
 # When it fires, the call does not run.
 PATIENCE = 20 * 24 * 3600

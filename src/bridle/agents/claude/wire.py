@@ -13,7 +13,7 @@ from bridle.agents.claude.background import Background
 from bridle.agents.claude.launch import launch, user_message
 from bridle.agents.claude.lines import piece
 from bridle.agents.claude.plan import Plan
-from bridle.agents.claude.requests import CALLBACK, PATIENCE, Requests, error
+from bridle.agents.claude.requests import CALLBACK, CALLED_BACK, PATIENCE, Requests, error
 from bridle.agents.claude.settings import Settings
 from bridle.agents.claude.speech import Speech
 from bridle.agents.claude.tools import Call, Result, call_of, results
@@ -64,7 +64,7 @@ class ClaudeWire:
         return launch(spec)
 
     def greet(self) -> Iterable[dict[str, Any]]:
-        hook = {"matcher": None, "hookCallbackIds": [CALLBACK], "timeout": PATIENCE}
+        hook = {"matcher": CALLED_BACK, "hookCallbackIds": [CALLBACK], "timeout": PATIENCE}
         body = {"subtype": "initialize", "hooks": {"PreToolUse": [hook]}}
         return [self._settings.request(body)]
 
