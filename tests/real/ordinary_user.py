@@ -167,11 +167,11 @@ class Clone:
         program = self.folder / ".venv/bin/bridle"
         return self.user.run(program, *words, cwd=cwd, group=group, variables=variables)
 
-    def pytest(self, *folders: str) -> subprocess.CompletedProcess[str]:
-        words = ("-q", "-rfE", "-n", "3", "--timeout", "120", "-m", "not real and not torture")
+    def pytest(self, *words: str) -> subprocess.CompletedProcess[str]:
+        quiet = ("-q", "-rfE", "-n", "3", "--timeout", "120", "-m", "not real and not torture")
         base = f"--basetemp={self.user.home}/t"  # short, for sockets lie in there
         program = self.folder / ".venv/bin/pytest"
-        return self.user.run(program, *words, base, *folders, cwd=self.folder, within=500)
+        return self.user.run(program, *quiet, base, *words, cwd=self.folder, within=500)
 
 
 def python_for(user: OrdinaryUser) -> str | None:

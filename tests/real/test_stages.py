@@ -14,7 +14,7 @@ from stages import Actor
 from bridle.testing.model_double import ModelDouble, api_of
 from bridle.testing.model_script import Fail, Request, Say, Think, Usage, reply
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.real, pytest.mark.newest, pytest.mark.timeout(120)]
 
 _SERVER = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
 

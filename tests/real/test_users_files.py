@@ -12,7 +12,7 @@ from bridle.core.events import TurnEnded
 from bridle.testing.model_double import ModelDouble
 from bridle.testing.model_script import Say, reply
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.real, pytest.mark.newest, pytest.mark.timeout(120)]
 
 # The adapter trusts a project by itself in the mode in which it may write there.
 _OF_ITS_OWN = {"codex-acp": {".codex/config.toml"}}
