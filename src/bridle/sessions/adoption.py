@@ -13,6 +13,7 @@ from bridle.core.agent import Heard
 from bridle.core.errors import UsageError
 from bridle.core.events import AgentReady, Entry, Event, MessageChunk, UserMessage
 from bridle.core.management import NativeSession
+from bridle.core.moment import rfc3339
 from bridle.sessions.budget import Budget
 from bridle.sessions.headstart import new_session
 from bridle.sessions.host import SpillFile
@@ -43,7 +44,7 @@ async def adopt(
     secrets = Secrets()
     for name, value in terms.secrets:
         secrets.register(name, value)
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    now = rfc3339(datetime.now(UTC))
     row = SessionRow(
         id=new_session(),
         agent=agent,

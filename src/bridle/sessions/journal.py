@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 
 from bridle.core.events import Entry, Event
+from bridle.core.moment import rfc3339
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.budget import weight
 from bridle.store.event_log import EventLog
@@ -37,7 +38,7 @@ class Journal:
         if self.failure:
             return  # what would be the next number is not known to be free
         if not self._batch:
-            self._at = datetime.now(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+            self._at = rfc3339(datetime.now(UTC))
             self._loop.call_soon(self._flush)  # all that is said before then goes together
         self._seq += 1
         entry = Entry(session=self._session, seq=self._seq, turn=turn, at=self._at, event=event)

@@ -24,6 +24,7 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.core.failure import Failure
+from bridle.core.moment import rfc3339
 from bridle.paths import Paths
 from bridle.sessions.lease import Lease
 from bridle.sessions.lookout import announce
@@ -118,7 +119,7 @@ class Leftovers:
     async def _append(self, row: SessionRow, turn: int, events: Sequence[Event]) -> None:
         if not events:
             return
-        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        at = rfc3339(datetime.now(UTC))
         entries = [
             Entry(session=row.id, seq=row.entries + i, turn=turn, at=at, event=event)
             for i, event in enumerate(events, 1)

@@ -16,6 +16,7 @@ from msgspec.structs import fields, replace
 
 from bridle.config.trust import repository
 from bridle.core.errors import ConfigError, UsageError
+from bridle.core.moment import rfc3339
 from bridle.core.permission import Rule
 from bridle.core.permission.globs import escaped
 from bridle.paths import Paths, private_folder, write_whole
@@ -75,7 +76,7 @@ class Remembered:
     def add(self, rule: Rule) -> None:
         """In front of the others, since the first that matches counts."""
         rule = for_project(rule, self._cwd)
-        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        now = rfc3339(datetime.now(UTC), "seconds")
         with self._locked():
             tables = [table for table in self._read() if self._rule(table).rule != rule]
             self._write([{"at": now, **to_builtins(rule)}, *tables])

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import SessionBusy
 from bridle.core.events import encode
+from bridle.core.moment import rfc3339
 from bridle.core.permission import Context, Policy, Rule
 from bridle.paths import Paths, private_folder
 from bridle.sessions.broadcast import Broadcast
@@ -80,7 +81,7 @@ class Sessions:
             id=head.session if head else new_session(),
             agent=agent.info.name,
             cwd=str(spec.cwd),
-            created_at=_now(),
+            created_at=rfc3339(datetime.now(UTC)),
             title=title and _known(terms).redact_text(title),
             model=spec.model,
             mode=spec.mode,
@@ -296,7 +297,7 @@ class Sessions:
         """Deletes what nobody owns and nothing was added to for that long; None keeps it all."""
         if days is None:
             return
-        before = _time(datetime.now(UTC) - timedelta(days=days))
+        before = rfc3339(datetime.now(UTC) - timedelta(days=days))
         for session in self.catalog.expired(before):
             with suppress(SessionBusy):
                 await self.delete(self.catalog.get(session))
@@ -315,7 +316,9 @@ class Sessions:
 
     async def fork(self, row: SessionRow, *, up_to_seq: int | None = None) -> SessionRow:
         return await asyncio.wrap_future(
-            self.catalog.fork(row.id, new_session(), created_at=_now(), up_to_seq=up_to_seq)
+            self.catalog.fork(
+                row.id, new_session(), created_at=rfc3339(datetime.now(UTC)), up_to_seq=up_to_seq
+            )
         )
 
 
@@ -328,11 +331,3 @@ def _known(terms: Terms) -> Secrets:
 def _register(secrets: Secrets, terms: Terms) -> None:
     for name, value in terms.secrets:
         secrets.register(name, value)
-
-
-def _now() -> str:
-    return _time(datetime.now(UTC))
-
-
-def _time(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

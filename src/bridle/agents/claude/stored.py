@@ -21,6 +21,7 @@ from bridle.core.events import (
     UserMessage,
 )
 from bridle.core.management import NativeSession
+from bridle.core.moment import rfc3339
 
 _HEAD = 64 * 1024  # of a stored session, where its first words are; as much of its end
 _NO_WORDS = ("<", "[Request interrupted by user")  # what the CLI puts in the user's mouth
@@ -51,7 +52,7 @@ def session(file: Path, cwd: Path) -> NativeSession | None:
         first = first or _prompt(line)
     if not (title or first):
         return None
-    stamp = updated.isoformat(timespec="seconds").replace("+00:00", "Z")
+    stamp = rfc3339(updated, "seconds")
     return NativeSession(file.stem, title or _headline(first), stamp, str(cwd))
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from bridle.agents.fields import Table, count, parse, table, tables, text
 from bridle.core.errors import AgentError
 from bridle.core.management import Account, McpServer, McpTool, Model, NativeSession
+from bridle.core.moment import rfc3339
 
 SIGN_IN = "run `codex login`, or give `codex login --with-api-key` a key"
 
@@ -76,7 +77,7 @@ def session(thread: Table) -> NativeSession:
     return NativeSession(
         native_id=text(thread, "id"),
         title=text(thread, "name") or _headline(text(thread, "preview")),
-        updated=updated.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        updated=rfc3339(updated, "seconds"),
         cwd=text(thread, "cwd") or None,
     )
 

@@ -16,6 +16,7 @@ from bridle.agents.native import headline, records
 from bridle.core import tools
 from bridle.core.events import Event, MessageChunk, ToolFinished, ToolStarted, UserMessage
 from bridle.core.management import NativeSession
+from bridle.core.moment import rfc3339
 
 _QUERY = re.compile(r"<user_query>(.*)</user_query>", re.DOTALL)  # beside what was attached
 _TOOLS = {
@@ -56,7 +57,7 @@ def _transcripts(home: Path, cwd: Path) -> list[Path]:
 
 def _session(file: Path, cwd: Path) -> NativeSession:
     updated = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    stamp = updated.isoformat(timespec="seconds").replace("+00:00", "Z")
+    stamp = rfc3339(updated, "seconds")
     said = filter(None, (_prompt(one) for one in records(file) if text(one, "role") == "user"))
     return NativeSession(file.stem, headline(next(said, file.stem)), stamp, str(cwd))
 

@@ -1,0 +1,11 @@
+"""How a moment is written in the log, in the store and in lists: RFC 3339 in UTC."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+
+def rfc3339(moment: datetime, to: Literal["seconds", "milliseconds"] = "milliseconds") -> str:
+    """Of a moment in UTC."""
+    return moment.isoformat(timespec=to).removesuffix("+00:00") + "Z"
