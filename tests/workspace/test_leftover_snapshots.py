@@ -12,6 +12,23 @@ import pytest
 from bridle.workspace import git_changes
 from bridle.workspace.git import Deadline
 
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where snapshots lie, of this process and of those that it starts."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "-q", tmp_path / "project"], check=True)
+    return tmp_path / "project"
+
+
 HOLDER = """
 import os, signal, sys
 from pathlib import Path
@@ -24,15 +41,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_only_what_a_dead_process_left_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setenv("TMPDIR", str(folder))
-    project = tmp_path / "project"
-    subprocess.run(["git", "init", "-q", project], check=True)
+def test_only_what_a_dead_process_left_is_removed(folder: Path, project: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, project], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
@@ -53,15 +62,7 @@ while True:
 """
 
 
-def test_a_snapshot_is_whole_though_another_process_sweeps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setenv("TMPDIR", str(folder))
-    project = tmp_path / "project"
-    subprocess.run(["git", "init", "-q", project], check=True)
+def test_a_snapshot_is_whole_though_another_process_sweeps(project: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", SWEEPER], stdout=subprocess.PIPE) as sweeper:
         assert sweeper.stdout
         sweeper.stdout.readline()
