@@ -41,7 +41,7 @@ class Cli:
 
     @property
     def folder(self) -> Path:
-        return _cache() / f"{self.agent}-{self.version}"
+        return cache() / f"{self.agent}-{self.version}"
 
     def path(self) -> Path:
         """The program; raises with the command that installs it when it is not there."""
@@ -145,7 +145,7 @@ def _wants_latest() -> bool:
     return os.environ.get("LATEST") == "1"
 
 
-def _cache() -> Path:
+def cache() -> Path:
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home, "bridle", "clis")
 

@@ -149,6 +149,20 @@ def test_a_request_waits_for_the_input_of_its_call() -> None:
     )
 
 
+def test_two_requests_about_one_call_wait_for_it_and_none_is_lost() -> None:
+    talk = _talk()
+    call = {"toolCallId": "call_1", "title": "bash", "kind": "execute", "rawInput": {}}
+    for id in (0, 1):
+        assert talk.asks(id, call) == []
+    told = talk.is_told(
+        "tool_call_update", **{**call, "rawInput": {"command": "ls /etc"}}, status="in_progress"
+    )
+    asked = [event.request_id for event in told if isinstance(event, PermissionRequested)]
+    assert asked == ["0", "1"]
+    [later] = talk.asks(2, call)  # it does not tell of the call again
+    assert isinstance(later, PermissionRequested)
+
+
 def test_a_request_that_waits_is_withdrawn_with_the_turn() -> None:
     talk = _talk()
     talk.asks(0, {"toolCallId": "call_1", "title": "read", "kind": "read", "rawInput": {}})

@@ -149,7 +149,9 @@ class Calls:
     def begun(self, call_id: str) -> bool:
         """Whether all is told that it will do."""
         call = self._open.get(call_id)
-        return call is not None and text(call.told, "status") not in ("pending", "")
+        return call is not None and (
+            call.started or text(call.told, "status") not in ("pending", "")
+        )
 
     def knows(self, call_id: str) -> bool:
         return call_id in self._open or call_id in self._over

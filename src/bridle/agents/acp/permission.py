@@ -47,7 +47,7 @@ class Requests:
         self._peer = peer
         self._calls = calls
         self._open: dict[str, _Open] = {}
-        self._early: dict[str, Asked] = {}  # by the call that is still to be told
+        self._early: dict[str, Asked] = {}  # about calls that are still to be told
         self._denials: list[str] = []  # that the model does not hear of from the agent
         self._untold = untold
 
@@ -56,7 +56,7 @@ class Requests:
         call = table(asked.params, "toolCall")
         id = text(call, "toolCallId")
         if self._dialect.asks_early(call) and not self._calls.begun(id):
-            self._early[id] = asked
+            self._early[asked.key] = asked
             return
         if not id:
             call = {**call, "toolCallId": f"asked-{asked.key}"}
@@ -78,8 +78,10 @@ class Requests:
 
     def begun(self, call_id: str) -> Iterator[Event | Reply]:
         """What was asked about a call before its input was told."""
-        if call_id in self._early and self._calls.begun(call_id):
-            yield from self.permission(self._early.pop(call_id))
+        for key, asked in list(self._early.items()):
+            told = text(table(asked.params, "toolCall"), "toolCallId") == call_id
+            if told and self._calls.begun(call_id):
+                yield from self.permission(self._early.pop(key))
 
     def question(self, asked: Asked, asking: Asking) -> Event:
         self._open[asked.key] = _Open(asked, asking.call_id or "", {}, asking)
@@ -106,9 +108,7 @@ class Requests:
         return self._peer.result(asked, _CANCELLED)
 
     def is_open(self, asked: Asked) -> bool:
-        return asked.key in self._open or any(
-            asked.key == early.key for early in self._early.values()
-        )
+        return asked.key in self._open or asked.key in self._early
 
     def cancel(self) -> list[Table]:
         """Nobody will answer any more; without this some agents never end the turn."""
@@ -122,10 +122,8 @@ class Requests:
         if not isinstance(request_id, str | int | float):
             return
         key = Asked(request_id, "", {}).key
-        for call_id, early in list(self._early.items()):
-            if early.key == key:
-                del self._early[call_id]
-                yield Reply(self.refused(early))
+        if early := self._early.pop(key, None):
+            yield Reply(self.refused(early))
         if request := self._open.pop(key, None):
             yield Reply(self._peer.result(request.asked, self._withdrawn(request)))
             yield RequestAnswered(request_id=key, answer=Answer("deny"), by="withdrawn")
