@@ -35,7 +35,7 @@ INFO = AgentInfo("plain", "Plain", frozenset({"resume"}))
     ],
 )
 def test_a_built_in_agent_conforms(name: str, folder: str | None) -> None:
-    check_agent(load(name), RECORDINGS / folder if folder else None, cuts=5)
+    check_agent(load(name), RECORDINGS / folder if folder else None, cuts=2)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.memory import LIMIT_MB, LONGEST, Measured, floods, run
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-FLOODS = {"unbroken": 50, "lines": 20, "garbage": 5, "json": 50, "stderr": 50}
+FLOODS = {"unbroken": 50, "lines": 20, "garbage": 10, "json": 50, "stderr": 50}
 TURNS = floods(FLOODS) | LONGEST
 TURNS_IN_A_ROW = 60
 

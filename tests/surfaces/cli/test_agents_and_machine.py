@@ -424,7 +424,7 @@ def test_doctor_says_how_an_agent_is_broken(bench: Bench, body: str) -> None:
 
 def test_doctor_is_not_held_up_by_agents_that_hang_or_never_stop_talking(bench: Bench) -> None:
     install(bench, "claude", "time.sleep(600)")
-    install(bench, "codex", "while True: print(os.urandom(99))")
+    install(bench, "codex", "while True: print(os.urandom(999)); time.sleep(0.001)")
     start = time.monotonic()
     done = bench.run("doctor", "--json")
     assert time.monotonic() - start < 50
