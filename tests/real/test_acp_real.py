@@ -26,6 +26,7 @@ from bridle.testing.model_script import Fail, Hold, Say, Think, Usage, reply
 pytestmark = [
     pytest.mark.real,
     pytest.mark.agents("claude-agent-acp", "codex-acp"),
+    pytest.mark.newest,
     pytest.mark.timeout(120),
 ]
 

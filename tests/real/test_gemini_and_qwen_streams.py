@@ -21,7 +21,12 @@ from bridle.core.events import (
 from bridle.core.failure import Failure
 from bridle.testing.model_script import Fail, Hold, Say, reply
 
-pytestmark = [pytest.mark.real, pytest.mark.agents("gemini", "qwen"), pytest.mark.timeout(120)]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.agents("gemini", "qwen"),
+    pytest.mark.newest,
+    pytest.mark.timeout(120),
+]
 
 COMPLETED = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")

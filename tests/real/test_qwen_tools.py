@@ -9,7 +9,12 @@ from stages import Actor
 from bridle.core.events import PermissionRequested, ToolFinished, TurnEnded
 from bridle.testing.model_script import Say, reply
 
-pytestmark = [pytest.mark.real, pytest.mark.agents("qwen"), pytest.mark.timeout(120)]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.agents("qwen"),
+    pytest.mark.newest,
+    pytest.mark.timeout(120),
+]
 
 COMPLETED = TurnEnded(reason="completed")
 
