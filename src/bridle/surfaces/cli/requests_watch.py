@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator
@@ -19,15 +18,10 @@ from bridle.surfaces.cli.watch import find_keyboard
 
 
 def watch(options: Namespace) -> int:
-    try:
-        return asyncio.run(_watch(options))
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+    return asyncio.run(_watch(options))
 
 
 async def _watch(options: Namespace) -> int:
-    if me := asyncio.current_task():  # asyncio's own handler may lose one on the way to sleep
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, me.cancel)
     async with opened.harness(options) as harness:
         changes = harness.sessions.watch_requests()
         async with aclosing(changes):  # type: ignore[type-var]
