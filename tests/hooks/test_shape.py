@@ -42,3 +42,9 @@ def test_what_only_resembles_ours_is_of_others(command: str) -> None:
     assert is_ours({"hooks": [ours]}, "claude", "PreToolUse")
     assert not is_ours({"hooks": [{"command": command}]}, "claude", "PreToolUse")
     assert not is_ours({"hooks": [ours, {"command": command}]}, "claude", "PreToolUse")
+
+
+def test_code_that_cannot_be_read_is_of_others() -> None:
+    code = rb"""// Written by bridle.
+spawn("/bin/sh", ["-c", "\x"])"""
+    assert not is_our_code(code, "opencode")

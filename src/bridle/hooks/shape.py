@@ -21,10 +21,11 @@ def is_ours(entry: object, agent: str, event: str) -> bool:
 def is_our_code(code: bytes, agent: str) -> bool:
     """A plugin that we wrote, for a project that had another path."""
     text = code.decode(errors="replace")
-    found = _SPAWNED.search(text)
-    return text.startswith("// Written by bridle.") and bool(
-        found and _is_command(json.loads(found[1]), agent, "")
-    )
+    found = _SPAWNED.search(text) if text.startswith("// Written by bridle.") else None
+    try:
+        return found is not None and _is_command(json.loads(found[1]), agent, "")
+    except ValueError:
+        return False
 
 
 def _commands(entry: Table) -> Iterator[object]:

@@ -181,6 +181,9 @@ def test_explain_says_what_is_wrong_with_its_words(bench: Bench) -> None:
     assert done.stderr.startswith("error: INPUT: not JSON: ")
     gone = bench.run("policy", "explain", "-C", "/nowhere/at/all", "--", "Read")
     assert (gone.returncode, gone.stderr) == (2, "error: /nowhere/at/all: no such folder\n")
+    kind = bench.run("policy", "explain", "--", "shell", '{"command": "rm -rf /"}')
+    told = "error: no tool is called 'shell'\nhint: did you mean Bash?\n"
+    assert (kind.returncode, kind.stderr) == (2, told)
 
 
 def test_the_name_of_a_rule_writes_nothing_but_text_to_a_terminal(

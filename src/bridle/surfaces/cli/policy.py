@@ -24,6 +24,11 @@ ADVICE = (
     "Rules see what an agent says it will do. Those on commands advise: the same can be done in"
     " other words. The wall is the sandbox."
 )
+_MEANT = {name.lower(): name for name in tools.TOOLS} | {
+    "shell": "Bash",
+    "network": "WebFetch",
+    "mcp": "mcp__SERVER__TOOL",
+}
 _COLORS = {"allow": "green", "deny": "red", "ask": "yellow", "rewrite": "cyan"}
 
 
@@ -132,6 +137,8 @@ def _context(cwd: Path, mode: Any, agent: str) -> Context:
 
 def _request(tool: str, input: dict[str, Any], cwd: Path) -> PermissionRequested:
     name = ""
+    if tool not in tools.TOOLS and (meant := _MEANT.get(tool.lower())):
+        raise UsageError(f"no tool is called {clean(tool)!r}", hint=f"did you mean {meant}?")
     if tool.startswith("mcp__") and tool.count("__") >= 2:
         _, server, called = tool.split("__", 2)
         tool, name = "MCP", f"{server}.{called}"
