@@ -47,7 +47,7 @@ demo: $(READY) ## a whole turn with the embedded agent, then its replay
 	$(BIN)/bridle demo
 
 lock: ## resolve the dependencies anew (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --extra fast --generate-hashes --no-header \
+	uv pip compile --quiet --universal --python-version 3.11 --extra fast --extra mcp --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url -o requirements/dev.lock pyproject.toml requirements/dev.in
 
 docs: $(READY) ## write what the documents say of the code
