@@ -42,6 +42,11 @@ class Paths(NamedTuple):
         return self.state / "spawns"
 
     @property
+    def processes(self) -> Path:
+        """What workspace processes wrote, in a folder for each, in one for each session."""
+        return self.state / "processes"
+
+    @property
     def worktrees(self) -> Path:
         return self.state / "worktrees"
 

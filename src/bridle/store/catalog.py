@@ -214,5 +214,9 @@ def _delete_slice(connection: apsw.Connection, number: int) -> bool:
     drop_uses(connection, number)
     for table in ("messages", "native_ids", "requests"):
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
+    connection.execute(
+        "DELETE FROM processes WHERE session = (SELECT id FROM sessions WHERE number = ?)",
+        (number,),
+    )
     connection.execute("DELETE FROM sessions WHERE number = ?", (number,))
     return True

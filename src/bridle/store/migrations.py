@@ -123,7 +123,37 @@ def m003_attachments(connection: apsw.Connection) -> None:
     """)
 
 
-MIGRATIONS = (m001_log, m002_messages, m003_attachments)
+def m004_processes(connection: apsw.Connection) -> None:
+    """Shell commands of workspaces. A session is named by its id: it need not be in our list."""
+    connection.execute("""
+        CREATE TABLE processes (
+            number INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            session TEXT NOT NULL,
+            command TEXT NOT NULL,
+            cwd TEXT NOT NULL,
+            mode TEXT NOT NULL,
+            isolation TEXT NOT NULL,
+            status TEXT NOT NULL,
+            pid INTEGER,
+            started TEXT,
+            boot TEXT,
+            code INTEGER,
+            signal INTEGER,
+            began_at TEXT NOT NULL,
+            ended_at TEXT,
+            stdout_bytes INTEGER NOT NULL,
+            stderr_bytes INTEGER NOT NULL,
+            stdout_kept INTEGER NOT NULL,
+            stderr_kept INTEGER NOT NULL,
+            why TEXT,
+            warden TEXT
+        ) STRICT;
+        CREATE INDEX processes_by_session ON processes (session);
+    """)
+
+
+MIGRATIONS = (m001_log, m002_messages, m003_attachments, m004_processes)
 NEWEST = len(MIGRATIONS)
 FAR_AHEAD = 100  # no bridle is that new
 

@@ -26,7 +26,9 @@ from bridle.store.projection import Projection
 from bridle.store.session_row import SessionRow, insert
 from bridle.store.wal import index_of, log_of
 
-TABLES = ("sessions", "entries", "raws", "messages", "attachments", "attachment_uses")
+TABLES = (
+    "sessions", "entries", "raws", "messages", "attachments", "attachment_uses", "processes"
+)  # fmt: skip
 WIDEST_GAP = 100_000  # entries; a number further off is damage itself
 LOST = Notice(level="error", kind="storage", text="This entry was lost when the store was damaged.")
 _TYPES: dict[str, type | tuple[type, ...]] = {
