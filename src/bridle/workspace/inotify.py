@@ -1,0 +1,101 @@
+"""Wakes when something happens to a file or a folder, without a thread and without polling."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+MODIFY, ATTRIB, CLOSE_WRITE = 0x2, 0x4, 0x8
+MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x40, 0x80, 0x100, 0x200
+DELETE_SELF, MOVE_SELF = 0x400, 0x800
+OVERFLOW, IGNORED = 0x4000, 0x8000
+
+NAMES = CREATE | DELETE | MOVED_FROM | MOVED_TO | DELETE_SELF | MOVE_SELF  # of a folder
+CONTENT = MODIFY | ATTRIB | CLOSE_WRITE | DELETE_SELF | MOVE_SELF  # of a file
+
+_EVENT = struct.Struct("iIII")
+_READ = 64 << 10
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Happening(NamedTuple):
+    watch: int  # as `add` gave it; -1 where some were lost
+    mask: int
+    name: bytes  # in a watched folder
+
+
+class Inotify:
+    """Raises OSError where the system has no more to give, and where it is none of Linux."""
+
+    def __init__(self) -> None:
+        try:
+            self._fd = int(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        except AttributeError:
+            raise OSError("this system has no inotify") from None
+        if self._fd < 0:
+            raise _error()
+
+    def add(self, path: str | bytes, mask: int) -> int:
+        """The number of the watch; the same for the same file. A link is followed."""
+        watch = int(_libc.inotify_add_watch(self._fd, os.fsencode(path), ctypes.c_uint32(mask)))
+        if watch < 0:
+            raise _error()
+        return watch
+
+    def add_open(self, descriptor: int, mask: int) -> int:
+        """What is open already: no name can be swapped meanwhile."""
+        return self.add(f"/proc/self/fd/{descriptor}", mask)
+
+    def read(self) -> list[Happening]:
+        """What happened since; nothing if nothing did."""
+        try:
+            return list(_events(os.read(self._fd, _READ)))
+        except BlockingIOError:
+            return []
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        """True when there is something to read, False when the time is over."""
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[None] = loop.create_future()
+
+        def wake() -> None:
+            if not ready.done():
+                ready.set_result(None)
+
+        loop.add_reader(self._fd, wake)
+        try:
+            await asyncio.wait_for(ready, seconds)
+        except TimeoutError:
+            return False
+        finally:
+            loop.remove_reader(self._fd)
+        return True
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> Inotify:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _events(data: bytes) -> Iterator[Happening]:
+    at = 0
+    while at + _EVENT.size <= len(data):
+        watch, mask, _, length = _EVENT.unpack_from(data, at)
+        at += _EVENT.size
+        yield Happening(watch, mask, data[at : at + length].rstrip(b"\0"))
+        at += length
+
+
+def _error() -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))
