@@ -18,7 +18,8 @@ BridleError
 │   ├── StoreNewer             written by a newer bridle
 │   ├── StoreDamaged
 │   └── StorageFull
-└── SupervisionUnavailable     a level was asked for that this machine cannot give
+├── SupervisionUnavailable     a level was asked for that this machine cannot give
+└── IsolationUnavailable       the same, of how far a command is kept from the machine
 
 What a reader of the log must see is an event (`TurnEnded(reason="failed")`), not an exception.
 """
@@ -147,3 +148,12 @@ class StorageFull(StoreError):
 
 class SupervisionUnavailable(BridleError):
     exit_code = 4
+
+
+class IsolationUnavailable(BridleError):
+    exit_code = 4
+
+    def __init__(self, level: str, reason: str, hint: str) -> None:
+        super().__init__(f"isolation level {level} is not to be had here: {reason}", hint=hint)
+        self.level = level
+        self.reason = reason

@@ -1,0 +1,32 @@
+"""How far a command is kept from the rest of the machine: basic, medium or high.
+
+`confine` is the harness's side: it turns a command into one that runs under a level, and refuses
+a level that a canary has not proved here. `enforce` is the last thing that the command's own
+process does before exec. `after` clears away what a command needed.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # the keeper's child comes through here on its way to `enforce`
+if TYPE_CHECKING:
+    from typing import Any
+
+    from bridle.supervision.isolation.confinement import Confined, after, confine, refusal
+    from bridle.supervision.isolation.enforcement import enforce
+
+__all__ = ["LEVELS", "Confined", "after", "confine", "enforce", "refusal"]
+
+LEVELS = ("basic", "medium", "high")
+
+_PACKAGE = "bridle.supervision.isolation"
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a side when it is asked for: the child's must cost nothing of the harness's."""
+    import sys
+
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = f"{_PACKAGE}.{'enforcement' if name == 'enforce' else 'confinement'}"
+    __import__(home)
+    return getattr(sys.modules[home], name)

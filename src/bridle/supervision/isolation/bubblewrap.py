@@ -1,0 +1,149 @@
+"""The words for bubblewrap: a machine with nothing on it but the system, toolchains and workspace.
+
+The order matters: what is mounted later lies over what was mounted before.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bridle.supervision.isolation import placeholders
+from bridle.supervision.isolation.home import GIT_CONFIG
+from bridle.supervision.isolation.system import roots_own, system
+
+FILTER, GIT = 198, 199  # numbers of the open files it finds its filter and the git settings in
+_PLACES = ("/usr/bin", "/usr/local/bin", "/bin", "/run/current-system/sw/bin")
+_TEMPORARY = 2 * 1024**3  # bytes of memory that /tmp may take
+
+# Of bubblewrap itself, which is not confined, the C library would take these at their word.
+_OF_THE_LOADER = (
+    "LD_", "GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "HOSTALIASES", "LOCALDOMAIN", "LOCPATH",
+    "MALLOC_", "NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF", "RES_OPTIONS", "TZDIR",
+)  # fmt: skip
+
+
+def find(path: str, workspace: Path) -> Path | None:
+    """Its real place, which nobody but root and the user can have written to."""
+    for folder in (*_PLACES, *path.split(os.pathsep)):
+        program = Path(folder) / "bwrap"
+        if folder.startswith("/") and program.is_file() and os.access(program, os.X_OK):
+            program = program.resolve()
+            if not program.is_relative_to(workspace) and _safe(program):
+                return program
+    return None
+
+
+def _safe(program: Path) -> bool:
+    """A folder with the sticky bit lets others add files, but not take one's place."""
+    for place in (program, *program.parents):
+        found = place.stat()
+        others = found.st_mode & 0o002 and not (
+            stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+        )
+        if others or found.st_uid not in (0, os.geteuid(), 65534):
+            return False
+    return True
+
+
+def for_bubblewrap(env: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """What bubblewrap may have in its own environment, and what is only for the command."""
+    inner = {name: value for name, value in env.items() if name.startswith(_OF_THE_LOADER)}
+    return {name: value for name, value in env.items() if name not in inner}, inner
+
+
+class Held:
+    """The protected names: read-only, whether they exist or not."""
+
+    def __init__(self, workspace: Path, protected: Sequence[Path]) -> None:
+        self.pinned: set[Path] = set()  # folders on the way, which must not be renamed
+        self.kept: set[Path] = set()
+        self.placeholders: dict[Path, int] = {}
+        self.open: list[Path] = []  # that no mount can hold: links, and what leaves the workspace
+        for path in protected:
+            if not self._hold(workspace, path):
+                self.open.append(path)
+
+    def _hold(self, workspace: Path, path: Path) -> bool:
+        if not path.is_relative_to(workspace) or path == workspace:
+            return False
+        place = workspace
+        way: list[Path] = []
+        for part in path.relative_to(workspace).parts:
+            place /= part
+            if place.is_symlink() or ".." in part:
+                return False
+            if place == path and place.exists() and place not in self.placeholders:
+                self.kept.add(place)
+                break
+            if not place.is_dir():  # the first that is not there holds all beneath it
+                if place not in self.placeholders and not self._placeholder(place):
+                    return False
+                break
+            way.append(place)
+        self.pinned.update(way)
+        return True
+
+    def _placeholder(self, place: Path) -> bool:
+        try:
+            number = placeholders.hold(place)
+        except OSError:
+            return False
+        if number is not None:
+            self.placeholders[place] = number
+        return number is not None
+
+    def words(self) -> Iterator[str]:
+        mounts = dict.fromkeys(self.pinned, "--bind")
+        mounts |= dict.fromkeys((*self.kept, *self.placeholders), "--ro-bind")
+        for path in sorted(mounts):
+            yield from (mounts[path], str(path), str(path))
+
+    def let_go(self) -> None:
+        while self.placeholders:
+            placeholders.let_go(*self.placeholders.popitem())
+
+
+def words(
+    program: Path,
+    *,
+    argv: Sequence[str],
+    workspace: Path,
+    cwd: Path,
+    home: Path,
+    readable: Iterable[Path],
+    held: Held,
+    inner: Mapping[str, str],
+    git: bool,
+) -> list[str]:
+    return [
+        str(program),
+        *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+        *("--unshare-cgroup-try", "--new-session", "--die-with-parent", "--cap-drop", "ALL"),
+        *_system(),
+        *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--tmpfs", "/var/tmp"),
+        *("--size", str(_TEMPORARY), "--tmpfs", "/tmp"),
+        *(("--size", str(_TEMPORARY), "--tmpfs", str(home)) if home != Path("/") else ()),
+        *(word for path in readable for word in ("--ro-bind", str(path), str(path))),
+        *(("--ro-bind-data", str(GIT), str(home / GIT_CONFIG)) if git else ()),
+        *("--bind", str(workspace), str(workspace)),
+        *held.words(),
+        *("--remount-ro", "/", "--chdir", str(cwd)),
+        *(word for name, value in inner.items() for word in ("--setenv", name, value)),
+        *("--seccomp", str(FILTER), "--", *argv),
+    ]
+
+
+def _system() -> Iterator[str]:
+    for path in system():
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), str(path))
+        else:
+            yield from ("--ro-bind", str(path), str(path))
+    for path in sorted(roots_own()):
+        if path.is_dir():
+            yield from ("--tmpfs", str(path))
+        else:  # a device, where devices do not work
+            yield from ("--ro-bind", "/dev/null", str(path))
