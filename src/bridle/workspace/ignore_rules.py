@@ -1,0 +1,192 @@
+"""What a .gitignore leaves out, by git's own rules, at a cost that no pattern can blow up.
+
+Git itself is not asked: it may be missing, it goes by path and not by descriptor, and it reads what
+a repository's config says. A pattern becomes small expressions that never go back.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+MOST_BYTES = 1 << 18  # of one file
+_MOST_PATTERNS = 5_000
+
+_CLASSES = {
+    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "blank": r" \t", "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9", "graph": r"\x21-\x7e", "lower": "a-z", "print": r"\x20-\x7e",
+    "punct": r"!-/:-@\[-`{-~", "space": r"\s", "upper": "A-Z", "xdigit": "0-9A-Fa-f",
+}  # fmt: skip
+
+
+class _Bad(Exception):
+    """A pattern that matches nothing."""
+
+
+class Pattern(NamedTuple):
+    parts: tuple[re.Pattern[str] | None, ...]  # None: `**`, any number of folders
+    negated: bool
+    folders_only: bool
+    by_name: bool  # in any folder
+
+    def matches(self, names: Sequence[str]) -> bool:
+        if self.by_name:
+            only = self.parts[0]
+            return only is not None and only.fullmatch(names[-1]) is not None
+        return _match(self.parts, names)
+
+
+class Rules(NamedTuple):
+    """Of one folder, `depth` names below the root."""
+
+    depth: int
+    patterns: tuple[Pattern, ...]
+
+
+def parse(data: bytes, depth: int) -> Rules:
+    found = []
+    lines = data[:MOST_BYTES].removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    for line in lines[:_MOST_PATTERNS]:
+        text = line.removesuffix(b"\r").decode("latin-1")
+        if pattern := _pattern(text):
+            found.append(pattern)
+    return Rules(depth, tuple(found))
+
+
+def is_ignored(chain: Iterable[Rules], names: Sequence[str], folder: bool) -> bool:
+    """Asked of a path whose folders are not ignored; `chain` leads from the root to its folder."""
+    raw = [os.fsencode(name).decode("latin-1") for name in names]
+    for rules in reversed(list(chain)):
+        inner = raw[rules.depth :]
+        for pattern in reversed(rules.patterns):
+            if (folder or not pattern.folders_only) and pattern.matches(inner):
+                return not pattern.negated
+    return False
+
+
+def glob(pattern: str) -> re.Pattern[str]:
+    """Of one name: `*`, `?` and `[…]`."""
+    try:
+        return _expression(pattern)
+    except _Bad:
+        return _expression(re.sub(r"([\[\\])", r"\\\1", pattern))
+
+
+def _pattern(line: str) -> Pattern | None:
+    if line.startswith("#"):
+        return None
+    line = _without_spaces(line)
+    negated = line.startswith("!")
+    if negated:
+        line = line[1:]
+    folders_only = line.endswith("/")
+    line = line.removesuffix("/")
+    if not line:
+        return None
+    by_name = "/" not in line
+    try:
+        if by_name:
+            return Pattern((_expression(line),), negated, folders_only, by_name)
+        line = re.sub(r"\\(.)", lambda one: "/" if one[1] == "/" else one[0], line)
+        words = line.removeprefix("/").split("/")
+        parts: list[re.Pattern[str] | None] = []
+        for at, word in enumerate(words):
+            if word != "**":
+                parts.append(_expression(word))
+            elif at == len(words) - 1:
+                parts += [None, _expression("*")]  # what is inside, and not the folder itself
+            elif parts[-1:] != [None]:
+                parts.append(None)
+    except _Bad:
+        return None
+    return Pattern(tuple(parts), negated, folders_only, by_name)
+
+
+def _without_spaces(line: str) -> str:
+    """At its end, but for one behind a backslash."""
+    kept = line.rstrip(" ")
+    bars = len(kept) - len(kept.rstrip("\\"))
+    return f"{kept} " if bars % 2 and len(kept) < len(line) else kept
+
+
+def _match(parts: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
+    """Each `**` takes as little as will do: what the last one can give back is enough."""
+    at = name = 0
+    star, taken = -1, 0
+    while name < len(names):
+        part = parts[at] if at < len(parts) else re.compile(r"(?!)")
+        if part is None:
+            star, taken = at, name
+            at += 1
+        elif part.fullmatch(names[name]):
+            at, name = at + 1, name + 1
+        elif star >= 0:
+            taken += 1
+            at, name = star + 1, taken
+        else:
+            return False
+    return all(part is None for part in parts[at:])
+
+
+def _expression(word: str) -> re.Pattern[str]:
+    """Between stars nothing is tried twice: the first place where a piece fits is as good."""
+    pieces: list[str] = [""]
+    at = 0
+    while at < len(word):
+        c = word[at]
+        at += 1
+        if c == "*":
+            if pieces[-1] or len(pieces) == 1:
+                pieces.append("")
+        elif c == "?":
+            pieces[-1] += "."
+        elif c == "[":
+            piece, at = _bracket(word, at)
+            pieces[-1] += piece
+        else:
+            if c == "\\":
+                if at == len(word):
+                    raise _Bad
+                c, at = word[at], at + 1
+            pieces[-1] += re.escape(c)
+    first, *rest = pieces
+    if not rest:
+        return re.compile(first, re.DOTALL)
+    *middle, last = rest
+    atoms = "".join(f"(?>.*?{piece})" for piece in middle if piece)
+    return re.compile(f"{first}{atoms}.*{last}", re.DOTALL)
+
+
+def _bracket(word: str, at: int) -> tuple[str, int]:
+    negated = word[at : at + 1] in ("!", "^")
+    at += negated
+    inside, first = "", True
+    while first or word[at : at + 1] != "]":
+        first = False
+        if word.startswith("[:", at):
+            end = word.find(":]", at)
+            name = word[at + 2 : end] if end > 0 else ""
+            if name not in _CLASSES:
+                raise _Bad
+            inside, at = inside + _CLASSES[name], end + 2
+            continue
+        low, at = _character(word, at)
+        if word[at : at + 1] == "-" and word[at + 1 : at + 2] not in ("]", ""):
+            high, at = _character(word, at + 1)
+            if low <= high:
+                inside += f"{re.escape(low)}-{re.escape(high)}"
+        else:
+            inside += re.escape(low)
+    if not inside:
+        return ("." if negated else r"(?!)"), at + 1
+    return f"[{'^' if negated else ''}{inside}]", at + 1
+
+
+def _character(word: str, at: int) -> tuple[str, int]:
+    if word[at : at + 1] == "\\":
+        at += 1
+    if at >= len(word):
+        raise _Bad
+    return word[at], at + 1

@@ -1,0 +1,65 @@
+"""What a folder of the workspace holds."""
+
+from __future__ import annotations
+
+import stat
+
+from msgspec import Struct
+
+from bridle.workspace.confined import Root
+from bridle.workspace.folder_changes import shown
+from bridle.workspace.refusal import Refused
+from bridle.workspace.walk import DEEPEST, Kind, Walk
+
+MOST = 5_000
+
+
+class Entry(Struct, frozen=True):
+    path: str  # from the root of the workspace
+    kind: Kind
+    size: int = 0  # bytes of a file
+    executable: bool = False
+    target: str = ""  # what a link says; nobody went there
+
+
+class Listing(Struct, frozen=True):
+    path: str
+    entries: tuple[Entry, ...]
+    notes: tuple[str, ...] = ()  # what is not shown, and why
+
+
+def list_directory(
+    root: Root, path: str = ".", depth: int = 1, ignored: bool = False, limit: int = 500
+) -> Listing:
+    if not 1 <= limit <= MOST or not 1 <= depth <= DEEPEST:
+        raise Refused(
+            f"depth {depth} and limit {limit} are not what a listing takes",
+            hint=f"depth is 1 to {DEEPEST}, limit 1 to {MOST}",
+        )
+    walk = Walk(root, path, depth=depth, ignored=ignored)
+    entries: list[Entry] = []
+    full = False
+    for found in walk:
+        if len(entries) == limit:
+            full = True
+            break
+        is_file, mode = found.kind == "file", found.status.st_mode
+        entries.append(
+            Entry(
+                shown(found.path),
+                found.kind,
+                found.status.st_size if is_file else 0,
+                is_file and bool(mode & stat.S_IXUSR),
+                shown(found.target()) if found.kind == "link" else "",
+            )
+        )
+    return Listing("/".join(root.parts(path)) or ".", tuple(entries), _notes(walk, limit, full))
+
+
+def _notes(walk: Walk, limit: int, full: bool) -> tuple[str, ...]:
+    notes = [f"{count} left out: {why}" for why, count in walk.left_out.items() if count]
+    if full:
+        notes.append(f"there is more than {limit}: raise the limit, or list a folder in it")
+    if walk.late:
+        notes.append("it took too long: list a folder in it, or less deep")
+    return tuple(notes)

@@ -1,0 +1,161 @@
+"""What lies below a folder, by descriptor: links are told and never followed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Literal, NamedTuple
+
+from bridle.workspace import ignore_rules
+from bridle.workspace.confined import TEMPORARY, Root
+from bridle.workspace.ignore_rules import Rules
+
+DEEPEST = 60  # each level holds a descriptor
+CROWDED = 20_000  # names of one folder
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+Kind = Literal["file", "folder", "link", "other"]
+
+
+class Found(NamedTuple):
+    names: tuple[str, ...]  # from the root
+    kind: Kind
+    status: os.stat_result
+    folder: int  # that it lies in, open until the next is asked for
+
+    @property
+    def path(self) -> str:
+        return "/".join(self.names)
+
+    def open(self) -> int | None:
+        """A regular file's descriptor; None where it is no longer one."""
+        with contextlib.suppress(OSError):
+            opened = os.open(self.names[-1], _FILE, dir_fd=self.folder)
+            if stat.S_ISREG(os.fstat(opened).st_mode):
+                return opened
+            os.close(opened)
+        return None
+
+    def target(self) -> str:
+        try:
+            return os.readlink(self.names[-1], dir_fd=self.folder)
+        except OSError:
+            return ""
+
+
+class Walk:
+    """In order of names, a folder before what is in it. `left_out` counts what was passed over."""
+
+    def __init__(
+        self, root: Root, path: str, *, depth: int = DEEPEST, ignored: bool = False,
+        seconds: float = 20.0,
+    ) -> None:  # fmt: skip
+        self._root, self._start = root, path
+        self._depth, self._ignored = min(depth, DEEPEST), ignored
+        self._until = time.monotonic() + seconds
+        self.left_out: Counter[str] = Counter()
+        self.late = False
+
+    def __iter__(self) -> Iterator[Found]:
+        parts = self._root.parts(self._start)
+        top = self._root.open_folder(self._start)
+        try:
+            chain = [] if self._ignored else self._chain(parts)
+            yield from self._below(top, parts, chain, 1)
+        finally:
+            os.close(top)
+
+    def _below(
+        self, folder: int, names: tuple[str, ...], chain: Sequence[Rules], level: int
+    ) -> Iterator[Found]:
+        if not self._ignored:
+            chain = [*chain, *_rules(folder, len(names))]
+        for name in self._names(folder):
+            if time.monotonic() > self._until:
+                self.late = True
+                return
+            try:
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            except OSError:
+                continue  # gone
+            found = Found((*names, name), _kind(status.st_mode), status, folder)
+            if not self._ignored and self._is_ignored(found, chain):
+                self.left_out["ignored"] += 1
+                continue
+            yield found
+            if found.kind == "folder" and level < self._depth:
+                try:
+                    inner = os.open(name, _FOLDER, dir_fd=folder)
+                except OSError:
+                    self.left_out["unreadable"] += 1
+                    continue
+                try:
+                    yield from self._below(inner, found.names, chain, level + 1)
+                finally:
+                    os.close(inner)
+            elif found.kind == "folder" and level == DEEPEST:
+                self.left_out["too deep"] += 1
+
+    def _names(self, folder: int) -> list[str]:
+        try:
+            with os.scandir(folder) as entries:
+                names = [entry.name for entry in islice(entries, CROWDED)]
+                self.left_out["in a crowded folder"] += sum(1 for _ in islice(entries, CROWDED))
+        except OSError:
+            self.left_out["unreadable"] += 1
+            return []
+        return sorted(name for name in names if not name.startswith(TEMPORARY))
+
+    @staticmethod
+    def _is_ignored(found: Found, chain: Sequence[Rules]) -> bool:
+        if found.names[-1] == ".git":
+            return True
+        return ignore_rules.is_ignored(chain, found.names, found.kind == "folder")
+
+    def _chain(self, parts: tuple[str, ...]) -> list[Rules]:
+        """The rules of the folders above, and those of the repository that nobody shares."""
+        chain: list[Rules] = []
+        with contextlib.suppress(Exception):
+            opened = self._root.open_file(".git/info/exclude")
+            chain += [ignore_rules.parse(_take(opened), 0)]
+        for depth in range(len(parts)):
+            above = self._root.open_folder("/".join(parts[:depth]) or ".")
+            try:
+                chain += _rules(above, depth)
+            finally:
+                os.close(above)
+        return chain
+
+
+def _rules(folder: int, depth: int) -> list[Rules]:
+    try:
+        opened = os.open(".gitignore", _FILE, dir_fd=folder)
+    except OSError:
+        return []
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        return []
+    return [ignore_rules.parse(_take(opened), depth)]
+
+
+def _take(opened: int) -> bytes:
+    try:
+        return os.pread(opened, ignore_rules.MOST_BYTES, 0)
+    except OSError:
+        return b""
+    finally:
+        os.close(opened)
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else "other"

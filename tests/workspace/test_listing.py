@@ -1,0 +1,139 @@
+"""A listing shows what is there, and leaves out what git leaves out."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bridle.workspace.confined import Root
+from bridle.workspace.ignore_rules import is_ignored, parse
+from bridle.workspace.listing import Entry, list_directory
+from bridle.workspace.refusal import Refused
+from bridle.workspace.walk import Walk
+
+Git = Callable[..., str]
+
+
+def listed(root: Path, path: str = ".", depth: int = 1, **how: bool | int) -> list[str]:
+    with Root(root) as confined:
+        return [entry.path for entry in list_directory(confined, path, depth, **how).entries]  # type: ignore[arg-type]
+
+
+def test_entries_tell_what_they_are(root: Path) -> None:
+    (root / "folder").mkdir()
+    (root / "file").write_text("12345")
+    (root / "run").write_text("x")
+    (root / "run").chmod(0o755)
+    (root / "link").symlink_to("/etc/passwd")
+    os.mkfifo(root / "pipe")
+    with Root(root) as confined:
+        listing = list_directory(confined)
+    assert listing.entries == (
+        Entry("file", "file", 5),
+        Entry("folder", "folder"),
+        Entry("link", "link", target="/etc/passwd"),
+        Entry("pipe", "other"),
+        Entry("run", "file", 1, executable=True),
+    )
+    assert listing.notes == ()
+
+
+def test_a_link_to_a_folder_is_not_entered(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_text("x")
+    (root / "out").symlink_to(tmp_path / "outside")
+    (root / "around").symlink_to(".")
+    assert listed(root, depth=9) == ["around", "out"]
+    with pytest.raises(Refused):
+        listed(root, "out")
+
+
+def test_depth_and_limit_are_kept_and_told(root: Path) -> None:
+    (root / "a" / "b" / "c").mkdir(parents=True)
+    for at in range(9):
+        (root / "a" / f"{at}").write_text("")
+    assert listed(root, depth=2)[-1] == "a/b" and listed(root, depth=3)[-1] == "a/b/c"
+    with Root(root) as confined:
+        listing = list_directory(confined, "a", limit=3)
+        assert [entry.path for entry in listing.entries] == ["a/0", "a/1", "a/2"]
+        assert "more than 3" in listing.notes[0]
+        for depth, limit in ((0, 5), (5, 0), (1, 10**6)):
+            with pytest.raises(Refused):
+                list_directory(confined, ".", depth, limit=limit)
+
+
+def test_what_git_ignores_is_counted_and_left_out(repository: Path) -> None:
+    (repository / "x.log").write_text("")
+    (repository / "build").mkdir()
+    (repository / "build" / "x").write_text("")
+    assert listed(repository, depth=2) == [".gitignore", "a.py", "lib", "lib/b.py"]
+    assert "build/x" in listed(repository, depth=2, ignored=True)
+    assert listed(repository, "build") == ["build/x"]  # who asks for it gets it
+    with Root(repository) as confined:
+        assert list_directory(confined).notes == ("3 left out: ignored",)
+
+
+def test_rules_of_folders_above_count(repository: Path) -> None:
+    (repository / "lib" / "x.log").write_text("")
+    (repository / ".git" / "info").mkdir(exist_ok=True)
+    (repository / ".git" / "info" / "exclude").write_text("b.*\n")
+    assert listed(repository, "lib") == []
+
+
+def test_a_pattern_cannot_take_long() -> None:
+    stars = parse(b"*a" * 60 + b"*b\n" + b"**/x/" * 60 + b"y\n" + b"[" * 5_000 + b"\n", 0)
+    assert not is_ignored([stars], ["a" * 255], folder=False)
+    assert not is_ignored([stars], ["x"] * 200, folder=False)
+
+
+NAMES = (
+    "a",
+    "b",
+    "ab",
+    "a.b",
+    "abc",
+    "A",
+    "é",
+    "x y",
+    "a ",
+    "!a",
+    "#a",
+    "a-b",
+    "[a]",
+    "a\\b",
+    "-",
+    "]",
+)
+PIECES = (
+    *("a", "b", "c", "*", "**", "?", "[ab]", "[!a]", "[^b]", "[a-c]", "[]a]", "[[:alpha:]]", "/"),
+    *("/", "/", "**/", "/**", "/**/", "\\", "\\*", " ", "!", "#", ".", "[", "]", "-", "[z-a]"),
+    *("[a-]", "[\\]]", "[[:nope:]]", "[!]a]", "é", "\\ ", "\r"),
+)
+
+
+def test_git_says_the_same(root: Path, git: Git) -> None:
+    """Of random patterns on a tree, nested files of rules among them. Left aside is what git reads
+    in ways it does not document: two stars glued to a name before a slash, and empty names."""
+    git("init", "--quiet")
+    for first in NAMES:
+        (root / first).mkdir()
+        (root / first / "in").mkdir()
+        for second in NAMES:
+            (root / first / second).write_text("")
+            (root / first / "in" / second).write_text("")
+    chance = random.Random(5)
+    for turn in range(40):
+        for where in (root, root / "a", root / "ab" / "in"):
+            lines = ["".join(chance.choices(PIECES, k=chance.randint(1, 4))) for _ in range(4)]
+            lines = [line for line in lines if not re.search(r"[^/]\*\*+/|//", line)]
+            lines = [f"!{line}" if chance.random() < 0.25 else line for line in lines]
+            (where / ".gitignore").write_bytes("\n".join(lines).encode())
+        theirs = git("ls-files", "--others", "--exclude-standard", "-z").split("\0")
+        with Root(root) as confined:
+            ours = [found.path for found in Walk(confined, ".") if found.kind == "file"]
+        assert sorted(ours) == sorted(theirs[:-1]), (turn, (root / ".gitignore").read_bytes())
