@@ -10,10 +10,12 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import confined_run
 import kills
 import msgspec
 import pytest
 
+from bridle.supervision.isolation import refusal
 from bridle.supervision.tree import Level, Warden, probe
 
 NOBODY = 65534
@@ -67,14 +69,48 @@ def ordinary_user() -> Iterator[kills.Stage]:
         pytest.skip("no other interpreter of this version for a user who cannot use root's")
     root = Path(tempfile.mkdtemp(prefix="bridle-user-"))
     try:
-        for part in ("__init__.py", "core", "supervision"):
+        for part in ("__init__.py", "paths.py", "core", "supervision"):
             _copy(kills.SOURCE / "bridle" / part, root / "src/bridle" / part)
         _copy(Path(msgspec.__file__).parent, root / "src/msgspec")
-        _copy(Path(kills.__file__), root / "tests/supervision/kills.py")
+        for script in (kills.__file__, confined_run.__file__):
+            _copy(Path(script), root / "tests/supervision" / Path(script).name)
         subprocess.run(["chmod", "-R", "a+rX", root], check=True)
         yield kills.Stage(python, root / "src", NOBODY)
     finally:
         shutil.rmtree(root)
+
+
+@pytest.fixture(scope="session")
+def bubblewrap() -> None:
+    """Debian's package, where it is missing and root can get it; else tests say so and skip."""
+    if shutil.which("bwrap") or os.geteuid() != 0 or not shutil.which("apt-get"):
+        return
+    apt = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60"]
+    install = [*apt, "install", "--yes", "--no-install-recommends", "bubblewrap"]
+    if subprocess.run(install, capture_output=True).returncode:  # it knows no packages yet
+        subprocess.run([*apt, "update"], capture_output=True)
+        subprocess.run(install, capture_output=True)
+
+
+@pytest.fixture(params=["here", "ordinary user"])
+def place(request: pytest.FixtureRequest) -> Iterator[confined_run.Place]:
+    """This user, and for root one without privileges as well."""
+    stage = kills.HERE
+    if request.param == "ordinary user":
+        if os.geteuid() != 0:
+            pytest.skip("this is an ordinary user")
+        stage = request.getfixturevalue("ordinary_user")
+    made = confined_run.Place.make(stage)
+    yield made
+    made.remove()
+
+
+@pytest.fixture(params=["medium", "high"])
+def isolation(request: pytest.FixtureRequest, bubblewrap: None) -> str:
+    """Each level of isolation that this machine gives."""
+    if reason := refusal(request.param):
+        pytest.skip(f"{reason.message}; {reason.hint}")
+    return str(request.param)
 
 
 def _same(python: str) -> bool:

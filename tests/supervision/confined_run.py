@@ -1,0 +1,162 @@
+"""Runs commands under a level of isolation as a keeper's child would, without a keeper.
+
+In this process by `Place.run`, or as another user: the same file, run as a script, reads a request
+as JSON from its standard input and says on standard output what came of it.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import kills
+
+from bridle.core.errors import IsolationUnavailable
+from bridle.supervision.isolation import after, confine
+from bridle.supervision.launch import command
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Refused(NamedTuple):
+    message: str
+    hint: str
+    exit_code: int
+
+
+def run_here(
+    level: Any,
+    workspace: Path,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    protected: Sequence[Path] = (),
+) -> Ran:
+    confined = confine(
+        level, workspace=workspace, argv=argv, env=env, cwd=workspace, protected=protected
+    )
+    try:
+        ran = subprocess.run(
+            command("isolation.inside"),
+            input=marshal.dumps((confined.argv, confined.env, str(workspace), confined.rules)),
+            capture_output=True,
+            timeout=60,
+        )
+    finally:
+        after(confined)
+    return Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+
+class Place(NamedTuple):
+    """Who runs commands, and where: `workspace` and `outside` are folders of that user."""
+
+    stage: kills.Stage
+    folder: Path
+
+    @classmethod
+    def make(cls, stage: kills.Stage) -> Place:
+        place = cls(stage, Path(tempfile.mkdtemp(prefix="bridle-isolation-")).resolve())
+        for folder in (place.workspace, place.outside, place.home):
+            folder.mkdir()
+        place.folder.chmod(0o755)
+        place.give()
+        return place
+
+    @property
+    def workspace(self) -> Path:
+        return self.folder / "workspace"
+
+    @property
+    def outside(self) -> Path:
+        return self.folder / "outside"
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def env(self) -> dict[str, str]:
+        python = Path(self.stage.python).resolve().parent
+        return {"PATH": f"{python}:/usr/bin:/bin", "HOME": str(self.home), "LANG": "C.UTF-8"}
+
+    @property
+    def python(self) -> str:
+        return str(Path(self.stage.python).resolve())
+
+    def give(self) -> None:
+        """Makes all in the folder the user's own."""
+        if self.stage.user is not None:
+            owner = f"{self.stage.user}:{self.stage.user}"
+            subprocess.run(["chown", "-R", owner, self.folder], check=True)
+
+    def run(
+        self,
+        level: str,
+        *argv: str,
+        env: Mapping[str, str] = {},
+        protected: Sequence[Path] = (),
+    ) -> Ran:
+        if self.stage.user is None:
+            return run_here(level, self.workspace, argv, {**self.env, **env}, protected)
+        said = self.ask(level, *argv, env=env, protected=protected)
+        assert isinstance(said, Ran), said
+        return said
+
+    def ask(
+        self,
+        level: str,
+        *argv: str,
+        env: Mapping[str, str] = {},
+        protected: Sequence[Path] = (),
+        around: Sequence[str] = (),
+    ) -> Ran | Refused:
+        """In a process of its own, started by the words of `around`."""
+        request = [level, str(self.workspace), argv, {**self.env, **env}, [*map(str, protected)]]
+        script = self.stage.source.parent / "tests/supervision/confined_run.py"
+        ran = subprocess.run(
+            [*around, self.stage.python, str(script)],
+            input=json.dumps(request),
+            capture_output=True,
+            text=True,
+            cwd="/",
+            env={"PYTHONPATH": str(self.stage.source), **self.env},
+            user=self.stage.user,
+            group=self.stage.user,
+            extra_groups=None if self.stage.user is None else [],
+            timeout=90,
+        )
+        assert ran.returncode == 0, ran.stderr
+        word, *rest = json.loads(ran.stdout)
+        return Refused(*rest) if word == "refused" else Ran(*rest)
+
+    def script(self, level: str, lines: str, *arguments: object) -> Ran:
+        return self.run(level, self.python, "-I", "-S", "-c", lines, *map(str, arguments))
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder)
+
+
+def _main() -> None:
+    level, workspace, argv, env, protected = json.load(sys.stdin)
+    os.umask(0o077)
+    try:
+        ran = run_here(level, Path(workspace), argv, env, [*map(Path, protected)])
+    except IsolationUnavailable as error:
+        print(json.dumps(["refused", error.message, error.hint, error.exit_code]))
+    else:
+        print(json.dumps(["ran", *ran]))
+
+
+if __name__ == "__main__":
+    _main()
