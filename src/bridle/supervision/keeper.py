@@ -1,7 +1,8 @@
 """The parent of one program: starts it, reports its end, and lets nothing of its tree outlive it.
 
 There is one keeper per program at every level, so that each tree has its own reaper. It ends the
-tree when the program ends, when told to, when the warden is gone, and when the harness is gone.
+tree when the program ends, when told to, when the warden is gone, and, unless the program is to
+last, when the harness is gone.
 """
 
 # pathlib and contextlib would cost every start some milliseconds
@@ -12,18 +13,20 @@ from __future__ import annotations
 import errno
 import os
 import select
+import time
 
-from bridle.supervision import kernel, processes
+from bridle.supervision import ending, kernel, processes
 from bridle.supervision.channel import Channel, frame, unframe
 from bridle.supervision.processes import LINUX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
     from bridle.supervision.cgroup import Cgroup
+    from bridle.supervision.outflow import Flow
     from bridle.supervision.records import Record
 else:
     import _signal as signal
@@ -33,15 +36,24 @@ _RESTORED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}  # those n
 
 
 class Program:
-    """What to run, and the files it gets as its standard input, output and error."""
+    """What to run, and the files it gets as its standard input, output and error.
+
+    `confine` is called right before it runs, in its own process.
+    """
 
     def __init__(
-        self, argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], stdio: Sequence[int]
+        self,
+        argv: list[bytes],
+        cwd: bytes,
+        env: dict[bytes, bytes],
+        stdio: Sequence[int],
+        confine: Callable[[], None] | None = None,
     ) -> None:
         self.argv = argv
         self.cwd = cwd
         self.env = env
         self.stdio = stdio
+        self.confine = confine
 
     def become(self) -> NoReturn:
         for target, number in enumerate(self.stdio):
@@ -49,6 +61,8 @@ class Program:
         for number in _RESTORED:
             signal.signal(number, signal.SIG_DFL)
         os.chdir(self.cwd)
+        if self.confine:
+            self.confine()
         name = self.argv[0]
         code = errno.ENOENT
         for path in [name] if b"/" in name else self._on_path(name):
@@ -69,25 +83,39 @@ class Keeper:
     """Runs in its own process, forked from the warden; `run` does not return."""
 
     def __init__(
-        self, program: Program, *, level: str, marker: str, record: Record, group: Cgroup | None
+        self,
+        program: Program,
+        *,
+        level: str,
+        marker: str,
+        record: Record,
+        group: Cgroup | None,
+        flow: Flow | None = None,
     ) -> None:
         self._program = program
         self._level = level
         self._marker = marker
         self._record = record
         self._group = group
+        self._flow = flow
+        self._watched: int | None = None  # the harness waits for more output than this
+        self._why = ""
         self._pid = 0
         self._status: int | None = None
 
-    def run(self, post: Channel, lifeline: int, lease: int, proc: int | None) -> NoReturn:
-        """The lease stays open here as well: it is free only when no keeper is at work either."""
+    def run(self, post: Channel, lifeline: int | None, lease: int, proc: int | None) -> NoReturn:
+        """The lease stays open here as well: it is free only when no keeper is at work either.
+
+        Without a lifeline the harness may go, and only the warden's end is the program's.
+        """
         code = 0
         try:
-            keep = {post.fileno(), lifeline, lease, self._record.number, *self._program.stdio}
-            _close_all_but(keep | ({proc} if proc is not None else set()))
+            keep = {post.fileno(), lifeline, lease, proc, self._record.number}
+            keep.update(self._program.stdio, self._flow.files if self._flow else ())
+            _close_all_but({number for number in keep if number is not None})
             self._run(post, lifeline, proc)
-        except EOFError:
-            pass  # the warden is gone
+        except EOFError:  # the warden is gone
+            self._why = ending.WARDEN
         except BaseException:
             _complain()
             code = 70
@@ -98,10 +126,10 @@ class Keeper:
             code = 70
         os._exit(code)
 
-    def _run(self, post: Channel, lifeline: int, proc: int | None) -> None:
+    def _run(self, post: Channel, lifeline: int | None, proc: int | None) -> None:
         """Until it is time to end the tree, for whatever reason."""
         # the warden's word that we are its child and on record, or that it was called off
-        if ("kill",) in post.receive():
+        if any(message[0] == "kill" for message in post.receive()):
             return
         woken = wake_on_child_exit()
         try:
@@ -110,22 +138,39 @@ class Keeper:
             _say(post, "unable", f"{self._level} level: {error}")
             return
         try:
-            pid = self._start(proc)
+            pid, start = self._start(proc)
         except OSError as error:
+            self._flow = None  # there is nothing to tell of
             _say(post, "failed", error.errno, error.strerror, error.filename)
             return
-        _say(post, "started", pid)
+        _say(post, "started", pid, start)
         ready = select.poll()
         ready.register(woken, select.POLLIN)
         ready.register(post.fileno(), select.POLLIN)
-        ready.register(lifeline, 0)  # no data ever comes: only the harness's end is news
+        if lifeline is not None:
+            ready.register(lifeline, 0)  # no data ever comes: only the harness's end is news
+        if self._flow:
+            self._flow.begin(ready)
         while self._status is None:
             events = {number for number, _ in ready.poll()}
             if woken in events:
                 os.read(woken, 4096)
                 self._reap()
-            if lifeline in events or (post.fileno() in events and self._told_to_end(post)):
+            if post.fileno() in events:
+                for message in post.receive():
+                    if message == ("last",):
+                        if lifeline is not None:
+                            ready.unregister(lifeline)
+                            lifeline = None
+                        _say(post, "lasting")
+                    elif not self._obey(post, message, ready):
+                        return
+            if lifeline in events:
+                self._why = ending.HARNESS
                 return
+            if self._flow:
+                self._flow.serve(events, ready)
+                self._tell_growth(post)
 
     def _settle(self, proc: int | None) -> None:
         """Take the place in the process tree that the level asks for."""
@@ -138,10 +183,11 @@ class Keeper:
             case "cgroup" | "subreaper":
                 kernel.become_subreaper()
 
-    def _start(self, proc: int | None) -> int:
-        """Fork the program; its pid as the harness sees it, or the error that kept it from running.
+    def _start(self, proc: int | None) -> tuple[int, str]:
+        """Fork the program; its pid as the harness sees it and its start time, or the error that
+        kept it from running.
 
-        The program writes itself on record and tells its pid over the gate, which exec closes.
+        The program writes itself on record and tells both over the gate, which exec closes.
         """
         gate, gate_end = os.pipe()
         keeper = os.getpid()
@@ -164,8 +210,8 @@ class Keeper:
             said += part
         os.close(gate)
         match unframe(said):
-            case [int(pid)]:
-                return pid
+            case [(int(pid), str(start))]:
+                return pid, start
             case [*_, (number, text, name)]:
                 raise OSError(number, text, name)
         raise OSError(errno.ECHILD, "ended before it could run", self._program.argv[0])
@@ -184,30 +230,47 @@ class Keeper:
             myself = processes.parse_stat(processes.read("self/stat", dir_fd=proc))
         assert myself is not None
         self._record.add_process(myself)
-        os.write(gate, frame(myself.pid))
+        os.write(gate, frame((myself.pid, myself.start)))
 
-    def _told_to_end(self, post: Channel) -> bool:
-        for message in post.receive():
-            match message:
-                case ("signal", number) if self._status is None:
-                    processes.send(self._pid, number)
-                case ("kill",):
-                    return True
-        return False
+    def _obey(self, post: Channel, message: tuple[Any, ...], ready: select.poll) -> bool:
+        """False when it is to end the tree."""
+        match message:
+            case ("signal", number) if self._status is None:
+                # a shell's children are in its group, as they would be in a terminal
+                processes.send(-self._pid if self._flow else self._pid, number)
+            case ("input", data, eof) if self._flow:
+                _say(post, "input", self._flow.feed(data, ready, eof=eof))
+            case ("watch", seen):
+                self._watched = seen if self._watched is None else min(seen, self._watched)
+            case ("kill", *why):
+                self._why = why[0] if why else ""
+                return False
+        return True
 
-    def _reap(self) -> None:
+    def _tell_growth(self, post: Channel) -> None:
+        assert self._flow
+        if self._watched is not None and self._flow.total > self._watched:
+            self._watched = None
+            _say(post, "grown", self._flow.sizes)
+
+    def _reap(self) -> bool:
+        """False when there is nobody left."""
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
-                    return
+                    return True
                 if pid == self._pid:
                     self._status = status
         except ChildProcessError:
-            return
+            return False
 
     def _end(self, post: Channel) -> None:
         """Report, then end the tree: nothing in it may delay the news of the program's own end."""
+        if self._flow:
+            if self._pid:
+                self._end_with_output(post, self._flow)
+            return
         known = self._status
         if known is not None:
             _say(post, "exited", known)
@@ -219,12 +282,35 @@ class Keeper:
         if left:
             _say(post, "left", sorted(left))
 
+    def _end_with_output(self, post: Channel, flow: Flow) -> None:
+        """End the tree, then report: its output is whole when the harness hears of it."""
+        left = self._end_tree()
+        flow.drain()
+        status = int(signal.SIGKILL) if self._status is None else self._status
+        end = ending.Ending(status, time.time(), flow.sizes, self._why)
+        ending.write(flow.folder, end)
+        _say(post, "ended", end.status, end.at, end.sizes, end.why)
+        if left:
+            _say(post, "left", sorted(left))
+
     def _end_tree(self) -> set[int]:
+        if self._level == "namespace":
+            return self._end_namespace()
         if self._group:
             self._group.kill(END_WITHIN)
         if self._level == "group":
             end_group(self._pid, self._marker)
         return processes.end_children(frozenset(), self._reap, END_WITHIN)
+
+    def _end_namespace(self) -> set[int]:
+        """As its init: the kernel lets nobody fork away from a signal to all of us at once."""
+        deadline = time.monotonic() + END_WITHIN
+        while time.monotonic() < deadline:
+            processes.send(-1, signal.SIGKILL)
+            if not self._reap():
+                break
+            time.sleep(0.0005)
+        return set()  # what is left ends with us
 
 
 def end_group(leader: int, marker: str) -> None:
@@ -277,4 +363,7 @@ def _close_all_but(keep: set[int]) -> None:
 def _complain() -> None:
     import traceback
 
-    os.write(2, traceback.format_exc().encode(errors="replace"))
+    try:
+        os.write(2, traceback.format_exc().encode(errors="replace"))
+    except OSError:
+        pass  # the harness that read it is gone

@@ -38,11 +38,12 @@ class Launched(NamedTuple):
     """A warden that is starting. `Warden.attach` takes it over; until then the fields are private
     to it. Dropping it unattached ends the process: its end of the socket closes."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | None  # None: another harness started it
     control: socket.socket
     lifeline: int
     folder: Path
     early: Early | None = None
+    lingers: bool = False
 
 
 def command(module: str, *arguments: str) -> list[str]:
@@ -50,8 +51,12 @@ def command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _BOOT.format(module=module), package, *arguments]
 
 
-def launch(*, level: str = "auto", records: Path, marker: str) -> Launched:
-    """Start a warden and return at once. `marker` names it: unique, of letters, digits, - and _."""
+def launch(*, level: str = "auto", records: Path, marker: str, linger: float = 0.0) -> Launched:
+    """Start a warden and return at once. `marker` names it: unique, of letters, digits, - and _.
+
+    With `linger` it keeps the programs that are to last that many seconds after its harness went,
+    for one that comes back by `Warden.rejoin`.
+    """
     if level not in LEVELS:
         raise ValueError(f"{level!r} is not a supervision level: {', '.join(LEVELS)}")
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", marker):
@@ -61,7 +66,11 @@ def launch(*, level: str = "auto", records: Path, marker: str) -> Launched:
     held, lifeline = os.pipe()
     try:
         process = subprocess.Popen(
-            command("warden", str(theirs.fileno()), str(held), level, str(folder)),
+            command(
+                "warden",
+                *(str(theirs.fileno()), str(held), level, str(folder)),
+                *([str(linger)] if linger else []),
+            ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -77,7 +86,7 @@ def launch(*, level: str = "auto", records: Path, marker: str) -> Launched:
     finally:
         theirs.close()
         os.close(held)
-    return Launched(process, ours, lifeline, folder)
+    return Launched(process, ours, lifeline, folder, lingers=linger > 0)
 
 
 def spawn_early(

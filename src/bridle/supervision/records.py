@@ -100,10 +100,11 @@ class Record:
         os.unlink(self.path)
 
 
-def load(path: str) -> dict[str, list[list[str]]]:
+def load(path: str, *, dir_fd: int | None = None) -> dict[str, list[list[str]]]:
     """The lines of a record by key; an unfinished last line is not there yet."""
     lines: dict[str, list[list[str]]] = {}
-    for line in processes.read(path).decode(errors="surrogateescape").split("\n")[:-1]:
+    text = processes.read(path, dir_fd=dir_fd).decode(errors="surrogateescape")
+    for line in text.split("\n")[:-1]:
         key, _, values = line.partition(" ")
         lines.setdefault(key, []).append(values.split(" "))
     return lines

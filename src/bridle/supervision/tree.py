@@ -14,16 +14,19 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from bridle.core.agent import Exit, Word
+from bridle.core.agent import Word
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.channel import Channel, frame, rights
+from bridle.supervision.children import GONE_WITHIN, Child, Job, exit_of, open_files
 from bridle.supervision.launch import Launched, command, launch, open_pipes, spawn_message
 from bridle.supervision.places import Places
+from bridle.supervision.rendezvous import knock
 from bridle.supervision.secret_files import variables_written, written
 from bridle.supervision.sweep import Swept, sweep, sweep_one
 
 __all__ = [
     "Child",
+    "Job",
     "Launched",
     "Level",
     "Swept",
@@ -33,7 +36,7 @@ __all__ = [
     "sweep",
 ]
 
-_GONE_WITHIN = 12.0  # the keeper's five seconds, then the warden's, and some
+_HELD_WITHIN = 5.0  # by a harness that is just ending
 
 
 class Level(StrEnum):
@@ -43,77 +46,28 @@ class Level(StrEnum):
     GROUP = "group"
 
 
-def _exit_of(status: int) -> Exit:
-    if os.WIFSIGNALED(status):
-        return Exit(None, os.WTERMSIG(status))
-    return Exit(os.WEXITSTATUS(status), None)
-
-
-class Child:
-    """One program. Its pipe ends are raw, non-blocking, and the caller's to close."""
-
-    def __init__(
-        self, warden: Warden, number: int, stdin: int | None, stdout: int, stderr: int
-    ) -> None:
-        loop = asyncio.get_running_loop()
-        self.pid = 0
-        self.stdin = stdin
-        self.stdout = stdout
-        self.stderr = stderr
-        self._warden = warden
-        self._number = number
-        self._started: asyncio.Future[int] = loop.create_future()
-        self._exit: asyncio.Future[Exit] = loop.create_future()
-        self._gone: asyncio.Future[tuple[int, ...]] = loop.create_future()
-
-    async def wait(self) -> Exit:
-        """The program's own end. Its pipes may stay open a moment longer, held by its children."""
-        return await asyncio.shield(self._exit)
-
-    def signal(self, number: int) -> None:
-        """To the program alone, not to its children; nothing happens once it has ended."""
-        self._warden._send("signal", self._number, int(number))
-
-    async def kill(self) -> None:
-        """End the program and everything it started; returns when all of it is gone."""
-        if not self._gone.done():
-            self._warden._send("kill", self._number)
-        try:
-            async with asyncio.timeout(_GONE_WITHIN):
-                left = await asyncio.shield(self._gone)
-        except TimeoutError:
-            left = (self.pid,)
-        if left:
-            raise SupervisionUnavailable(
-                f"would not end: process {', '.join(map(str, left))}",
-                hint="it runs as another user or hangs in the kernel; end it by hand",
-            )
-
-    def _close_pipes(self) -> None:
-        for number in (self.stdin, self.stdout, self.stderr):
-            if number is not None:
-                os.close(number)
-
-
 class Warden:
     """The process that is parent to a session's programs. Start it with `start`."""
 
     def __init__(self, launched: Launched) -> None:
         self.level = Level.GROUP
         self.notes: tuple[str, ...] = ()
-        self.pid = launched.process.pid
+        self.pid = launched.process.pid if launched.process else 0
+        self.running: dict[str, Job] = {}  # as found on coming back, by name
+        self.ended: tuple[str, ...] = ()  # while no harness was there
         self._process = launched.process
         self._lifeline = launched.lifeline
         self.folder = launched.folder  # the user's alone, and gone with the warden
         self.places = Places(str(launched.folder))
         self._channel = Channel(launched.control)
         self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
-        self._children: dict[int, Child] = {}
+        self._children: dict[int, Child | Job] = {}
         self._count = 0
         self._loop = asyncio.get_running_loop()
         self._hello: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._mourning: asyncio.Task[None] | None = None
+        self._lingers = launched.lingers
         self._last_words = ""
         self._early = launched.early
         if self._early:
@@ -121,9 +75,34 @@ class Warden:
             self._early_child = self._add_child(1, *self._early.pipes)
 
     @classmethod
-    async def start(cls, *, level: str = "auto", records: Path, marker: str) -> Warden:
+    async def start(
+        cls, *, level: str = "auto", records: Path, marker: str, linger: float = 0.0
+    ) -> Warden:
         """Start one; `level` is refused, never lowered, unless it is `auto`."""
-        return await cls.attach(launch(level=level, records=records, marker=marker))
+        return await cls.attach(launch(level=level, records=records, marker=marker, linger=linger))
+
+    @classmethod
+    async def rejoin(cls, folder: Path) -> Warden | None:
+        """Come back to one that lingers, with what it still runs; None when it is gone."""
+        held, lifeline = os.pipe()
+        try:
+            control = knock(str(folder), "hold", files=(held,))
+        except OSError:
+            os.close(lifeline)
+            return None
+        finally:
+            os.close(held)
+        launched = Launched(None, control, lifeline, folder, lingers=True)
+        try:
+            async with asyncio.timeout(_HELD_WITHIN):
+                return await cls.attach(launched)
+        except TimeoutError:
+            raise SupervisionUnavailable(
+                f"another harness holds the warden in {folder}",
+                hint="end it, or use the session there",
+            ) from None
+        except SupervisionUnavailable:
+            return None  # it was just ending
 
     @classmethod
     async def attach(cls, launched: Launched) -> Warden:
@@ -134,7 +113,10 @@ class Warden:
         try:
             await warden._hello
         except BaseException:
-            await warden.close()
+            if launched.process:
+                await warden.close()
+            else:
+                warden.let_go()
             raise
         return warden
 
@@ -154,9 +136,50 @@ class Warden:
         self._send(*message, files=theirs)
         return await self._started(child)
 
+    async def run(
+        self,
+        argv: Sequence[Word],
+        *,
+        cwd: Path | str,
+        env: Mapping[str, Word],
+        name: str,
+        folder: Path,
+        cap: int,
+        stdin: bytes | bool | None = None,
+        lasting: bool = False,
+        rules: Any = None,
+    ) -> Job:
+        """Run a program that writes into `folder`: `stdout`, `stderr`, and how it ended.
+
+        A lasting one may outlive its harness as long as its warden lingers. `rules` confine it
+        (see `isolation`). Input is none, these bytes, or True: whatever `Job.write` brings.
+        """
+        if self._ended.done():
+            raise self._lost()
+        words = written(self.folder, argv)
+        variables = variables_written(self.folder, env)
+        files = open_files(folder)
+        self._count += 1
+        message = spawn_message(self._count, words, cwd, variables)
+        job = Job(self, self._count, name)
+        self._children[self._count] = job
+        self._send("run", *message[1:], name, lasting, stdin, cap, rules, files=files)
+        try:
+            job.pid, job.start = await job._started
+        except BaseException:
+            if not job._gone.done() and not self._ended.done():
+                self._send("kill", job._number)
+            raise
+        return job
+
+    @property
+    def lost(self) -> bool:
+        """It has ended, or was let go."""
+        return self._ended.done()
+
     async def _started(self, child: Child) -> Child:
         try:
-            child.pid = await child._started
+            child.pid, _ = await child._started
         except BaseException:
             self._forget(child)
             raise
@@ -183,18 +206,34 @@ class Warden:
     async def close(self) -> None:
         """End every tree, then the warden."""
         if self._lifeline >= 0:
+            if self._lingers and not self._ended.done():
+                self._send("end")
             os.close(self._lifeline)
             self._lifeline = -1
-            if not self._ended.done():
+            if not self._lingers and not self._ended.done():
                 self._channel.socket.shutdown(socket.SHUT_WR)
         try:
-            async with asyncio.timeout(_GONE_WITHIN):
+            async with asyncio.timeout(GONE_WITHIN):
                 await asyncio.shield(self._ended)
         except TimeoutError:
-            self._process.kill()
+            os.kill(self.pid, signal.SIGKILL)
             await self._ended
         if self._mourning:
             await self._mourning
+
+    def let_go(self) -> None:
+        """Leave it alone with what is to last; all else ends. Nothing is to be awaited of it."""
+        if self._lifeline < 0 or self._ended.done():
+            return
+        os.close(self._lifeline)
+        self._lifeline = -1
+        self._loop.remove_reader(self._channel.fileno())
+        self._loop.remove_writer(self._channel.fileno())
+        self._drop_unsent()
+        self._channel.close()
+        if self._process and self._process.stderr:
+            self._process.stderr.close()
+        self._ended.set_result(None)
 
     def _open_child(self, number: int, *, stdin: bool) -> tuple[Child, tuple[int, int, int]]:
         """The child with our ends of its pipes, and the ends that are to be its own."""
@@ -252,8 +291,10 @@ class Warden:
 
     def _take(self, message: tuple[Any, ...]) -> None:
         match message:
-            case ("hello", level, notes, pid):
+            case ("hello", level, notes, pid, *found):
                 self.level, self.notes, self.pid = Level(level), notes, pid
+                if found:
+                    self._find(*found)
                 self._hello.set_result(None)
             case ("refused", level, reason):
                 self._hello.set_exception(
@@ -265,23 +306,36 @@ class Warden:
             case (word, number, *rest) if child := self._children.get(number):
                 self._take_news(child, word, rest)
 
-    def _take_news(self, child: Child, word: str, rest: list[Any]) -> None:
+    def _find(self, count: int, programs: list[Any], ended: list[str]) -> None:
+        self._count = count
+        self.ended = tuple(ended)
+        for number, name, pid, start, lasting in programs:
+            job = self._children[number] = Job(self, number, name)
+            job.lasting = lasting
+            if pid:
+                job.pid, job.start = pid, start
+                job._started.set_result((pid, start))
+            self.running[name] = job
+
+    def _take_news(self, child: Child | Job, word: str, rest: list[Any]) -> None:
         match word, rest:
-            case "started", [pid]:
+            case "started", [pid, start]:
                 if not child._started.done():
-                    child._started.set_result(pid)
+                    child._started.set_result((pid, start))
             case "failed", [number, text, name]:
                 name = os.fsdecode(name) if name is not None else None
                 self._give_up(child, OSError(number, text, name))
             case "unable", [text]:
                 self._give_up(child, _not_started(text))
             case "exited", [status]:
-                child._exit.set_result(_exit_of(status))
+                child._exit.set_result(exit_of(status))
+            case _ if isinstance(child, Job) and child._take(word, rest):
+                pass
             case "gone", [left]:
                 self._give_up(child, _not_started("it was killed first"))
                 child._gone.set_result(tuple(left))
 
-    def _give_up(self, child: Child, error: Exception) -> None:
+    def _give_up(self, child: Child | Job, error: Exception) -> None:
         """No more news of this child; if it has not started by now it never will."""
         del self._children[child._number]
         if not child._started.done():
@@ -293,41 +347,43 @@ class Warden:
         self._loop.remove_writer(self._channel.fileno())
         self._drop_unsent()
         self._channel.close()
-        self._process.wait()  # its socket closed as it exited: no wait to speak of
-        assert self._process.stderr is not None
-        os.set_blocking(self._process.stderr.fileno(), False)
-        said = (self._process.stderr.read() or b"").decode(errors="replace").splitlines()
-        self._last_words = said[-1] if said else ""  # of a traceback, what went wrong
-        self._process.stderr.close()
+        if self._process:
+            self._process.wait()  # its socket closed as it exited: no wait to speak of
+            self._last_words = _last_line(self._process)
         greeted = self._hello.done()
         if not greeted:
             self._hello.set_exception(self._lost())
         for child in self._children.values():
             if not child._started.done():
                 child._started.set_exception(self._lost())
+                child._started.exception()  # nobody may be waiting for it
         if greeted and self.folder.exists():
             self._mourning = self._loop.create_task(self._mourn())
         self._ended.set_result(None)
 
     async def _mourn(self) -> None:
         """After a killed warden the keepers end their trees; then nothing of them may be left."""
-        swept: Swept | None = None
-        deadline = self._loop.time() + _GONE_WITHIN
-        while swept is None and self.folder.exists() and self._loop.time() < deadline:
-            swept = await asyncio.to_thread(sweep_one, self.folder)
-            if swept is None:  # a keeper is still at it
-                await asyncio.sleep(0.01)
+        found = await swept(self.folder)
         for child in self._children.values():
-            if not child._exit.done():
-                child._exit.set_result(Exit(None, signal.SIGKILL))
-            child._gone.set_result(swept.left if swept else ())
+            child._lose()
+            child._gone.set_result(found.left if found else ())
         self._children.clear()
 
     def _lost(self) -> SupervisionUnavailable:
+        code = self._process.returncode if self._process else "unknown"
         return SupervisionUnavailable(
-            f"the warden has ended (exit {self._process.returncode}) {self._last_words}".strip(),
+            f"the warden has ended (exit {code}) {self._last_words}".strip(),
             hint="start the session again; `bridle doctor` shows what supervision works here",
         )
+
+
+def _last_line(process: subprocess.Popen[bytes]) -> str:
+    """Of a traceback, what went wrong."""
+    assert process.stderr is not None
+    os.set_blocking(process.stderr.fileno(), False)
+    said = (process.stderr.read() or b"").decode(errors="replace").splitlines()
+    process.stderr.close()
+    return said[-1] if said else ""
 
 
 def _not_started(reason: str) -> SupervisionUnavailable:
@@ -335,6 +391,16 @@ def _not_started(reason: str) -> SupervisionUnavailable:
         f"the program could not be started: {reason}",
         hint="`bridle doctor` shows what supervision works here",
     )
+
+
+async def swept(folder: Path) -> Swept | None:
+    """Once the keepers of a warden that is gone have ended their trees: what had to be swept."""
+    deadline = asyncio.get_running_loop().time() + GONE_WITHIN
+    while folder.exists() and asyncio.get_running_loop().time() < deadline:
+        if found := await asyncio.to_thread(sweep_one, folder):
+            return found
+        await asyncio.sleep(0.01)  # a keeper is still at it
+    return None
 
 
 async def probe() -> dict[Level, str | None]:

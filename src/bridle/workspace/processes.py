@@ -1,0 +1,683 @@
+"""Shell commands of one session: started, waited for, fed, killed, and found again after a restart.
+
+Each has a row in a registry, on disk before its id is told, and a folder with what it wrote and how
+it ended. Sync and async ones end with their harness; background ones last under the warden's lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from msgspec.structs import replace
+
+from bridle.core.errors import BridleError
+from bridle.core.moment import rfc3339
+from bridle.core.process import Mode, Process, Status
+from bridle.paths import private_folder
+from bridle.supervision import ending
+from bridle.supervision.children import Ended, Job, Sizes
+from bridle.supervision.isolation import Confined, after, confine
+from bridle.supervision.processes import boot_id, find
+from bridle.supervision.sweep import sweep_one
+from bridle.supervision.tree import Warden, swept
+from bridle.workspace.refusal import Refused, refused
+
+MOST = 20  # at once, of one session
+CAP = 256 * 1024 * 1024  # bytes of one output file
+INPUT_CAP = 1024 * 1024  # bytes given with the start
+LINGER = 30.0  # seconds a background process outlives its server
+KEPT = timedelta(hours=24)  # after its end
+_EXPIRE_EVERY = 3600.0
+_TOLD_WITHIN = 1.0  # seconds; how long a keeper may take to say how much there is
+
+_WHY = {
+    ending.LEASE: "no server came back for it in time",
+    ending.HARNESS: "its server ended",
+    ending.WARDEN: "its warden was killed",
+    ending.KEEPER: "its keeper was killed",
+    ending.TOLD: "it was told to end",
+}
+
+_logger = logging.getLogger(__name__)
+
+
+class Registry(Protocol):
+    """Where processes are written down; the store's table is one."""
+
+    def get(self, process: str) -> Process | None: ...
+    def list(self, session: str | None = None, *, live: bool = False) -> Sequence[Process]: ...
+    def expired(self, before: str) -> Sequence[Process]: ...
+    def add(self, process: Process) -> Future[None]: ...
+    def change(self, process: str, **fields: Any) -> Future[bool]: ...
+    def remove(self, processes: Sequence[str]) -> Future[None]: ...
+
+
+class _Live:
+    """A process that this server looks after."""
+
+    def __init__(self, process: Process, job: Job, confined: Confined | None = None) -> None:
+        self.process = process
+        self.job = job
+        self.confined = confined
+        self.intent = ""  # why it was told to end
+        self.ended: asyncio.Task[Process] | None = None
+
+
+class Processes:
+    """Open it with `open`; end it with `close` or `let_go`."""
+
+    def __init__(
+        self,
+        session: str,
+        registry: Registry,
+        *,
+        workspace: Path,
+        folder: Path,
+        records: Path,
+        level: str = "auto",
+        linger: float = LINGER,
+        cap: int = CAP,
+    ) -> None:
+        self._session = session
+        self._registry = registry
+        self._workspace = workspace
+        self._all = folder
+        self._records = records
+        self._level = level
+        self._linger = linger
+        self._cap = cap
+        self._boot = boot_id()
+        self._warden: Warden | None = None
+        self._warming = asyncio.Lock()
+        self._live: dict[str, _Live] = {}
+        self._starting = 0
+        self._closed = False
+        self._expiry: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @classmethod
+    async def open(
+        cls,
+        session: str,
+        registry: Registry,
+        *,
+        workspace: Path,
+        folder: Path,
+        records: Path,
+        level: str = "auto",
+        linger: float = LINGER,
+        cap: int = CAP,
+    ) -> Processes:
+        """With whatever an earlier server of this session left running.
+
+        `folder` is that of all sessions' processes, `records` that of all wardens.
+        """
+        opened = cls(
+            session,
+            registry,
+            workspace=workspace,
+            folder=folder,
+            records=records,
+            level=level,
+            linger=linger,
+            cap=cap,
+        )
+        await opened._find_again()
+        await settle(registry, folder, records)
+        opened._expire()
+        return opened
+
+    # -- starting ---------------------------------------------------------------------------------
+
+    async def warm(self) -> None:
+        """Have the warden ready before the first command needs it."""
+        await self._ready()
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        timeout: float,
+        on_timeout: Literal["kill", "background"] = "kill",
+        isolation: str = "basic",
+        stdin: bytes | bool | None = None,
+        protected: Sequence[Path] = (),
+    ) -> Process:
+        """Start it and wait for its end; past the timeout it is killed, or goes on by itself."""
+        started = await self.start(
+            command,
+            cwd=cwd,
+            env=env,
+            mode="sync",
+            isolation=isolation,
+            stdin=stdin,
+            protected=protected,
+        )
+        try:
+            process = await self.wait(started.id, timeout)
+        except asyncio.CancelledError:
+            self._later(self._kill(started.id, "the call was cancelled"))
+            raise
+        if not process.live:
+            return process
+        if on_timeout == "background":
+            return await self.keep(process.id)
+        return await self._kill(process.id, f"it took longer than {timeout:g} s")
+
+    async def start(
+        self,
+        command: str,
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        mode: Mode = "async",
+        isolation: str = "basic",
+        stdin: bytes | bool | None = None,
+        protected: Sequence[Path] = (),
+    ) -> Process:
+        """Returns when it runs and is on record. `stdin`: none, these bytes, or True: for `write`.
+
+        `cwd` was checked by the caller, `env` is all that it gets.
+        """
+        if self._closed:
+            raise Refused("the session has ended", hint="start another session")
+        if len(self._live) + self._starting >= MOST:
+            raise Refused(
+                f"{MOST} processes of this session run already",
+                hint="`list_processes` shows them; end one with `kill_process`, or wait for one",
+            )
+        if "\0" in command:
+            raise Refused("a command cannot hold a NUL character", hint="leave it out")
+        if isinstance(stdin, bytes) and len(stdin) > INPUT_CAP:
+            raise Refused(
+                f"{len(stdin)} bytes are too much input for one call",
+                hint="put them into a file, and let the command read it",
+            )
+        self._starting += 1
+        task = asyncio.create_task(
+            self._start(command, cwd, env, mode, isolation, stdin, protected)
+        )
+        task.add_done_callback(lambda _: self._began())
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._later(self._call_off(task))  # nobody knows its id
+            raise
+
+    def _began(self) -> None:
+        self._starting -= 1
+
+    async def _start(
+        self,
+        command: str,
+        cwd: Path,
+        env: Mapping[str, str],
+        mode: Mode,
+        isolation: str,
+        stdin: bytes | bool | None,
+        protected: Sequence[Path],
+    ) -> Process:
+        warden = await self._ready()
+        name = f"p{secrets.token_hex(5)}"
+        folder = self.folder_of(name)
+        try:
+            private_folder(self._all)
+            private_folder(folder.parent)
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            raise refused(error, str(folder)) from error
+        process = Process(
+            id=name,
+            session=self._session,
+            command=command,
+            cwd=str(cwd),
+            mode=mode,
+            isolation=isolation,
+            boot=self._boot,
+            began_at=_now(),
+            warden=warden.folder.name,
+        )
+        argv = ["/bin/sh", "-c", command]
+        try:
+            confined = await self._confine(argv, cwd, env, isolation, folder, protected)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        added = asyncio.wrap_future(self._registry.add(process))
+        try:
+            job = await warden.run(
+                confined.argv,
+                cwd=cwd,
+                env=confined.env,
+                name=name,
+                folder=folder,
+                cap=self._cap,
+                stdin=stdin,
+                lasting=mode == "background",
+                rules=confined.rules,
+            )
+        except (OSError, BridleError) as error:
+            await added
+            await asyncio.to_thread(_clear, confined)
+            self._write_down(name, status="failed", why=str(error), ended_at=_now())
+            if isinstance(error, OSError):
+                raise _not_started(error, cwd) from error
+            raise
+        process = replace(process, status="running", pid=job.pid, started=job.start)
+        live = self._watch(_Live(process, job, confined))
+        try:
+            await added
+        except BaseException:
+            live.intent = "it could not be put on record"
+            await job.kill()
+            raise
+        self._write_down(name, status="running", pid=job.pid, started=job.start)
+        return live.process
+
+    async def _confine(
+        self,
+        argv: list[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        isolation: str,
+        folder: Path,
+        protected: Sequence[Path],
+    ) -> Confined:
+        def confined() -> Confined:
+            return confine(
+                isolation,  # type: ignore[arg-type]  # refused if it is none
+                workspace=self._workspace,
+                argv=argv,
+                env=env,
+                cwd=cwd,
+                protected=protected,
+                scratch=folder / "scratch",
+            )
+
+        return confined() if isolation == "basic" else await asyncio.to_thread(confined)
+
+    async def _call_off(self, task: asyncio.Task[Process]) -> None:
+        with contextlib.suppress(BridleError, OSError):
+            process = await task
+            await self._kill(process.id, "the call was cancelled")
+
+    async def _ready(self) -> Warden:
+        """The session's warden; a new one, if there is none or something killed it."""
+        async with self._warming:
+            if self._warden is None or self._warden.lost:
+                private_folder(self._records)
+                self._warden = await Warden.start(
+                    level=self._level,
+                    records=self._records,
+                    marker=f"{secrets.token_hex(8)}-ws",
+                    linger=self._linger,
+                )
+            return self._warden
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def folder(self, process: str) -> Path:
+        """Where its output is: `stdout` and `stderr`."""
+        return self.folder_of(self._mine(process).id)
+
+    def folder_of(self, process: str) -> Path:
+        return self._all / self._session / process
+
+    async def get(self, process: str) -> Process:
+        found = self._mine(process)
+        live = self._live.get(process)
+        return await self._measured(live) if live else found
+
+    def list(self, status: str | None = None) -> list[Process]:
+        """Oldest first; `status` is one of theirs. Those that run have the sizes of their files."""
+        rows = [self._known(row) for row in self._registry.list(self._session)]
+        return [self._sized(row) for row in rows if status in (None, "all", row.status)]
+
+    async def wait(self, process: str, seconds: float | None = None) -> Process:
+        """Its end, or what it is by then."""
+        found = self._mine(process)
+        live = self._live.get(process)
+        if live is None:
+            return found
+        assert live.ended
+        done, _ = await asyncio.wait({live.ended}, timeout=seconds)
+        return live.ended.result() if done else await self._measured(live)
+
+    async def changed(self, process: str, since: int, seconds: float) -> Process:
+        """Once it has ended or written more than `since` bytes to both; or what it is by then."""
+        found = self._mine(process)
+        live = self._live.get(process)
+        if live is None:
+            return found
+        try:
+            async with asyncio.timeout(seconds):
+                sizes = await live.job.grown(since)
+                if sizes is None:
+                    return await self.wait(process)
+        except TimeoutError:
+            return await self._measured(live)
+        return _with_sizes(live.process, sizes)
+
+    # -- acting -----------------------------------------------------------------------------------
+
+    async def kill(self, process: str, number: int | None = None) -> Process:
+        """The whole tree; or a signal to its process group, which it may heed or not."""
+        self._mine(process)
+        live = self._live.get(process)
+        if live is None:
+            raise Refused(f"process {process} has ended already", hint="read what it wrote")
+        if number is None or number == signal.SIGKILL:
+            return await self._kill(process, "it was killed on request")
+        if number not in set(signal.valid_signals()) - {0}:
+            raise Refused(f"{number} is no signal", hint="15 asks it to end, 2 interrupts it")
+        live.job.signal(number)
+        return await self.wait(process, _TOLD_WITHIN)
+
+    async def write(self, process: str, data: bytes, *, eof: bool = False) -> Process:
+        """To its standard input, which must have been left open when it was started."""
+        self._mine(process)
+        live = self._live.get(process)
+        answer = await live.job.write(data, eof=eof) if live else "closed"
+        if answer == "full":
+            raise Refused(
+                f"process {process} does not read its input, and no more of it fits",
+                hint="some of this text may have been taken; look at its output, or kill it",
+            )
+        if answer == "closed":
+            raise Refused(
+                f"the input of process {process} is closed",
+                hint="start it with its input left open, if it is to be written to",
+            )
+        return await self.get(process)
+
+    async def keep(self, process: str) -> Process:
+        """Let one that waits for its caller go on in the background, under the lease."""
+        self._mine(process)
+        live = self._live.get(process)
+        if live and await live.job.last():
+            live.process = replace(live.process, mode="background")
+            self._write_down(process, mode="background")
+            return await self._measured(live)
+        return await self.wait(process)
+
+    async def close(self) -> None:
+        """The session ends, and everything in it."""
+        await self._stop(list(self._live.values()), "the session ended")
+        if self._warden:
+            await self._warden.close()
+            self._warden = None
+
+    async def let_go(self) -> None:
+        """The server stops and the session goes on: what runs in the background stays."""
+        await self._stop(
+            [live for live in self._live.values() if not live.job.lasting], "its server ended"
+        )
+        for live in self._live.values():
+            if live.ended:
+                live.ended.cancel()
+        self._live.clear()
+        if self._warden:
+            self._warden.let_go()
+            self._warden = None
+
+    async def _stop(self, those: Sequence[_Live], why: str) -> None:
+        self._closed = True
+        if self._expiry:
+            self._expiry.cancel()
+        while self._starting:
+            await asyncio.sleep(0.005)  # it ends below like the others, or never began
+            those = [*those, *(one for one in self._live.values() if one not in those)]
+        for live in those:
+            live.intent = live.intent or why
+        ends = [live.ended for live in those if live.ended]
+        await asyncio.gather(
+            *(live.job.kill() for live in those), *ends, *self._tasks, return_exceptions=True
+        )
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _mine(self, process: str) -> Process:
+        """One of another session is as unknown as one that never was."""
+        if live := self._live.get(process):
+            return live.process
+        found = self._registry.get(process)
+        if found is None or found.session != self._session:
+            raise Refused(
+                f"process {process} not found or access denied",
+                hint="`list_processes` shows those of this session",
+            )
+        return found
+
+    def _known(self, row: Process) -> Process:
+        live = self._live.get(row.id)
+        return live.process if live else row
+
+    def _sized(self, process: Process) -> Process:
+        if not process.live:
+            return process
+        return _with_sizes(process, sizes_on_disk(self.folder_of(process.id)))
+
+    async def _measured(self, live: _Live) -> Process:
+        if live.ended and live.ended.done():
+            return live.ended.result()
+        try:
+            async with asyncio.timeout(_TOLD_WITHIN):
+                sizes = await live.job.grown()
+                if sizes is None and live.ended:
+                    return await asyncio.shield(live.ended)
+        except TimeoutError:
+            sizes = None
+        return _with_sizes(live.process, sizes) if sizes else self._sized(live.process)
+
+    async def _kill(self, process: str, why: str) -> Process:
+        live = self._live.get(process)
+        if live is None:
+            return self._mine(process)
+        live.intent = live.intent or why
+        await live.job.kill()
+        assert live.ended
+        return await asyncio.shield(live.ended)
+
+    def _watch(self, live: _Live) -> _Live:
+        self._live[live.process.id] = live
+        live.ended = asyncio.create_task(self._see_off(live))
+        return live
+
+    async def _see_off(self, live: _Live) -> Process:
+        """Its end, written down."""
+        process = live.process
+        end = await live.job.wait() or Ended.read(self.folder_of(process.id))
+        if end is None:
+            sizes = sizes_on_disk(self.folder_of(process.id))
+            fields = _fields(sizes) | {
+                "status": "killed",
+                "signal": int(signal.SIGKILL),
+                "ended_at": _now(),
+                "why": live.intent or _WHY[ending.WARDEN],
+            }
+        else:
+            fields = _end_fields(end, live.intent)
+        if live.confined:
+            await asyncio.to_thread(_clear, live.confined)
+        await self._write_down(process.id, **fields)
+        self._live.pop(process.id, None)
+        return replace(live.process, **fields)
+
+    def _write_down(self, process: str, **fields: Any) -> asyncio.Future[bool]:
+        """Nobody has to wait for it: until it is on disk, the folder tells the same."""
+        written = asyncio.wrap_future(self._registry.change(process, **fields))
+
+        def done(future: asyncio.Future[bool]) -> None:
+            if not future.cancelled() and (error := future.exception()):
+                _logger.warning("process %s could not be written down: %s", process, error)
+
+        written.add_done_callback(done)
+        return written
+
+    def _later(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _find_again(self) -> None:
+        """What ran when the last server of this session ended."""
+        rows = {row.id: row for row in self._registry.list(self._session, live=True)}
+        for marker in sorted({row.warden for row in rows.values() if row.warden}):
+            warden = await Warden.rejoin(self._records / marker)
+            if warden is None:
+                continue
+            self._warden = warden
+            for name, job in warden.running.items():
+                if name not in rows:  # it was never told of
+                    await job.kill()
+                    continue
+                row = rows.pop(name)
+                mode: Mode = "background" if job.lasting else row.mode
+                found = replace(
+                    row, status="running", pid=job.pid or None, started=job.start or None, mode=mode
+                )
+                self._watch(_Live(found, job))
+                self._write_down(
+                    name, status="running", pid=found.pid, started=found.started, mode=mode
+                )
+        for row in rows.values():
+            await _settle(row, self._registry, self._all, self._records)
+
+    def _expire(self) -> None:
+        self._later(expire(self._registry, self._all))
+        loop = asyncio.get_running_loop()
+        self._expiry = loop.call_later(_EXPIRE_EVERY, self._expire)
+
+
+# -- of any session --------------------------------------------------------------------------------
+
+
+async def settle(registry: Registry, folder: Path, records: Path) -> None:
+    """Write down the end of all that no warden looks after any more, of whatever session."""
+    for row in registry.list(live=True):
+        looked_after = False
+        if row.warden:
+            looked_after = await asyncio.to_thread(_looked_after, records / row.warden)
+        if not looked_after:
+            await _settle(row, registry, folder, records)
+
+
+async def expire(registry: Registry, folder: Path) -> None:
+    """Those that ended a day ago go, with what they wrote."""
+    rows = registry.expired(rfc3339(datetime.now(UTC) - KEPT))
+    for row in rows:
+        path = folder / row.session / row.id
+        await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()  # unless others are in it
+    if rows:
+        await asyncio.wrap_future(registry.remove([row.id for row in rows]))
+
+
+async def forget(session: str, registry: Registry, folder: Path, records: Path) -> None:
+    """A session that nobody runs is deleted: its processes end and all of them goes."""
+    rows = registry.list(session)
+    for marker in sorted({row.warden for row in rows if row.live and row.warden}):
+        if warden := await Warden.rejoin(records / marker):
+            await warden.close()
+        await swept(records / marker)
+    await asyncio.to_thread(shutil.rmtree, folder / session, ignore_errors=True)
+    await asyncio.wrap_future(registry.remove([row.id for row in rows]))
+
+
+def sizes_on_disk(folder: Path) -> Sizes:
+    found = []
+    for name in ending.FILES:
+        try:
+            found.append((folder / name).stat().st_size)
+        except OSError:
+            found.append(0)
+    output, error = found
+    return Sizes(output, error, output, error)
+
+
+async def _settle(row: Process, registry: Registry, folder: Path, records: Path) -> None:
+    """One whose warden is gone, or just going."""
+    if row.warden:
+        await swept(records / row.warden)
+    place = folder / row.session / row.id
+    if end := Ended.read(place):
+        fields = _end_fields(end, "")
+    elif row.boot == boot_id() and _runs(row):
+        return  # it would not die: it is not lost, and not ours to call ended
+    else:
+        fields = _fields(sizes_on_disk(place)) | {
+            "status": "lost",
+            "ended_at": _now(),
+            "why": "the machine was restarted"
+            if row.boot != boot_id()
+            else "nobody looked after it when it ended",
+        }
+    await asyncio.wrap_future(registry.change(row.id, **fields))
+
+
+def _runs(row: Process) -> bool:
+    found = find(row.pid) if row.pid else None
+    return found is not None and not found.dead and found.start == row.started
+
+
+def _looked_after(warden: Path) -> bool:
+    """Somebody holds its lease. If nobody does, what it left is ended now."""
+    return warden.exists() and sweep_one(warden) is None and warden.exists()
+
+
+def _end_fields(end: Ended, intent: str) -> dict[str, Any]:
+    status: Status = (
+        "killed" if end.exit.code is None else "finished" if end.exit.code == 0 else "failed"
+    )
+    told = intent if end.why == ending.TOLD else ""
+    return _fields(end.sizes) | {
+        "status": status,
+        "code": end.exit.code,
+        "signal": end.exit.signal,
+        "ended_at": rfc3339(datetime.fromtimestamp(end.at, UTC)),
+        "why": (told or _WHY.get(end.why)) if status == "killed" else None,
+    }
+
+
+def _fields(sizes: Sizes) -> dict[str, Any]:
+    return {
+        "stdout_bytes": sizes.stdout,
+        "stderr_bytes": sizes.stderr,
+        "stdout_kept": sizes.stdout_kept,
+        "stderr_kept": sizes.stderr_kept,
+    }
+
+
+def _with_sizes(process: Process, sizes: Sizes) -> Process:
+    return replace(process, **_fields(sizes))
+
+
+def _clear(confined: Confined) -> None:
+    with contextlib.suppress(OSError):
+        after(confined)
+
+
+def _not_started(error: OSError, cwd: Path) -> Refused:
+    if error.filename == str(cwd):
+        return refused(error, str(cwd))
+    return Refused(
+        f"the command could not be started: {error.strerror or error}",
+        hint="`bridle doctor` shows what works here",
+    )
+
+
+def _now() -> str:
+    return rfc3339(datetime.now(UTC))
