@@ -15,7 +15,7 @@ from bridle.supervision.isolation.home import GIT_CONFIG
 from bridle.supervision.isolation.system import roots_own, system
 
 FILTER, GIT = 198, 199  # numbers of the open files it finds its filter and the git settings in
-_PLACES = ("/usr/bin", "/usr/local/bin", "/bin", "/run/current-system/sw/bin")
+_PLACES = "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin"  # before those on PATH
 _TEMPORARY = 2 * 1024**3  # bytes of memory that /tmp may take
 
 # Of bubblewrap itself, which is not confined, the C library would take these at their word.
@@ -25,13 +25,16 @@ _OF_THE_LOADER = (
 )  # fmt: skip
 
 
-def find(path: str, workspace: Path) -> Path | None:
+def find(workspace: Path | None, path: str | None = None) -> Path | None:
     """Its real place, which nobody but root and the user can have written to."""
-    for folder in (*_PLACES, *path.split(os.pathsep)):
+    if path is None:
+        path = f"{_PLACES}:{os.environ.get('PATH', '')}"
+    for folder in path.split(os.pathsep):
         program = Path(folder) / "bwrap"
         if folder.startswith("/") and program.is_file() and os.access(program, os.X_OK):
             program = program.resolve()
-            if not program.is_relative_to(workspace) and _safe(program):
+            inside = workspace is not None and program.is_relative_to(workspace)
+            if not inside and _safe(program):
                 return program
     return None
 
@@ -75,14 +78,15 @@ class Held:
             place /= part
             if place.is_symlink() or ".." in part:
                 return False
-            if place == path and place.exists() and place not in self.placeholders:
-                self.kept.add(place)
-                break
-            if not place.is_dir():  # the first that is not there holds all beneath it
-                if place not in self.placeholders and not self._placeholder(place):
+            if place != path and place.is_dir():
+                way.append(place)
+                continue
+            # the first that is no folder holds all that could be beneath it
+            if place not in self.placeholders and not self._placeholder(place):
+                if not place.exists():
                     return False
-                break
-            way.append(place)
+                self.kept.add(place)
+            break
         self.pinned.update(way)
         return True
 

@@ -130,7 +130,7 @@ def _no_landlock() -> tuple[str, str] | None:
 
 
 def _no_bubblewrap() -> tuple[str, str] | None:
-    if bubblewrap.find(os.environ.get("PATH", ""), Path("/nowhere")):
+    if bubblewrap.find(None):
         return None
     return "bubblewrap (bwrap) is not installed", _install("bubblewrap")
 
@@ -223,7 +223,7 @@ def _high(
     scratch: Path | None,
     readable: Sequence[Path],
 ) -> Confined:
-    program = bubblewrap.find(os.environ.get("PATH", ""), workspace)
+    program = bubblewrap.find(workspace)
     if program is None:
         raise IsolationUnavailable("high", *(_no_bubblewrap() or ("bwrap is in the workspace", "")))
     home = home_of(env)

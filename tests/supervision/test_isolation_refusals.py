@@ -1,0 +1,125 @@
+"""A level that the machine cannot give is refused, with what mends it, and no command runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+import pytest
+from confined_run import Place, Ran, Refused
+
+# Runs a program under a kernel that answers one call by itself: with this error, or with success
+# and nothing done. Its words: the call's number, what its first argument is or -1, the error.
+LYING_KERNEL = """
+import ctypes, os, struct, sys
+number, first, error, *words = sys.argv[1:]
+steps = [
+    (0x20, 0, 0, 0), (0x15, 0, 3, int(number)), (0x20, 0, 0, 16),
+    (0x15, 0, 1, int(first)) if first != "-1" else (0x15, 0, 0, 0),
+    (6, 0, 0, 0x50000 | int(error)), (6, 0, 0, 0x7FFF0000),
+]
+program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, struct.pack("@HP", len(steps), ctypes.addressof(program)), 0, 0) == 0
+os.execvp(words[0], words)
+"""
+PRCTL = {"x86_64": 157, "aarch64": 167}
+CREATE_RULESET, RESTRICT_SELF = 444, 446
+SET_SECCOMP = 22
+
+
+def namespace(place: Place, *flags: str) -> list[str]:
+    """An own namespace, in which something can be taken away without anybody else noticing."""
+    mapped = ["--user", "--map-root-user"] if place.stage.user or os.geteuid() else []
+    return ["unshare", *mapped, *flags]
+
+
+def possible(place: Place, around: Sequence[str]) -> None:
+    ran = subprocess.run([*around, "true"], capture_output=True, user=place.stage.user)
+    if ran.returncode:
+        pytest.skip(f"cannot be staged here: {ran.stderr!r}")
+
+
+def refused(place: Place, level: str, around: Sequence[str]) -> Refused:
+    possible(place, around)
+    said = place.ask(level, "sh", "-c", "echo ran > ran", around=around)
+    assert isinstance(said, Refused), said
+    assert list(place.workspace.iterdir()) == []
+    assert said.exit_code == 4
+    assert said.message.startswith(f"isolation level {level} is not to be had here: ")
+    return said
+
+
+def test_without_bubblewrap_high_is_refused_and_the_rest_works(
+    place: Place, bubblewrap: None
+) -> None:
+    hide = "for each in /usr/bin/bwrap /usr/local/bin/bwrap; do"
+    hide += ' test ! -e $each || mount --bind /dev/null $each || exit; done; exec "$@"'
+    around = [*namespace(place, "--mount"), "sh", "-c", hide, "sh"]
+    said = refused(place, "high", around)
+    assert said.message.endswith("bubblewrap (bwrap) is not installed")
+    assert "install" in said.hint
+    assert "bubblewrap" in said.hint
+    assert isinstance(place.ask("medium", "true", around=around), Ran)
+
+
+def test_without_user_namespaces_high_is_refused_with_the_switch(
+    place: Place, bubblewrap: None
+) -> None:
+    close = 'echo 0 > /proc/sys/user/max_user_namespaces || exit; exec "$@"'
+    around = ["unshare", "--user", "--map-root-user", "sh", "-c", close, "sh"]
+    said = refused(place, "high", around)
+    assert "bwrap: " in said.message
+    assert said.hint == "sysctl -w user.max_user_namespaces=15000"
+
+
+def lying(place: Place, number: int, *, first: int = -1, error: int = 0) -> list[str]:
+    return [place.stage.python, "-I", "-c", LYING_KERNEL, *map(str, (number, first, error))]
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [(38, "no Landlock: Function not implemented"), (95, "Landlock is switched off")],
+)
+def test_without_landlock_medium_is_refused(place: Place, number: int, reason: str) -> None:
+    said = refused(place, "medium", lying(place, CREATE_RULESET, error=number))
+    assert said.message.endswith(reason)
+    assert said.hint
+
+
+def test_a_kernel_that_says_it_confines_and_does_not_is_found_out(place: Place) -> None:
+    said = refused(place, "medium", lying(place, RESTRICT_SELF))
+    assert said.message.endswith(
+        "a command under it could still write outside the workspace, read a secret outside,"
+        " signal a process outside"
+    )
+
+
+def test_a_kernel_that_says_it_filters_and_does_not_is_found_out(place: Place) -> None:
+    if (number := PRCTL.get(os.uname().machine)) is None:
+        pytest.skip("no filter for this machine")
+    said = refused(place, "medium", lying(place, number, first=SET_SECCOMP))
+    assert said.message.endswith(
+        "a command under it could still send by UDP, connect to a socket outside"
+    )
+
+
+def test_a_bubblewrap_that_leaves_the_network_open_is_found_out(
+    place: Place, bubblewrap: None
+) -> None:
+    real, lax = place.outside / "real", place.outside / "lax"
+    shutil.copy("/usr/bin/bwrap", real)
+    lax.write_text(
+        '#!/bin/sh\nfor word; do shift; test "$word" = --unshare-net || set -- "$@" "$word"; done\n'
+        f'exec {real} "$@"\n'
+    )
+    lax.chmod(0o755)
+    place.give()
+    swap = f'mount --bind {lax} /usr/bin/bwrap || exit; exec "$@"'
+    said = refused(place, "high", [*namespace(place, "--mount"), "sh", "-c", swap, "sh"])
+    assert said.message.endswith(
+        "a command under it could still connect by TCP, send by UDP, connect to an abstract socket"
+    )
