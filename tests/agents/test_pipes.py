@@ -80,6 +80,31 @@ async def test_of_many_pipes_that_speak_each_is_read_the_less_often() -> None:
     assert sum(map(len, chunks)) / len(pipes) <= most
 
 
+async def test_many_pipes_that_speak_are_read_together() -> None:
+    pipes = [os.pipe() for _ in range(60)]
+    readers = [PipeReader(theirs) for theirs, _ in pipes]
+    rounds: list[set[int]] = [set()]
+
+    async def read(number: int) -> None:
+        while await readers[number].read():
+            rounds[-1].add(number)
+
+    reading = [asyncio.create_task(read(number)) for number in range(len(pipes))]
+    for _ in range(400):
+        for _, ours in pipes:
+            os.write(ours, b"word ")
+        await asyncio.sleep(0.001)
+        if rounds[-1]:
+            rounds.append(set())
+    for _, ours in pipes:
+        os.close(ours)
+    async with asyncio.timeout(10):
+        await asyncio.gather(*reading)
+    settled = [len(each) for each in rounds[len(rounds) // 2 : -2]]
+    assert max(settled) > 1
+    assert sum(settled) / len(settled) > 4  # of the ten or so that a round holds
+
+
 async def test_a_pipe_that_speaks_alone_is_read_at_once(pipe: tuple[int, int]) -> None:
     theirs, ours = pipe
     reader = PipeReader(theirs)

@@ -9,13 +9,18 @@ import os
 import struct
 import termios
 from collections import deque
+from collections.abc import Iterator
+from itertools import count
+from math import ceil
 from typing import ClassVar
 from weakref import WeakSet
 
 CHUNK = 256 * 1024
+FEW = 64 * 1024  # bytes: for more the allocator asks the kernel, each time
 HIGH_WATER = 1024 * 1024
 KEEPING = 64  # bytes of memory that a chunk costs besides its own, however short it is
 REST = 0.001  # seconds from one read to the next, for each pipe that something has come from
+ROUND = 0.010  # seconds: where rests are longer, pipes are read in rounds
 
 
 class PipeReader:
@@ -23,18 +28,24 @@ class PipeReader:
 
     Every chunk costs a wake-up all the way to the disk. So each read is followed by a rest, the
     longer the more pipes speak: one agent is heard at once, and of fifty each many words at a time.
+    Of many, those whose rest ends in the same round are read together, for one wake-up.
     """
 
-    _at_rest: ClassVar[WeakSet[PipeReader]] = WeakSet()
+    _at_rest: ClassVar[WeakSet[PipeReader]] = WeakSet()  # read, and not found silent since
+    _places: ClassVar[Iterator[int]] = count()
 
     def __init__(self, fd: int, *, rest: float = REST) -> None:
         self._fd = fd
         self._rest = rest
+        os.set_blocking(fd, False)
         _widen(fd)
         self._loop = asyncio.get_running_loop()
         self._chunks: deque[bytes] = deque()
         self._size = 0
-        self._reading = True
+        self._limit = FEW
+        self._awaited = True  # the loop tells when something comes
+        self._resting: asyncio.TimerHandle | None = None
+        self._place = 0
         self._ended = False
         self._waiter: asyncio.Future[None] | None = None
         self._loop.add_reader(fd, self._readable)
@@ -57,41 +68,69 @@ class PipeReader:
         if not self._ended:
             left = fcntl.ioctl(self._fd, termios.FIONREAD, left)
         remaining = struct.unpack("i", left)[0]
-        while remaining > 0 and not self._ended:
-            remaining -= self._take(min(remaining, CHUNK))
+        while remaining > 0 and not self._ended and (taken := self._take(min(remaining, CHUNK))):
+            remaining -= taken
         self.close()
 
     def close(self) -> None:
         if not self._ended:
             self._ended = True
-            self._at_rest.discard(self)
-            self._loop.remove_reader(self._fd)
+            self._wake_up()
+            self._await_nothing()
             os.close(self._fd)
         self._wake()
 
     def _readable(self) -> None:
-        self._take(CHUNK)
+        self._take(self._limit)
         if not self._ended:
-            self._reading = False
-            self._loop.remove_reader(self._fd)
+            self._await_nothing()
             self._at_rest.add(self)
-            self._loop.call_later(self._rest * len(self._at_rest), self._rested)
+            self._place = next(self._places)
+            self._go_to_rest()
 
     def _rested(self) -> None:
-        self._at_rest.discard(self)
+        """What has come meanwhile is taken without asking the loop whether something has."""
+        if self._size < HIGH_WATER and self._take(self._limit):
+            if not self._ended:
+                self._go_to_rest()
+            return
+        self._wake_up()
         self._read_on()
 
+    def _go_to_rest(self) -> None:
+        self._resting = self._loop.call_at(self._end_of_rest(), self._rested)
+
+    def _end_of_rest(self) -> float:
+        now, rest = self._loop.time(), self._rest * len(self._at_rest)
+        if rest <= ROUND:
+            return now + rest
+        rounds = ceil(rest / ROUND)  # as many are between two reads of this pipe
+        after = int(now / ROUND) + (rounds + 1) // 2
+        return (after + (self._place - after) % rounds) * ROUND
+
+    def _wake_up(self) -> None:
+        if self._resting:
+            self._resting.cancel()
+            self._resting = None
+            self._at_rest.discard(self)
+
     def _read_on(self) -> None:
-        waits = self._reading or self._ended or self in self._at_rest
-        if not waits and self._size < HIGH_WATER:
-            self._reading = True
-            self._loop.add_reader(self._fd, self._readable)
+        if self._awaited or self._resting or self._ended or self._size >= HIGH_WATER:
+            return
+        self._awaited = True
+        self._loop.add_reader(self._fd, self._readable)
+
+    def _await_nothing(self) -> None:
+        if self._awaited:
+            self._awaited = False
+            self._loop.remove_reader(self._fd)
 
     def _take(self, limit: int) -> int:
+        """Bytes that were read; 0 when nothing has come, and `limit` at the end."""
         try:
             chunk = os.read(self._fd, limit)
         except (BlockingIOError, InterruptedError):
-            return limit
+            return 0
         except OSError:
             chunk = b""
         if not chunk:
@@ -99,6 +138,7 @@ class PipeReader:
             return limit
         self._chunks.append(chunk)
         self._size += len(chunk) + KEEPING
+        self._limit = CHUNK if len(chunk) == limit else FEW
         self._wake()
         return len(chunk)
 

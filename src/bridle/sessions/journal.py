@@ -12,6 +12,7 @@ from bridle.core.events import Entry, Event
 from bridle.core.moment import rfc3339
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.budget import weight
+from bridle.sessions.doorbell import Doorbell
 from bridle.store.event_log import EventLog
 
 IN_FLIGHT = 16  # batches on their way to disk before the agent is held back
@@ -21,6 +22,7 @@ IN_FLIGHT_BYTES = 4 * 1024 * 1024
 class Journal:
     def __init__(self, session: str, log: EventLog, broadcast: Broadcast) -> None:
         self._loop = asyncio.get_running_loop()
+        self._bell = Doorbell.of(self._loop)
         self._session = session
         self._log = log
         self._broadcast = broadcast
@@ -63,8 +65,9 @@ class Journal:
         done = self._log.append(batch, urgent=urgent)
         self._in_flight.append(done)
         self._in_flight_bytes += size
+        # The future is not in its own callback: a ring is memory until the collector finds it.
         done.add_done_callback(
-            lambda _: self._loop.call_soon_threadsafe(self._durable, done, entries, size)
+            lambda done: self._bell.call(self._loop, self._durable, done, entries, size)
         )
 
     async def room(self) -> None:

@@ -1,0 +1,61 @@
+"""How the store's thread calls into a loop: all of it, in order, and with few wake-ups."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from bridle.sessions.doorbell import Doorbell
+
+
+async def from_a_thread(calls: list[tuple[object, ...]]) -> None:
+    """All of them before the loop looks."""
+    loop = asyncio.get_running_loop()
+    bell = Doorbell.of(loop)
+
+    def ring() -> None:
+        for callback, *args in calls:
+            bell.call(loop, callback, *args)  # type: ignore[arg-type]
+
+    thread = threading.Thread(target=ring)
+    thread.start()
+    thread.join()
+
+
+async def test_calls_of_a_thread_come_in_order() -> None:
+    heard: list[int] = []
+    await from_a_thread([(heard.append, number) for number in range(100)])
+    assert heard == []
+    await asyncio.sleep(0)
+    assert heard == list(range(100))
+
+
+async def test_a_call_within_a_call_is_heard_too() -> None:
+    loop, heard = asyncio.get_running_loop(), asyncio.Event()
+    await from_a_thread([(Doorbell.of(loop).call, loop, heard.set)])
+    async with asyncio.timeout(5):
+        await heard.wait()
+
+
+async def test_a_call_that_fails_takes_no_other_with_it() -> None:
+    loop, heard = asyncio.get_running_loop(), asyncio.Event()
+    failures: list[object] = []
+    loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
+    error = RuntimeError("mine alone")
+
+    def fail() -> None:
+        raise error
+
+    await from_a_thread([(fail,), (heard.set,)])
+    async with asyncio.timeout(5):
+        await heard.wait()
+    assert failures == [error]
+
+
+def test_every_loop_has_a_bell_of_its_own() -> None:
+    loops = [asyncio.new_event_loop() for _ in range(2)]
+    one, other = map(Doorbell.of, loops)
+    assert one is not other
+    assert Doorbell.of(loops[0]) is one
+    for loop in loops:
+        loop.close()
