@@ -369,8 +369,16 @@ def test_doctor_names_variables_and_never_their_values(bench: Bench) -> None:
     assert secret not in done.stdout + done.stderr
     findings = json.loads(bench.run("doctor", "--json").stdout)
     assert list(dict.fromkeys(one["about"] for one in findings)) == [
-        "program", "agents", "environment", "supervision", "sandbox", "store", "files", "config",
+        "program", "agents", "environment", "supervision", "isolation", "store", "files", "config",
     ]  # fmt: skip
+
+
+def test_doctor_tells_of_every_level_of_isolation_and_what_mends_one(bench: Bench) -> None:
+    findings = json.loads(bench.run("doctor", "--json").stdout)
+    found = [one for one in findings if one["about"] == "isolation"]
+    assert [one["text"].partition(": ")[0] for one in found] == ["basic", "medium", "high"]
+    assert found[0]["level"] == "ok"
+    assert all(one["level"] == "ok" or (one["level"] == "note" and one["mend"]) for one in found)
 
 
 def test_doctor_goes_on_where_something_is_broken(bench: Bench) -> None:

@@ -11,22 +11,46 @@ TYPE_CHECKING = False  # the keeper's child comes through here on its way to `en
 if TYPE_CHECKING:
     from typing import Any
 
-    from bridle.supervision.isolation.confinement import Confined, after, confine, refusal
+    from bridle.supervision.isolation.confinement import (
+        Confined,
+        IsolationLevel,
+        after,
+        confine,
+        refusal,
+    )
     from bridle.supervision.isolation.enforcement import enforce
+    from bridle.supervision.isolation.placeholders import clear as clear_placeholders
 
-__all__ = ["LEVELS", "Confined", "after", "confine", "enforce", "refusal"]
+__all__ = [
+    "LEVELS",
+    "Confined",
+    "IsolationLevel",
+    "after",
+    "clear_placeholders",
+    "confine",
+    "enforce",
+    "refusal",
+]
 
-LEVELS = ("basic", "medium", "high")
+LEVELS: tuple[IsolationLevel, ...] = ("basic", "medium", "high")
 
-_PACKAGE = "bridle.supervision.isolation"
+_HOMES = {
+    "Confined": ("confinement", "Confined"),
+    "IsolationLevel": ("confinement", "IsolationLevel"),
+    "after": ("confinement", "after"),
+    "clear_placeholders": ("placeholders", "clear"),
+    "confine": ("confinement", "confine"),
+    "enforce": ("enforcement", "enforce"),
+    "refusal": ("confinement", "refusal"),
+}
 
 
 def __getattr__(name: str) -> Any:
     """Loads a side when it is asked for: the child's must cost nothing of the harness's."""
     import sys
 
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = f"{_PACKAGE}.{'enforcement' if name == 'enforce' else 'confinement'}"
-    __import__(home)
-    return getattr(sys.modules[home], name)
+    module, word = _HOMES[name]
+    __import__(f"{__name__}.{module}")
+    return getattr(sys.modules[f"{__name__}.{module}"], word)

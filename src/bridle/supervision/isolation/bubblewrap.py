@@ -104,6 +104,8 @@ class Held:
         mounts |= dict.fromkeys((*self.kept, *self.placeholders), "--ro-bind")
         for path in sorted(mounts):
             yield from (mounts[path], str(path), str(path))
+        for path in self.placeholders:
+            yield from ("--lock-file", str(path))
 
     def let_go(self) -> None:
         while self.placeholders:

@@ -1,7 +1,8 @@
 """Empty files that hold a protected name which does not exist yet, so that nobody can take it.
 
-Each is locked by whoever needs it, and goes when nobody does. One that a killed harness left is
-known by its mode and its date, and goes with the next that is needed in its place.
+Each is locked by whoever needs it: the harness, and bubblewrap, which may outlive it. It goes when
+nobody does: to remove it earlier would take the mount away that keeps a command from the name. One
+that a killed harness left is known by its mode and its date, and goes with the next command.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import struct
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 _MODE = 0o444
 _DATE = 0x6272646C  # seconds; no other file of this mode and size has it by chance
+_ENDING = 1.0  # seconds in which the last process of a sandbox goes, after its end was told
+_FLOCK = "@hhqqi4x"  # type, whence, start, length, pid
 
 
 def hold(path: Path) -> int | None:
@@ -43,7 +48,8 @@ def let_go(path: Path, number: int) -> None:
     except BlockingIOError:
         pass
     else:
-        if _still(path, number) and _ours(os.fstat(number)):
+        unused = _wait_for_sandboxes(number)
+        if unused and _still(path, number) and _ours(os.fstat(number)):
             with suppress(OSError):
                 path.unlink()
     finally:
@@ -59,6 +65,17 @@ def clear(paths: Iterable[Path]) -> None:
                 let_go(path, number)
             else:
                 os.close(number)
+
+
+def _wait_for_sandboxes(number: int) -> bool:
+    """Whether no bubblewrap holds it. Those lock as POSIX does, which is another lock than ours."""
+    deadline = time.monotonic() + _ENDING
+    while True:
+        wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        (found, *_) = struct.unpack(_FLOCK, fcntl.fcntl(number, fcntl.F_GETLK, wanted))
+        if found == fcntl.F_UNLCK or time.monotonic() > deadline:
+            return bool(found == fcntl.F_UNLCK)
+        time.sleep(0.005)
 
 
 def _make(path: Path) -> None:

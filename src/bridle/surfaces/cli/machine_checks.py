@@ -1,20 +1,21 @@
-"""What this machine offers: programs, levels of supervision, ways to confine a program."""
+"""What this machine offers: programs, levels of supervision and of isolation."""
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import shutil
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 from bridle.config import Config
 from bridle.surfaces.cli.findings import Finding
 
-_LANDLOCK_CREATE_RULESET = 444
-_LANDLOCK_VERSION = 1
+_HOLDS = {
+    "basic": "clean environment, all of its processes end with it",
+    "medium": "no file, process or network outside the workspace (Landlock, seccomp)",
+    "high": "a machine of its own, read-only but for the workspace (bubblewrap)",
+}
 _PROBE = 5.0  # seconds for a program that only says its version
 
 
@@ -68,36 +69,17 @@ async def supervision(config: Config) -> list[Finding]:
     return found
 
 
-async def sandbox() -> list[Finding]:
-    """What an agent's commands could be confined with; none of it is needed by bridle itself."""
+async def isolation() -> list[Finding]:
+    """How far a command can be kept from the machine; each level is tried out, none is assumed."""
+    from bridle.supervision.isolation import LEVELS, refusal
+
     found = []
-    if (version := landlock()) > 0:
-        found.append(Finding("sandbox", "ok", f"Landlock, version {version}"))
-    else:
-        text = "no Landlock: the kernel lacks it, or it is switched off"
-        found.append(Finding("sandbox", "note", text, "Linux 5.13 or newer, with lsm=landlock,…"))
-    if Path("/proc/sys/kernel/seccomp/actions_avail").exists():
-        found.append(Finding("sandbox", "ok", "seccomp"))
-    else:
-        found.append(Finding("sandbox", "note", "no seccomp in this kernel"))
-    bwrap = shutil.which("bwrap")
-    if bwrap is None:
-        found.append(Finding("sandbox", "note", "no bubblewrap", "install bubblewrap (bwrap)"))
-    elif await _output(bwrap, "--ro-bind", "/", "/", "--unshare-all", "echo", "fine") == "fine":
-        found.append(Finding("sandbox", "ok", f"bubblewrap at {bwrap}, and it works"))
-    else:
-        text = f"bubblewrap at {bwrap} cannot make a sandbox here"
-        mend = "allow user namespaces: sysctl user.max_user_namespaces"
-        found.append(Finding("sandbox", "note", text, mend))
+    for level in LEVELS:
+        if (refused := await asyncio.to_thread(refusal, level)) is None:
+            found.append(Finding("isolation", "ok", f"{level}: {_HOLDS[level]}"))
+        else:
+            found.append(Finding("isolation", "note", f"{level}: {refused.reason}", refused.hint))
     return found
-
-
-def landlock() -> int:
-    """The version that the kernel has; 0 or less where it has none."""
-    if sys.platform != "linux":
-        return 0
-    libc = ctypes.CDLL(None, use_errno=True)
-    return int(libc.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION))
 
 
 async def _output(*words: str) -> str | None:
