@@ -1,0 +1,201 @@
+"""Confined commands under a warden, at every level of supervision."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kills
+import pytest
+from confined_run import Place
+
+from bridle.core.agent import Exit
+from bridle.supervision.children import Ended, Job
+from bridle.supervision.isolation import Confined, after, clear_placeholders, confine
+from bridle.supervision.tree import Level, Warden
+
+# Says, as JSON, what came of a command at each level of supervision and of isolation.
+EVERYWHERE = """
+import asyncio, json, sys
+from pathlib import Path
+from bridle.core.errors import SupervisionUnavailable
+from bridle.supervision.isolation import after, confine
+from bridle.supervision.tree import Warden
+
+command, folder, env = json.load(sys.stdin)
+folder = Path(folder)
+workspace = folder / "workspace"
+
+async def run(warden, isolation, place):
+    confined = confine(
+        isolation, workspace=workspace, argv=["sh", "-c", command], env=env, cwd=workspace,
+        protected=[workspace / ".mcp.json"], scratch=place / "scratch",
+    )
+    place.mkdir(exist_ok=True)
+    job = await warden.run(
+        confined.argv, cwd=workspace, env=confined.env, name=isolation, folder=place, cap=9999,
+        rules=confined.rules,
+    )
+    ended = await job.wait()
+    after(confined)
+    return [ended.exit.code, *((place / name).read_text() for name in ("stdout", "stderr"))]
+
+async def main():
+    said = {}
+    for level in ("namespace", "cgroup", "subreaper", "group"):
+        try:
+            warden = await Warden.start(level=level, records=folder / "records", marker=level)
+        except SupervisionUnavailable:
+            continue
+        for isolation in sys.argv[1:]:
+            place = folder / f"{level}-{isolation}"
+            said[f"{level} {isolation}"] = await run(warden, isolation, place)
+        await warden.close()
+    print(json.dumps(said))
+
+asyncio.run(main())
+"""
+
+
+def test_a_command_is_confined_at_every_level_of_supervision(place: Place, isolation: str) -> None:
+    (place.outside / "secret").write_text("untold")
+    place.give()
+    secret = place.outside / "secret"
+    command = f"echo in > made; cat made; rm made; cat {secret} || echo x > {secret} || exit 7"
+    ran = subprocess.run(
+        [place.stage.python, "-c", EVERYWHERE, "basic", isolation],
+        input=json.dumps([command, str(place.folder), place.env]),
+        capture_output=True,
+        text=True,
+        cwd="/",
+        env={"PYTHONPATH": str(place.stage.source), **place.env},
+        user=place.stage.user,
+        group=place.stage.user,
+        extra_groups=None if place.stage.user is None else [],
+        timeout=90,
+    )
+    assert ran.returncode == 0, ran.stderr
+    said: dict[str, list[Any]] = json.loads(ran.stdout)
+    assert {"subreaper basic", f"subreaper {isolation}", f"group {isolation}"} <= said.keys()
+    for where, (code, out, error) in said.items():
+        if where.endswith("basic"):
+            assert (code, out) == (0, "in\nuntold"), (where, error)
+        else:
+            assert (code, out) == (7, "in\n"), (where, error)
+    assert secret.read_text() == "untold"
+    assert list(place.workspace.iterdir()) == []
+
+
+@pytest.fixture
+def token() -> Iterator[str]:
+    made = kills.new_token(random.Random())
+    yield made
+    kills.end_holders(made)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    made = tmp_path / "workspace"
+    made.mkdir()
+    return made
+
+
+async def start(
+    warden: Warden, isolation: str, workspace: Path, command: str, *protected: Path
+) -> tuple[Job, Confined]:
+    confined = confine(
+        isolation,  # type: ignore[arg-type]
+        workspace=workspace,
+        argv=["sh", "-c", command],
+        env={"PATH": "/usr/bin:/bin"},
+        cwd=workspace,
+        protected=protected,
+    )
+    folder = workspace.parent / "job"
+    folder.mkdir()
+    job = await warden.run(
+        confined.argv,
+        cwd=workspace,
+        env=confined.env,
+        name="job",
+        folder=folder,
+        cap=9999,
+        stdin=True,
+        rules=confined.rules,
+    )
+    return job, confined
+
+
+async def ended(job: Job) -> Ended:
+    async with asyncio.timeout(20):
+        found = await job.wait()
+    assert found
+    return found
+
+
+async def appears(path: Path) -> None:
+    async with asyncio.timeout(10):
+        while not path.exists():  # noqa: ASYNC110  another process makes it
+            await asyncio.sleep(0.01)
+
+
+ESCAPING = (
+    "setsid sleep {0} & (env -i setsid sleep {0} </dev/null >/dev/null 2>&1 &); echo > ready; {1}"
+)
+
+
+@pytest.mark.parametrize("then", ["sleep {0}", "exit 0"])
+async def test_nothing_of_a_confined_command_outlives_it(
+    warden: Warden, isolation: str, workspace: Path, token: str, then: str
+) -> None:
+    if warden.level is Level.GROUP and isolation == "medium":
+        pytest.skip("this level never catches a cleared environment")
+    command = ESCAPING.format(token, then.format(token))
+    job, confined = await start(warden, isolation, workspace, command)
+    await appears(workspace / "ready")
+    if then.startswith("sleep"):
+        await job.kill()
+    else:
+        assert (await ended(job)).exit == Exit(0, None)
+        await job.kill()
+    after(confined)
+    assert kills.holders(token) == {}
+
+
+async def test_a_limit_of_the_level_holds(warden: Warden, isolation: str, workspace: Path) -> None:
+    huge = "dd if=/dev/zero of=huge bs=1 count=1 seek=20000000000"  # a hole: no disk is used
+    job, confined = await start(warden, isolation, workspace, f"{huge} 2>/dev/null; ulimit -n")
+    await ended(job)
+    after(confined)
+    sizes = {"medium": 16 * 1024**3, "high": 4 * 1024**3}
+    assert (workspace / "huge").stat().st_size <= sizes[isolation]
+    files = (workspace.parent / "job/stdout").read_text()
+    assert files == {"medium": "8192\n", "high": "4096\n"}[isolation]
+
+
+@pytest.mark.parametrize("isolation", ["high"], indirect=True)
+async def test_a_name_is_held_as_long_as_a_command_runs_that_lost_its_harness(
+    warden: Warden, isolation: str, workspace: Path
+) -> None:
+    name = workspace / ".mcp.json"
+    late = "echo > ready; read word; echo evil > .mcp.json; echo > done"
+    job, confined = await start(warden, isolation, workspace, late, name)
+    await appears(workspace / "ready")
+    assert confined.held
+    for number in confined.held.placeholders.values():
+        os.close(number)  # as the kernel does for a harness that was killed
+    confined.held.placeholders.clear()
+    await asyncio.to_thread(clear_placeholders, [name])
+    assert name.exists()
+    await job.write(b"go\n")
+    await appears(workspace / "done")
+    assert name.read_text() == ""
+    await ended(job)
+    clear_placeholders([name])
+    assert not name.exists()
