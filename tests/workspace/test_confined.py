@@ -189,6 +189,24 @@ def test_a_new_file_does_not_take_the_place_of_one_that_came_meanwhile(
     assert not [name for name in names(root) if name.startswith(TEMPORARY)]
 
 
+def test_a_change_while_a_file_is_written_is_not_lost(confined: Root, root: Path) -> None:
+    path = root / "a" / "b.txt"
+    before = path.stat().st_ino
+
+    def chunks() -> Iterator[bytes]:
+        yield b"mine"
+        (root / "a" / "c").write_text("theirs")
+        (root / "a" / "c").rename(path)
+
+    def unchanged(now: os.stat_result | None) -> None:
+        if now is None or now.st_ino != before:
+            raise Refused("it is another", hint="look")
+
+    with pytest.raises(Refused, match="it is another"):
+        confined.write("a/b.txt", chunks(), unchanged=unchanged)
+    assert path.read_text() == "theirs" and names(root / "a") == ["b.txt"]
+
+
 def test_a_workspace_that_is_replaced_is_not_followed(
     confined: Root, root: Path, outside: Path, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Sequence
 from typing import Literal
 
@@ -15,6 +16,8 @@ from bridle.core.permission import names
 from bridle.workspace.refusal import Refused
 
 _MOST_HELD = 256
+_MOST_SEEN = 10_000
+_FRESH = 0.5  # seconds
 
 Standing = Literal["free", "instructions", "protected"]
 
@@ -30,6 +33,7 @@ def standing(parts: Sequence[str]) -> Standing:
 class Guard:
     def __init__(self) -> None:
         self._held: dict[tuple[int, int], tuple[int, str]] = {}
+        self._seen: dict[tuple[int, int], tuple[int, float]] = {}  # when a folder was looked at
         self._lock = threading.Lock()
 
     def check(self, parts: Sequence[str]) -> None:
@@ -44,11 +48,24 @@ class Guard:
 
     def look(self, folder: int, parts: Sequence[str]) -> None:
         """Holds what is guarded in an open folder, whose path is `parts`."""
+        if self._just_seen(os.fstat(folder)):
+            return
         spelled = [names.plain(part) for part in parts]
         with os.scandir(folder) as entries:
             for entry in entries:
                 if names.is_protected([*spelled[-1:], names.plain(entry.name)]):
                     self._hold(folder, entry.name, "/".join((*parts, entry.name)))
+
+    def _just_seen(self, status: os.stat_result) -> bool:
+        """Else a folder that ten thousand files are put into would be looked at for each."""
+        key, now = (status.st_dev, status.st_ino), time.monotonic()
+        changed, at = self._seen.get(key, (-1, -_FRESH))
+        if changed == status.st_mtime_ns or now - at < _FRESH:
+            return True
+        if len(self._seen) > _MOST_SEEN:
+            self._seen.clear()
+        self._seen[key] = (status.st_mtime_ns, now)
+        return False
 
     def _hold(self, folder: int, name: str, path: str) -> None:
         try:

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from bridle.workspace import ignore_rules
 from bridle.workspace.confined import TEMPORARY, Root
 from bridle.workspace.ignore_rules import Rules
+from bridle.workspace.refusal import Refused
 
 DEEPEST = 60  # each level holds a descriptor
 CROWDED = 20_000  # names of one folder
@@ -64,12 +65,31 @@ class Walk:
 
     def __iter__(self) -> Iterator[Found]:
         parts = self._root.parts(self._start)
-        top = self._root.open_folder(self._start)
+        try:
+            top = self._root.open_folder(self._start)
+        except Refused as refusal:
+            yield from self._only(parts, refusal)
+            return
         try:
             chain = [] if self._ignored else self._chain(parts)
             yield from self._below(top, parts, chain, 1)
         finally:
             os.close(top)
+
+    def _only(self, parts: tuple[str, ...], refusal: Refused) -> Iterator[Found]:
+        """A file that was named as if it were a folder."""
+        if not parts:
+            raise refusal
+        above = self._root.open_folder("/".join(parts[:-1]) or ".")
+        try:
+            status = os.stat(parts[-1], dir_fd=above, follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
+                raise refusal
+            yield Found(parts, "file", status, above)
+        except OSError:
+            raise refusal from None
+        finally:
+            os.close(above)
 
     def _below(
         self, folder: int, names: tuple[str, ...], chain: Sequence[Rules], level: int
@@ -121,7 +141,7 @@ class Walk:
     def _chain(self, parts: tuple[str, ...]) -> list[Rules]:
         """The rules of the folders above, and those of the repository that nobody shares."""
         chain: list[Rules] = []
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Refused):
             opened = self._root.open_file(".git/info/exclude")
             chain += [ignore_rules.parse(_take(opened), 0)]
         for depth in range(len(parts)):

@@ -1,0 +1,134 @@
+"""Archives unpacked into the workspace: files and folders alone, bounded, by the confined root."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from bridle.workspace.archives import Damaged, Member, TooMuch, members
+from bridle.workspace.confined import Root
+from bridle.workspace.folder_changes import shown
+from bridle.workspace.refusal import Refused
+
+MOST_FILES = 10_000
+MOST_BYTES = 1 << 30
+RATIO = 200  # bytes that may come out of each that is read
+SMALL = 16 << 20  # what may come out of any
+_SECONDS = 120.0
+_TOLD = 20
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+class Skipped(Struct, frozen=True):
+    name: str
+    why: str
+
+
+class Unpacked(Struct, frozen=True):
+    path: str
+    files: int
+    size: int
+    skipped: tuple[Skipped, ...] = ()
+    more_skipped: int = 0
+    stopped: str = ""  # why what follows in the archive was not looked at
+
+
+def unpack(root: Root, archive: int, path: str) -> Unpacked:
+    """Into the folder `path`. What is there already stays as it is."""
+    read = os.fstat(archive).st_size
+    most = min(MOST_BYTES, max(SMALL, read * RATIO))
+    inside = members(archive, most)
+    root.make_folder(path)
+    work = _Work(root, "/".join(root.parts(path)), time.monotonic() + _SECONDS)
+    try:
+        for count, member in enumerate(inside):
+            if count >= MOST_FILES:
+                return work.result(f"it holds more than {MOST_FILES} members")
+            work.take(member)
+    except Damaged as error:
+        return work.result(f"the archive is damaged: {error}")
+    except TooMuch:
+        return work.result(f"more than {most} bytes come out of {read}")
+    except _Late:
+        return work.result(f"it took longer than {_SECONDS:.0f} s")
+    return work.result("")
+
+
+class _Late(Exception):
+    pass
+
+
+class _Work:
+    def __init__(self, root: Root, folder: str, until: float) -> None:
+        self._root, self._folder, self._until = root, folder, until
+        self._made: set[str] = set()
+        self._skipped: list[Skipped] = []
+        self._more = 0
+        self._size = 0
+
+    def take(self, member: Member) -> None:
+        if time.monotonic() > self._until:
+            raise _Late
+        try:
+            self._put(member)
+        except Refused as refusal:
+            self._skip(member.name, refusal.message)
+
+    def _put(self, member: Member) -> None:
+        name = inner_name(member.name)
+        if member.kind not in ("file", "folder"):
+            raise Refused(
+                f"a {member.kind}" if member.kind != "of an unknown kind" else member.kind
+            )
+        if not name:
+            return  # the folder itself
+        path = f"{self._folder}/{name}" if self._folder else name
+        if member.kind == "folder":
+            self._root.make_folder(path)
+            return
+        if name in self._made:
+            raise Refused("the same name once more")
+        written = self._root.write(
+            path, self._chunks(member), over=False, executable=member.executable, durable=False
+        )
+        self._made.add(name)
+        self._size += written.size
+
+    def _chunks(self, member: Member) -> Iterator[bytes]:
+        for chunk in member.chunks():
+            if time.monotonic() > self._until:
+                raise _Late
+            yield chunk
+
+    def _skip(self, name: str, why: str) -> None:
+        if len(self._skipped) < _TOLD:
+            told = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            self._skipped.append(Skipped(told[:200], why))
+        else:
+            self._more += 1
+
+    def result(self, stopped: str) -> Unpacked:
+        return Unpacked(
+            shown(self._folder) or ".",
+            len(self._made),
+            self._size,
+            tuple(self._skipped),
+            self._more,
+            stopped,
+        )
+
+
+def inner_name(name: str) -> str:
+    """As the archive has it, from the folder that it is unpacked into."""
+    if name.startswith("/") or _DRIVE.match(name):
+        raise Refused("an absolute path")
+    if "\\" in name or "\0" in name:
+        raise Refused("a name with a backslash or a NUL")
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise Refused("a path that leads upward")
+    return "/".join(parts)

@@ -1,0 +1,91 @@
+"""Files are found by text, name and expression, and no pattern can hold the search up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridle.workspace import searching
+from bridle.workspace.confined import Root
+from bridle.workspace.refusal import Refused
+from bridle.workspace.searching import Match, Matches
+
+
+def search(root: Path, pattern: str, **how: object) -> Matches:
+    with Root(root) as confined:
+        return searching.search_files(confined, pattern, **how)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["text", "regex"])
+def test_lines_are_found_with_what_is_around_them(repository: Path, kind: str) -> None:
+    found = search(repository, "gamma", kind=kind, context=1)
+    assert found.matches == (Match("lib/b.py", 3, "gamma", ("beta",), ("delta",)),)
+    assert found.files == 3
+    assert search(repository, "alpha", kind=kind, context=9).matches[0].before == ()
+    assert search(repository, "nothing", kind=kind).matches == ()
+    assert search(repository, "e", path="a.py", kind=kind).files == 1
+
+
+@pytest.mark.parametrize("kind", ["text", "regex"])
+def test_what_is_not_looked_into_is_told(repository: Path, kind: str) -> None:
+    (repository / "binary").write_bytes(b"one\0")
+    (repository / "big").write_bytes(b"one\n" * (2 << 20))
+    (repository / "x.log").write_text("one")
+    (repository / "link").symlink_to("/etc/passwd")
+    found = search(repository, "one", kind=kind)
+    assert [match.path for match in found.matches] == ["a.py"]
+    told = " ".join(found.notes)
+    assert "1 left out: binary" in told and "larger than 4 MiB" in told and "ignored" in told
+
+
+@pytest.mark.parametrize("kind", ["text", "regex"])
+def test_there_is_a_limit(root: Path, kind: str) -> None:
+    (root / "a").write_text("one\n" * 500)
+    (root / "b").write_text("one\n" * 500)
+    found = search(root, "one", kind=kind, limit=7)
+    assert len(found.matches) == 7 and "more than 7" in found.notes[0]
+    assert len(search(root, "one", kind=kind, limit=1000).matches) == 1000
+    assert search(root, "one", kind=kind, limit=1000).notes == ()
+
+
+def test_long_lines_are_cut(root: Path) -> None:
+    (root / "a").write_text("x" * 1_000_000 + "one" + "\n")
+    assert len(search(root, "one").matches[0].text) == 501
+
+
+def test_a_regex_is_pythons(root: Path) -> None:
+    (root / "a").write_bytes("def f(x):\r\n    return ünî\r\n".encode())
+    found = search(root, r"^def (\w+)\(.*\):$", kind="regex")
+    assert found.matches[0].text == "def f(x):"
+    assert search(root, r"\bünî$", kind="regex").matches[0].line == 2
+    with pytest.raises(Refused, match="unterminated"):
+        search(root, "(a", kind="regex")
+
+
+def test_a_hostile_regex_is_stopped(root: Path) -> None:
+    (root / "a").write_text("first\n")
+    (root / "b").write_text("a" * 200 + "!\n")
+    found = search(root, r"first|^(a|aa)+$", kind="regex", seconds=1.0)
+    assert [match.path for match in found.matches] == ["a"]
+    assert "stopped after 1 s at b" in found.notes[-1]
+
+
+def test_names_are_found_by_part_or_glob(repository: Path) -> None:
+    assert [m.path for m in search(repository, "LIB/", kind="name").matches] == ["lib/b.py"]
+    assert [m.path for m in search(repository, "*.PY", kind="name").matches] == ["a.py", "lib/b.py"]
+    assert [m.path for m in search(repository, "[ab].p?", kind="name").matches] != []
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"pattern": ""}, {"pattern": "a\nb"}, {"pattern": "x" * 2000}, {"pattern": "\ud800"},
+        {"pattern": "a\0", "kind": "regex"}, {"pattern": "a", "kind": "other"},
+        {"pattern": "a", "limit": 0}, {"pattern": "a", "context": 99},
+        {"pattern": "a", "path": "../"}, {"pattern": "a", "path": "gone"},
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(root: Path, how: dict[str, object]) -> None:
+    with pytest.raises(Refused):
+        search(root, **how)  # type: ignore[arg-type]
