@@ -35,13 +35,16 @@ class Stage:
 
     PATHS = ("box/file", "box/inner/file", "kept/inner/file", "kept/file")
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, listed: str = "") -> None:
         self.work, self.outside = base / "work", base / "outside"
         for top, text in ((self.outside, f"{SECRET}\n"), (self.work, "mine\n")):
             for folder in ("", "box", "box/inner", "kept", "kept/inner", "inner"):
                 (top / folder).mkdir(parents=True, exist_ok=True)
                 for name in ("file", "other"):
                     (top / folder / name).write_text(text)
+        if listed:
+            for folder in ("", "box", "inner"):
+                (self.outside / folder / listed).write_text(SECRET)
         (self.outside / ".gitignore").write_text(f"{SECRET}\n")
         (self.work / "box-link").symlink_to(self.outside)
         (self.work / "kept" / "inner-link").symlink_to("../../outside/inner")
