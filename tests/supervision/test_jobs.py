@@ -352,6 +352,22 @@ async def test_without_a_harness_all_end_with_the_lease(
     assert await Warden.rejoin(warden.folder) is None
 
 
+async def test_who_came_back_can_end_it_all_at_once(
+    level: Level, tmp_path: Path, marker: str, token: str
+) -> None:
+    warden = await Warden.start(level=level, records=tmp_path / "r", marker=marker, linger=60)
+    await run(warden, tmp_path / "a", f"setsid sleep {token} & sleep {token}", lasting=True)
+    warden.let_go()
+    back = await Warden.rejoin(warden.folder)
+    assert back
+    async with asyncio.timeout(kills.WITHIN):
+        await back.close()
+    assert kills.wait_until_gone(token, within=0) == []
+    end = Ended.read(tmp_path / "a")
+    assert end
+    assert end.why == ending.TOLD
+
+
 async def test_a_connection_is_the_renewal(level: Level, tmp_path: Path, marker: str) -> None:
     warden = await Warden.start(level=level, records=tmp_path / "r", marker=marker, linger=0.4)
     await run(warden, tmp_path / "a", "sleep 60", lasting=True)

@@ -162,6 +162,7 @@ class Warden:
         self._count += 1
         message = spawn_message(self._count, words, cwd, variables)
         job = Job(self, self._count, name)
+        job.lasting = lasting
         self._children[self._count] = job
         self._send("run", *message[1:], name, lasting, stdin, cap, rules, files=files)
         try:

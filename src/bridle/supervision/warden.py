@@ -47,7 +47,7 @@ _HANGS_AFTER = (
 )
 
 
-class _Over(EOFError):
+class _Over(Exception):
     """It is time to end everything."""
 
 
@@ -137,7 +137,7 @@ class Warden:
                 self._end_hung()
                 if self._door:
                     self._look_after(self._door, events)
-        except EOFError:
+        except (EOFError, _Over):
             self._end_all(woken)
 
     def _hear_harness(self, harness: Channel) -> None:

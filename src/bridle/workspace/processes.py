@@ -27,7 +27,7 @@ from bridle.paths import private_folder
 from bridle.supervision import ending
 from bridle.supervision.children import Ended, Job, Sizes
 from bridle.supervision.isolation import Confined, after, confine
-from bridle.supervision.processes import boot_id, find
+from bridle.supervision.processes import ancestors, boot_id, find
 from bridle.supervision.sweep import sweep_one
 from bridle.supervision.tree import Warden, swept
 from bridle.workspace.refusal import Refused, refused
@@ -37,6 +37,7 @@ CAP = 256 * 1024 * 1024  # bytes of one output file
 INPUT_CAP = 1024 * 1024  # bytes given with the start
 LINGER = 30.0  # seconds a background process outlives its server
 KEPT = timedelta(hours=24)  # after its end
+_SCRATCH = "scratch"
 _EXPIRE_EVERY = 3600.0
 _TOLD_WITHIN = 1.0  # seconds; how long a keeper may take to say how much there is
 
@@ -100,10 +101,11 @@ class Processes:
         self._warden: Warden | None = None
         self._warming = asyncio.Lock()
         self._live: dict[str, _Live] = {}
-        self._starting = 0
+        self._starting: set[asyncio.Task[Process]] = set()
         self._closed = False
         self._expiry: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._unwritten: set[asyncio.Future[bool]] = set()
 
     @classmethod
     async def open(
@@ -193,7 +195,8 @@ class Processes:
         """
         if self._closed:
             raise Refused("the session has ended", hint="start another session")
-        if len(self._live) + self._starting >= MOST:
+        running = sum(live.process.live for live in self._live.values())
+        if running + len(self._starting) >= MOST:
             raise Refused(
                 f"{MOST} processes of this session run already",
                 hint="`list_processes` shows them; end one with `kill_process`, or wait for one",
@@ -205,19 +208,16 @@ class Processes:
                 f"{len(stdin)} bytes are too much input for one call",
                 hint="put them into a file, and let the command read it",
             )
-        self._starting += 1
         task = asyncio.create_task(
             self._start(command, cwd, env, mode, isolation, stdin, protected)
         )
-        task.add_done_callback(lambda _: self._began())
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             self._later(self._call_off(task))  # nobody knows its id
             raise
-
-    def _began(self) -> None:
-        self._starting -= 1
 
     async def _start(
         self,
@@ -270,8 +270,8 @@ class Processes:
             )
         except (OSError, BridleError) as error:
             await added
-            await asyncio.to_thread(_clear, confined)
-            self._write_down(name, status="failed", why=str(error), ended_at=_now())
+            await asyncio.to_thread(_clear, confined, folder)
+            await self._write_down(name, status="failed", why=str(error), ended_at=_now())
             if isinstance(error, OSError):
                 raise _not_started(error, cwd) from error
             raise
@@ -303,7 +303,7 @@ class Processes:
                 env=env,
                 cwd=cwd,
                 protected=protected,
-                scratch=folder / "scratch",
+                scratch=folder / _SCRATCH,
             )
 
         return confined() if isolation == "basic" else await asyncio.to_thread(confined)
@@ -370,16 +370,21 @@ class Processes:
             return await self._measured(live)
         return _with_sizes(live.process, sizes)
 
+    def started(self, pid: int) -> bool:
+        """Whether it is one of those, or was started by one."""
+        warden = self._warden.pid if self._warden else None
+        return warden is not None and warden in ancestors(pid)
+
     # -- acting -----------------------------------------------------------------------------------
 
-    async def kill(self, process: str, number: int | None = None) -> Process:
+    async def kill(self, process: str, number: int | None = None, *, why: str = "") -> Process:
         """The whole tree; or a signal to its process group, which it may heed or not."""
         self._mine(process)
         live = self._live.get(process)
-        if live is None:
+        if live is None or not live.process.live:
             raise Refused(f"process {process} has ended already", hint="read what it wrote")
         if number is None or number == signal.SIGKILL:
-            return await self._kill(process, "it was killed on request")
+            return await self._kill(process, why or "it was killed on request")
         if number not in set(signal.valid_signals()) - {0}:
             raise Refused(f"{number} is no signal", hint="15 asks it to end, 2 interrupts it")
         live.job.signal(number)
@@ -414,16 +419,14 @@ class Processes:
 
     async def close(self) -> None:
         """The session ends, and everything in it."""
-        await self._stop(list(self._live.values()), "the session ended")
+        await self._stop("the session ended")
         if self._warden:
             await self._warden.close()
             self._warden = None
 
     async def let_go(self) -> None:
         """The server stops and the session goes on: what runs in the background stays."""
-        await self._stop(
-            [live for live in self._live.values() if not live.job.lasting], "its server ended"
-        )
+        await self._stop("its server ended", but_lasting=True)
         for live in self._live.values():
             if live.ended:
                 live.ended.cancel()
@@ -432,19 +435,19 @@ class Processes:
             self._warden.let_go()
             self._warden = None
 
-    async def _stop(self, those: Sequence[_Live], why: str) -> None:
+    async def _stop(self, why: str, *, but_lasting: bool = False) -> None:
         self._closed = True
         if self._expiry:
             self._expiry.cancel()
-        while self._starting:
-            await asyncio.sleep(0.005)  # it ends below like the others, or never began
-            those = [*those, *(one for one in self._live.values() if one not in those)]
+        if self._starting:
+            await asyncio.wait(self._starting)
+        those = [one for one in self._live.values() if not (but_lasting and one.job.lasting)]
         for live in those:
             live.intent = live.intent or why
         ends = [live.ended for live in those if live.ended]
-        await asyncio.gather(
-            *(live.job.kill() for live in those), *ends, *self._tasks, return_exceptions=True
-        )
+        kills = [live.job.kill() for live in those]
+        await asyncio.gather(*kills, *ends, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._unwritten, return_exceptions=True)
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -483,7 +486,7 @@ class Processes:
 
     async def _kill(self, process: str, why: str) -> Process:
         live = self._live.get(process)
-        if live is None:
+        if live is None or not live.process.live:
             return self._mine(process)
         live.intent = live.intent or why
         await live.job.kill()
@@ -496,12 +499,11 @@ class Processes:
         return live
 
     async def _see_off(self, live: _Live) -> Process:
-        """Its end, written down."""
-        process = live.process
-        end = await live.job.wait() or Ended.read(self.folder_of(process.id))
+        """Its end. Nobody waits for the disk: until it is there, the folder tells the same."""
+        name = live.process.id
+        end = await live.job.wait() or Ended.read(self.folder_of(name))
         if end is None:
-            sizes = sizes_on_disk(self.folder_of(process.id))
-            fields = _fields(sizes) | {
+            fields = _fields(sizes_on_disk(self.folder_of(name))) | {
                 "status": "killed",
                 "signal": int(signal.SIGKILL),
                 "ended_at": _now(),
@@ -509,17 +511,19 @@ class Processes:
             }
         else:
             fields = _end_fields(end, live.intent)
-        if live.confined:
-            await asyncio.to_thread(_clear, live.confined)
-        await self._write_down(process.id, **fields)
-        self._live.pop(process.id, None)
-        return replace(live.process, **fields)
+        if live.process.isolation != "basic":
+            await asyncio.to_thread(_clear, live.confined, self.folder_of(name))
+        live.process = replace(live.process, **fields)
+        written = self._write_down(name, **fields)
+        written.add_done_callback(lambda _: self._live.pop(name, None))
+        return live.process
 
     def _write_down(self, process: str, **fields: Any) -> asyncio.Future[bool]:
-        """Nobody has to wait for it: until it is on disk, the folder tells the same."""
         written = asyncio.wrap_future(self._registry.change(process, **fields))
+        self._unwritten.add(written)
 
         def done(future: asyncio.Future[bool]) -> None:
+            self._unwritten.discard(future)
             if not future.cancelled() and (error := future.exception()):
                 _logger.warning("process %s could not be written down: %s", process, error)
 
@@ -552,8 +556,11 @@ class Processes:
                 self._write_down(
                     name, status="running", pid=found.pid, started=found.started, mode=mode
                 )
+        held = self._warden.folder.name if self._warden else None
         for row in rows.values():
-            await _settle(row, self._registry, self._all, self._records)
+            if row.warden and row.warden != held:
+                await swept(self._records / row.warden)
+            await _settle(row, self._registry, self._all)
 
     def _expire(self) -> None:
         self._later(expire(self._registry, self._all))
@@ -571,7 +578,7 @@ async def settle(registry: Registry, folder: Path, records: Path) -> None:
         if row.warden:
             looked_after = await asyncio.to_thread(_looked_after, records / row.warden)
         if not looked_after:
-            await _settle(row, registry, folder, records)
+            await _settle(row, registry, folder)
 
 
 async def expire(registry: Registry, folder: Path) -> None:
@@ -608,10 +615,8 @@ def sizes_on_disk(folder: Path) -> Sizes:
     return Sizes(output, error, output, error)
 
 
-async def _settle(row: Process, registry: Registry, folder: Path, records: Path) -> None:
-    """One whose warden is gone, or just going."""
-    if row.warden:
-        await swept(records / row.warden)
+async def _settle(row: Process, registry: Registry, folder: Path) -> None:
+    """One that nobody looks after any more."""
     place = folder / row.session / row.id
     if end := Ended.read(place):
         fields = _end_fields(end, "")
@@ -665,9 +670,12 @@ def _with_sizes(process: Process, sizes: Sizes) -> Process:
     return replace(process, **_fields(sizes))
 
 
-def _clear(confined: Confined) -> None:
+def _clear(confined: Confined | None, folder: Path) -> None:
+    """What a confined command needed besides; after a restart its home and temporary files."""
     with contextlib.suppress(OSError):
-        after(confined)
+        if confined:
+            after(confined)
+        shutil.rmtree(folder / _SCRATCH, ignore_errors=True)
 
 
 def _not_started(error: OSError, cwd: Path) -> Refused:
