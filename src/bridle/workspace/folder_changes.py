@@ -19,7 +19,7 @@ HASHED_BYTES = 16 << 20
 HASHED_FILE_BYTES = 1 << 20
 
 # what tools rebuild by themselves; there is no .gitignore to say so
-_SKIPPED = frozenset({
+SKIPPED = frozenset({
     ".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache",
     ".pytest_cache", ".ruff_cache", ".cache",
 })  # fmt: skip
@@ -105,7 +105,7 @@ def _walk(root: Path) -> Iterator[tuple[str, Signature]]:
                 for entry in entries:
                     path = f"{folder}/{entry.name}" if folder else entry.name
                     if entry.is_dir(follow_symlinks=False):
-                        if entry.name not in _SKIPPED:
+                        if entry.name not in SKIPPED:
                             folders.append(path)
                         continue
                     found = signature(root / path)

@@ -7,6 +7,7 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 MODIFY, ATTRIB, CLOSE_WRITE = 0x2, 0x4, 0x8
@@ -19,6 +20,7 @@ CONTENT = MODIFY | ATTRIB | CLOSE_WRITE | DELETE_SELF | MOVE_SELF  # of a file
 
 _EVENT = struct.Struct("iIII")
 _READ = 64 << 10
+_MOST = 20_000  # the system keeps no more
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -52,10 +54,11 @@ class Inotify:
 
     def read(self) -> list[Happening]:
         """What happened since; nothing if nothing did."""
-        try:
-            return list(_events(os.read(self._fd, _READ)))
-        except BlockingIOError:
-            return []
+        found: list[Happening] = []
+        with suppress(BlockingIOError):
+            while len(found) < _MOST:
+                found += _events(os.read(self._fd, _READ))
+        return found
 
     async def wait(self, seconds: float | None = None) -> bool:
         """True when there is something to read, False when the time is over."""

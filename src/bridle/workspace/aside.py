@@ -1,0 +1,139 @@
+"""Where things go that are taken out of a workspace: moved as they are, no link followed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+MOST_THINGS = 200  # of one workspace; what comes later is removed
+MOST_BYTES = 64 << 20  # copied, where the folder lies on another file system
+MOST_FILES = 2_000
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class Aside:
+    """A folder of the user's own, made when it is needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._room = MOST_BYTES
+        self._files = MOST_FILES
+        self._things = MOST_THINGS
+
+    def take(self, folder: int, name: str) -> str:
+        """Moves it out of an open folder. Where it is now, or "" if it had to be removed."""
+        if self._things <= 0:
+            _remove(folder, name)
+            return ""
+        self._things -= 1
+        there, place = self._place(name)
+        try:
+            os.mkdir(place, 0o700, dir_fd=there)
+            into = os.open(place, _FOLDER, dir_fd=there)
+            try:
+                self._move(folder, name, into)
+            finally:
+                os.close(into)
+        finally:
+            os.close(there)
+        return str(self._folder / place / name)
+
+    def copy(self, folder: int, name: str) -> str:
+        """The same, and the thing itself stays: it is about to be replaced at once."""
+        if self._things <= 0:
+            return ""
+        self._things -= 1
+        there, place = self._place(name)
+        try:
+            os.mkdir(place, 0o700, dir_fd=there)
+            into = os.open(place, _FOLDER, dir_fd=there)
+            try:
+                try:
+                    os.link(name, name, src_dir_fd=folder, dst_dir_fd=into, follow_symlinks=False)
+                except OSError:
+                    self._copy(folder, name, into)
+            finally:
+                os.close(into)
+        except OSError:
+            return ""
+        finally:
+            os.close(there)
+        return str(self._folder / place / name)
+
+    def _place(self, name: str) -> tuple[int, str]:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(self._folder, _FOLDER), secrets.token_hex(4)
+
+    def _move(self, folder: int, name: str, into: int) -> None:
+        try:
+            os.rename(name, name, src_dir_fd=folder, dst_dir_fd=into)
+        except PermissionError:
+            # a folder that may not be written cannot be moved into another
+            _open_up(folder, name)
+            os.rename(name, name, src_dir_fd=folder, dst_dir_fd=into)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            held = f".bridle-aside-{secrets.token_hex(8)}"
+            os.rename(name, held, src_dir_fd=folder, dst_dir_fd=folder)
+            with suppress(OSError):
+                self._copy(folder, held, into, name)
+            _remove(folder, held)
+
+    def _copy(self, folder: int, name: str, into: int, called: str = "") -> None:
+        """Files, folders and links, as far as there is room."""
+        called = called or name
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        self._files -= 1
+        if self._files < 0:
+            return
+        if stat.S_ISLNK(status.st_mode):
+            os.symlink(os.readlink(name, dir_fd=folder), called, dir_fd=into)
+        elif stat.S_ISREG(status.st_mode):
+            self._copy_file(folder, name, into, called)
+        elif stat.S_ISDIR(status.st_mode):
+            os.mkdir(called, 0o700, dir_fd=into)
+            source = os.open(name, _FOLDER, dir_fd=folder)
+            target = os.open(called, _FOLDER, dir_fd=into)
+            try:
+                with os.scandir(source) as entries:
+                    for entry in entries:
+                        self._copy(source, entry.name, target)
+            finally:
+                os.close(source)
+                os.close(target)
+
+    def _copy_file(self, folder: int, name: str, into: int, called: str) -> None:
+        source = os.open(name, _FILE, dir_fd=folder)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            target = os.open(called, flags, 0o600, dir_fd=into)
+            with os.fdopen(target, "wb") as out:
+                while self._room > 0 and (part := os.read(source, min(1 << 20, self._room))):
+                    self._room -= len(part)
+                    out.write(part)
+        finally:
+            os.close(source)
+
+
+def _open_up(folder: int, name: str) -> None:
+    held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if stat.S_ISDIR(os.fstat(held).st_mode):
+            Path(f"/proc/self/fd/{held}").chmod(0o700)
+    finally:
+        os.close(held)
+
+
+def _remove(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except IsADirectoryError:
+        shutil.rmtree(name, dir_fd=folder)

@@ -1,0 +1,392 @@
+"""What lies at the protected names of a workspace, looked at without following any link.
+
+Names that start programs or steer agents are those of the policy. Of `.git` it is what names
+commands, since git itself writes the rest. They are looked for in every folder that is not of a
+package manager's making, up to a bound; what did not change since the last look is not read again.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+import unicodedata
+from collections import deque
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from bridle.core.permission import names
+from bridle.workspace.folder_changes import SKIPPED
+
+MOST_FOLDERS = 2_000
+DEEPEST = 12
+MOST_IN_ONE = 1_000  # files of one protected folder
+MOST_STRANGERS = 100  # new ones in a folder: more, and the folder is taken for another
+KEPT_FILE = 1 << 20
+KEPT_BYTES = 16 << 20
+
+# Files are stamped by a clock that stands still for some ms: what changed just before a look may
+# change once more and look the same.
+_SETTLED = 2_000_000_000
+_GIT = frozenset({"config", "config.worktree", "hooks", "commondir"})
+_GIT_SHELVES = frozenset({"modules", "worktrees"})
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+Kind = Literal["file", "folder", "link", "other"]
+
+
+class Mark(NamedTuple):
+    """Nobody changes a file and keeps its mark, but within one tick of the clock."""
+
+    device: int
+    inode: int
+    size: int
+    changed: int  # ns; a program cannot set it
+    links: int
+
+
+class Node(NamedTuple):
+    kind: Kind
+    mode: int
+    owner: tuple[int, int]
+    modified: int  # ns
+    content: bytes | None  # of a file, or where a link leads; None: not kept
+    mark: Mark
+
+    def same(self, other: Node) -> bool:
+        if self.kind != other.kind or self.mode != other.mode:
+            return False
+        if self.kind in ("folder", "other"):
+            return True
+        if self.content is None or other.content is None:
+            return self.mark == other.mark
+        return self.content == other.content
+
+
+class Seen(NamedTuple):
+    """A folder in which protected names are looked for."""
+
+    mark: Mark
+    role: str  # work, git, github
+    guarded: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()  # files that steer an agent by words
+    folders: tuple[tuple[str, str], ...] = ()  # names and roles
+
+
+class State(NamedTuple):
+    at: int
+    nodes: Mapping[str, Node]
+    words: Mapping[str, Mark]
+    folders: Mapping[str, Seen]
+    behind: tuple[str, ...] = ()  # where protected links lead, inside the workspace
+    closed: frozenset[str] = frozenset()  # folders too large to look into
+    whole: bool = True  # False: there are more folders
+
+    @property
+    def has_new_folders(self) -> bool:
+        """Whether a baseline would look into more of them."""
+        return self.whole and any(
+            _join(path, name) not in self.folders
+            for path, seen in self.folders.items()
+            if path.count("/") < DEEPEST
+            for name, _ in seen.folders
+        )
+
+
+NOTHING = State(0, {}, {}, {})
+
+
+def look(root: int, before: State = NOTHING, *, baseline: bool) -> State:
+    """Of a `baseline` all is kept. Else only what was known is read, and no new folder entered."""
+    return _Look(root, before, baseline).state()
+
+
+def open_folder(root: int, path: str) -> int:
+    """Name by name: whoever swaps in a link leads nowhere."""
+    folder = os.open(".", _FOLDER, dir_fd=root)
+    for name in filter(None, path.split("/")):
+        try:
+            following = os.open(name, _FOLDER, dir_fd=folder)
+        finally:
+            os.close(folder)
+        folder = following
+    return folder
+
+
+def parent_of(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, name
+
+
+def mark_of(status: os.stat_result) -> Mark:
+    size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+    links = 1 if stat.S_ISDIR(status.st_mode) else status.st_nlink
+    return Mark(status.st_dev, status.st_ino, size, status.st_ctime_ns, links)
+
+
+def plain(name: str) -> str:
+    """As the laxest file system and the laxest reader compare it."""
+    found = names.plain(name)
+    return found if found.isascii() else names.plain(unicodedata.normalize("NFKC", found))
+
+
+def matters(name: str, role: str) -> bool:
+    """Whether something of this name is looked at, in a folder of this role."""
+    spelled = plain(name)
+    match role:
+        case "git":
+            return spelled in _GIT or spelled in _GIT_SHELVES
+        case "github":
+            return names.is_protected([".github", spelled])
+    return spelled == ".github" or spelled in names.INSTRUCTIONS or names.is_protected([spelled])
+
+
+class _Look:
+    def __init__(self, root: int, before: State, baseline: bool) -> None:
+        self._root, self._before, self._baseline = root, before, baseline
+        self._at = time.time_ns()
+        self._nodes: dict[str, Node] = {}
+        self._words: dict[str, Mark] = {}
+        self._closed: set[str] = set()
+        self._room = KEPT_BYTES
+        self._whole = True
+
+    def state(self) -> State:
+        folders = self._folders()
+        tops = [(path, name) for path, seen in folders.items() for name in seen.guarded]
+        behind = self._before.behind
+        tops += [parent_of(path) for path in behind]
+        for folder, name in tops:
+            self._top(folder, name)
+        if self._baseline:
+            behind = self._behind(tops)
+            for path in behind:
+                self._top(*parent_of(path))
+        for path, seen in folders.items():
+            for name in seen.words:
+                self._word(_join(path, name))
+        closed = frozenset(self._closed) if self._baseline else self._before.closed
+        return State(self._at, self._nodes, self._words, folders, behind, closed, self._whole)
+
+    # -- folders -----------------------------------------------------------------------------------
+
+    def _folders(self) -> dict[str, Seen]:
+        """Those known before come first: new ones cannot push them out."""
+        known = self._before.folders
+        todo = deque((path, seen.role) for path, seen in known.items()) or deque([("", "work")])
+        found: dict[str, Seen] = {}
+        while todo:
+            if len(found) >= MOST_FOLDERS:
+                self._whole = False
+                break
+            path, role = todo.popleft()
+            if path in found:
+                continue
+            seen = self._seen(path, role)
+            if seen is None:
+                continue
+            found[path] = seen
+            if path.count("/") < DEEPEST:
+                todo.extend(
+                    (_join(path, name), inner)
+                    for name, inner in seen.folders
+                    if self._baseline or (role == "work" and inner != "work")
+                )
+        return found
+
+    def _seen(self, path: str, role: str) -> Seen | None:
+        known = self._before.folders.get(path)
+        try:
+            status = os.stat(path or ".", dir_fd=self._root, follow_symlinks=False)
+            mark = mark_of(status)
+            if known and known.mark == mark and self._settled(mark):
+                return known
+            folder = open_folder(self._root, path)
+        except OSError:
+            return None
+        try:
+            return _listed(folder, role)
+        except OSError:
+            return None  # gone, or not ours to read
+        finally:
+            os.close(folder)
+
+    def _settled(self, mark: Mark) -> bool:
+        return mark.changed + _SETTLED < self._before.at
+
+    # -- what is in them ---------------------------------------------------------------------------
+
+    def _top(self, where: str, top: str) -> None:
+        """Nearest first: where there is too much, it is the deepest folders that stay closed."""
+        todo, room = deque([(where, [top])]), MOST_IN_ONE
+        while todo:
+            path, inside = todo.popleft()
+            try:
+                folder = open_folder(self._root, path)
+            except OSError:
+                continue
+            try:
+                for name in inside:
+                    self._add(folder, name, _join(path, name))
+                    if entered := self._entered(folder, name, _join(path, name), room):
+                        room -= len(entered)
+                        todo.append((_join(path, name), entered))
+            finally:
+                os.close(folder)
+
+    def _entered(self, folder: int, name: str, path: str, room: int) -> list[str]:
+        """What is in a folder; nothing of one that is closed, or new: that is moved as one."""
+        node, known = self._nodes.get(path), self._before.nodes.get(path)
+        if node is None or node.kind != "folder":
+            return []
+        if not self._baseline and (known is None or known.kind != "folder"):
+            return []
+        if not self._baseline and path in self._before.closed:
+            return []
+        listed: list[str] = []
+        strangers = 0
+        try:
+            inner = os.open(name, _FOLDER, dir_fd=folder)
+            try:
+                with os.scandir(inner) as entries:
+                    for entry in entries:
+                        listed.append(entry.name)
+                        strangers += _join(path, entry.name) not in self._before.nodes
+                        if self._baseline and len(listed) > room:
+                            self._closed.add(path)
+                            return []
+                        if not self._baseline and strangers > MOST_STRANGERS:
+                            self._nodes[path] = node._replace(kind="other")
+                            return []
+            finally:
+                os.close(inner)
+        except OSError:
+            return []
+        return listed
+
+    def _add(self, folder: int, name: str, path: str) -> None:
+        if path in self._nodes:
+            return
+        try:
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            return
+        kind = _kind(status.st_mode)
+        content = None
+        if kind == "file":
+            known = self._before.nodes.get(path)
+            content = self._content(folder, name, mark_of(status), known)
+        elif kind == "link":
+            content = _target(folder, name)
+        self._nodes[path] = Node(
+            kind,
+            stat.S_IMODE(status.st_mode) if kind in ("file", "folder") else 0,
+            (status.st_uid, status.st_gid),
+            status.st_mtime_ns,
+            content,
+            mark_of(status),
+        )
+
+    def _content(self, folder: int, name: str, mark: Mark, known: Node | None) -> bytes | None:
+        if known and known.mark == mark and self._settled(mark):
+            content = known.content
+        elif self._baseline:
+            content = _read(folder, name, min(KEPT_FILE, self._room))
+        elif known and known.content is not None and known.mark.size == mark.size:
+            content = _read(folder, name, KEPT_FILE)
+        else:
+            content = None
+        if known and content == known.content:
+            content = known.content
+        self._room -= len(content or b"")
+        return content
+
+    def _word(self, path: str) -> None:
+        try:
+            status = os.stat(path, dir_fd=self._root, follow_symlinks=False)
+        except OSError:
+            return
+        self._words[path] = mark_of(status)
+
+    def _behind(self, tops: list[tuple[str, str]]) -> tuple[str, ...]:
+        found = []
+        real = os.path.realpath(f"/proc/self/fd/{self._root}")
+        for folder, name in tops:
+            node = self._nodes.get(_join(folder, name))
+            if node and node.kind == "link":
+                to = os.path.realpath(os.path.join(real, folder, name))  # noqa: PTH118
+                if to.startswith(f"{real}/"):
+                    found.append(to.removeprefix(f"{real}/"))
+        return tuple(dict.fromkeys(found))
+
+
+def _listed(folder: int, role: str) -> Seen:
+    mark = mark_of(os.fstat(folder))
+    guarded, words, folders = [], [], []
+    with os.scandir(folder) as entries:
+        listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    a_repository = any(name == "HEAD" for name, _ in listed)
+    for name, is_folder in listed:
+        spelled = plain(name)
+        match role:
+            case "git":
+                if spelled in _GIT:
+                    guarded.append(name)
+                elif is_folder and (spelled in _GIT_SHELVES or not a_repository):
+                    folders.append((name, "git"))
+            case "github":
+                if names.is_protected([".github", spelled]):
+                    guarded.append(name)
+            case _:
+                if is_folder and name == ".git":
+                    folders.append((name, "git"))
+                elif is_folder and spelled == ".github":
+                    folders.append((name, "github"))
+                elif spelled == ".github" or names.is_protected([spelled]):
+                    guarded.append(name)
+                elif spelled in names.INSTRUCTIONS:
+                    words.append(name)
+                elif is_folder and name not in SKIPPED:
+                    folders.append((name, "work"))
+    return Seen(mark, role, tuple(guarded), tuple(words), tuple(folders))
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else "other"
+
+
+def _target(folder: int, name: str) -> bytes | None:
+    try:
+        return os.fsencode(os.readlink(name, dir_fd=folder))
+    except OSError:
+        return None
+
+
+def _read(folder: int, name: str, most: int) -> bytes | None:
+    """None for what is larger, and for what may not be read."""
+    try:
+        file = os.open(name, _FILE, dir_fd=folder)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+            return None
+        parts, left = [], most + 1
+        while left and (part := os.read(file, min(left, 1 << 20))):
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts) if left else None
+    except OSError:
+        return None
+    finally:
+        os.close(file)

@@ -1,0 +1,474 @@
+"""Commands of a real shell that write to protected names, and what is put back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded
+
+from bridle.workspace import aside as asides
+from bridle.workspace import inotify, protected, sentinel
+from bridle.workspace.sentinel import PutBack, Sentinel
+
+Git = Callable[..., str]
+
+
+@pytest.fixture
+def aside(tmp_path: Path) -> Path:
+    return tmp_path / "aside"
+
+
+@pytest.fixture
+async def watch(root: Path, aside: Path) -> AsyncIterator[Sentinel]:
+    found = Sentinel(root, aside)
+    yield found
+    await found.close()
+
+
+async def run(watch: Sentinel, root: Path, command: str) -> tuple[PutBack, ...]:
+    duty = await watch.begin()
+    shell = await asyncio.create_subprocess_exec("sh", "-c", command, cwd=root)
+    await shell.wait()
+    return await duty.end()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    for _ in range(500):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not come to pass in 5 s")
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    for name in ("settings.json", "config"):
+        (folder / name).write_bytes(b"of somebody else")
+    return folder
+
+
+@pytest.mark.parametrize("case", cases(SOME), ids=str)
+async def test_what_a_command_did_is_put_back(
+    case: Case, tmp_path: Path, aside: Path, outside: Path
+) -> None:
+    root = tmp_path / "workspace"
+    case.prepare(root)
+    before, elsewhere = guarded(root), sorted(outside.iterdir())
+    watch = Sentinel(root, aside)
+    try:
+        found = await run(watch, root, case.command(root, outside))
+    finally:
+        await watch.close()
+    assert guarded(root) == before
+    assert all(one.restored for one in found)
+    assert bool(found) or case.trick in ("second name", "mode")
+    assert sorted(outside.iterdir()) == elsewhere
+    assert all(path.read_bytes() == b"of somebody else" for path in elsewhere)
+    if case.trick in ("create", "rename over", "case variant", "Unicode variant"):
+        assert any(path.read_bytes().strip() == EVIL for path in files_in(aside))
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("name", [".mcp.json", ".claude", ".git/hooks"])
+async def test_what_a_command_did_is_put_back_while_it_runs(
+    name: str, tmp_path: Path, aside: Path, outside: Path
+) -> None:
+    case = Case(name, "rename over", True)
+    root = tmp_path / "workspace"
+    case.prepare(root)
+    before = guarded(root)
+    told: list[PutBack] = []
+    watch = Sentinel(root, aside, told=told.extend)
+    duty = await watch.begin()
+    command = f"{case.command(root, outside)}; touch did; cat"
+    shell = await asyncio.create_subprocess_exec(
+        "sh", "-c", command, cwd=root, stdin=subprocess.PIPE
+    )
+    assert shell.stdin
+    try:
+        await until((root / "did").exists)
+        await until(lambda: guarded(root) == before and told)
+    finally:
+        shell.stdin.close()
+        await shell.wait()
+        assert await duty.end() == tuple(told)
+        await watch.close()
+
+
+async def test_a_command_that_fights_loses_when_it_ends(
+    root: Path, watch: Sentinel, aside: Path
+) -> None:
+    (root / ".mcp.json").write_bytes(GOOD)
+    fight = "i=0; while [ $i -lt 3000 ]; do echo evil > .mcp.json; i=$((i+1)); done"
+    await run(watch, root, f"{fight}; {fight} & {fight}; wait")
+    assert (root / ".mcp.json").read_bytes() == GOOD
+    assert len(files_in(aside)) <= asides.MOST_THINGS
+
+
+async def test_without_commands_nothing_is_looked_at(
+    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await run(watch, root, "true") == ()
+    looks = []
+    real = protected.look
+    monkeypatch.setattr(sentinel, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
+    tasks = asyncio.all_tasks()
+    (root / ".env").write_text("the user's own\n")
+    await asyncio.sleep(2 * sentinel.PAUSE)
+    assert (looks, tasks) == ([], {asyncio.current_task()})
+    assert await run(watch, root, "true") == ()
+    assert (root / ".env").read_text() == "the user's own\n"
+
+
+async def test_a_quiet_command_costs_no_looks_while_it_runs(
+    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / ".env").write_bytes(GOOD)
+    looks: list[int] = []
+    real = protected.look
+    duty = await watch.begin()
+    shell = await asyncio.create_subprocess_exec("cat", cwd=root, stdin=subprocess.PIPE)
+    assert shell.stdin
+    await asyncio.sleep(3 * sentinel.PAUSE)  # the alarm is set
+    monkeypatch.setattr(sentinel, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
+    (root / "work.py").write_text("pass\n")
+    await asyncio.sleep(3 * sentinel.PAUSE)
+    assert looks == []
+    shell.stdin.close()
+    await shell.wait()
+    assert await duty.end() == ()
+
+
+async def test_without_inotify_it_looks_by_itself(
+    root: Path, aside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system out of watches."""
+
+    def none_left(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(inotify.Inotify, "add", none_left)
+    monkeypatch.setattr(sentinel, "WITHOUT_INOTIFY", 0.05)
+    watch = Sentinel(root, aside)
+    duty = await watch.begin()
+    await asyncio.sleep(2 * sentinel.PAUSE)
+    (root / ".mcp.json").write_bytes(EVIL)
+    await until(lambda: not (root / ".mcp.json").exists())
+    assert [one.act for one in await duty.end()] == ["created"]
+    await watch.close()
+
+
+async def test_a_system_without_inotify_is_watched_too(
+    root: Path, aside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(self: inotify.Inotify) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(inotify.Inotify, "__init__", none_left)
+    watch = Sentinel(root, aside)
+    duty = await watch.begin()
+    await asyncio.sleep(2 * sentinel.PAUSE)
+    (root / ".mcp.json").write_bytes(EVIL)
+    await until(lambda: not (root / ".mcp.json").exists())
+    await duty.end()
+    await watch.close()
+
+
+async def test_two_commands_at_once_are_told_the_same(root: Path, watch: Sentinel) -> None:
+    (root / ".mcp.json").write_bytes(GOOD)
+    first = await watch.begin()
+    second = await watch.begin()
+    (root / ".mcp.json").write_bytes(EVIL)
+    found = await first.end()
+    assert [one.path for one in found] == [".mcp.json"]
+    (root / ".env").write_bytes(EVIL)
+    assert [one.path for one in await second.end()] == [".mcp.json", ".env"]
+    assert await first.end() == found
+    assert (root / ".mcp.json").read_bytes() == GOOD
+
+
+async def test_what_the_user_changed_between_commands_stays(root: Path, watch: Sentinel) -> None:
+    (root / ".env").write_bytes(b"old")
+    assert await run(watch, root, "true") == ()
+    (root / ".env").write_bytes(b"new")
+    (root / ".mcp.json").write_bytes(b"{}")
+    assert await run(watch, root, "true") == ()
+    assert ((root / ".env").read_bytes(), (root / ".mcp.json").read_bytes()) == (b"new", b"{}")
+
+
+async def test_what_the_harness_accepts_stays(root: Path, watch: Sentinel) -> None:
+    duty = await watch.begin()
+    (root / ".cursor").mkdir()
+    (root / ".cursor" / "hooks.json").write_bytes(b"{}")
+    watch.accept()
+    assert await duty.end() == ()
+    assert (root / ".cursor" / "hooks.json").exists()
+
+
+async def test_what_the_policy_lets_commands_write_stays(root: Path, aside: Path) -> None:
+    watch = Sentinel(root, aside, spared=lambda path: path == ".env")
+    assert await run(watch, root, "echo a > .env; echo b > .envrc") == (
+        PutBack(".envrc", "created", aside=str(only(aside, ".envrc"))),
+    )
+    assert (root / ".env").read_text() == "a\n"
+    assert await run(watch, root, "rm .env") == ()
+    assert not (root / ".env").exists()
+    await watch.close()
+
+
+def only(folder: Path, name: str) -> Path:
+    (found,) = folder.rglob(name)
+    return found
+
+
+async def test_git_keeps_working_and_its_config_is_put_back(
+    repository: Path, git: Git, watch: Sentinel
+) -> None:
+    before = (repository / ".git/config").read_bytes()
+    commit = "git -c user.name=T -c user.email=t@example.org commit -qam more"
+    found = await run(watch, repository, f"echo x >> a.py; {commit}; git checkout -qb other")
+    assert found == ()
+    assert git("log", "--format=%s", "-1") == "more"
+    found = await run(watch, repository, "git remote add evil ext::sh; git config core.pager sh")
+    assert [(one.path, one.act, one.restored) for one in found] == [
+        (".git/config", "changed", True)
+    ]
+    assert (repository / ".git/config").read_bytes() == before
+    assert "the user can change it" in found[0].text
+    assert git("remote") == ""
+    assert git("branch", "--show-current") == "other"
+
+
+async def test_a_repository_that_was_moved_away_comes_back_whole(
+    repository: Path, git: Git, watch: Sentinel
+) -> None:
+    head = git("rev-parse", "HEAD")
+    found = await run(watch, repository, "mv .git lib/away; git init -q; touch .git/hooks/evil")
+    assert [(one.path, one.act) for one in found] == [(".git", "moved")]
+    assert git("rev-parse", "HEAD") == head
+    assert git("status", "--porcelain") == ""
+    assert not (repository / ".git/hooks/evil").exists()
+
+
+async def test_of_a_repository_that_was_removed_comes_back_what_names_commands(
+    repository: Path, watch: Sentinel
+) -> None:
+    config = (repository / ".git/config").read_bytes()
+    found = await run(watch, repository, "rm -rf .git")
+    assert {(one.path, one.act, one.restored) for one in found} == {
+        (".git/config", "deleted", True),
+        (".git/hooks", "deleted", True),
+    }
+    assert (repository / ".git/config").read_bytes() == config
+
+
+async def test_a_new_repository_works_without_the_config_that_was_taken(
+    root: Path, git: Git, watch: Sentinel
+) -> None:
+    found = await run(watch, root, "git init -q; git config core.hooksPath evil")
+    assert {one.path for one in found} >= {".git/config"}
+    assert all(one.restored for one in found)
+    assert not (root / ".git/config").exists()
+    (root / "a").write_text("a")
+    git("add", "a")
+    git("commit", "-qm", "first")
+    assert git("log", "--format=%s") == "first"
+
+
+async def test_a_clone_is_left_whole_and_told(
+    repository: Path, root: Path, git: Git, watch: Sentinel
+) -> None:
+    (repository / ".vscode").mkdir()
+    (repository / ".vscode/tasks.json").write_text("{}")
+    git("add", "-A")
+    git("commit", "-qm", "tasks")
+    found = await run(watch, root, "git clone -q . vendor/copy")
+    assert {one.path: one.restored for one in found} == {
+        "vendor/copy/.vscode": False,
+        "vendor/copy/.git/config": False,
+        "vendor/copy/.git/hooks": False,
+    }
+    assert "folder that the command made" in found[0].text
+    assert (root / "vendor/copy/.vscode/tasks.json").exists()
+    found = await run(watch, root, "echo evil > vendor/copy/.vscode/tasks.json")
+    assert [(one.path, one.restored) for one in found] == [("vendor/copy/.vscode/tasks.json", True)]
+
+
+async def test_names_in_folders_below_are_guarded_too(root: Path, watch: Sentinel) -> None:
+    (root / "packages/app/.claude").mkdir(parents=True)
+    (root / "packages/app/.claude/settings.json").write_bytes(GOOD)
+    (root / "node_modules/thing").mkdir(parents=True)
+    evil = "echo evil > packages/app/.claude/settings.json; echo evil > packages/.env"
+    found = await run(watch, root, f"{evil}; echo fine > node_modules/thing/.env")
+    assert [(one.path, one.act) for one in found] == [
+        ("packages/.env", "created"),
+        ("packages/app/.claude/settings.json", "changed"),
+    ]
+    assert (root / "packages/app/.claude/settings.json").read_bytes() == GOOD
+    assert (root / "node_modules/thing/.env").exists()
+
+
+async def test_a_folder_that_is_moved_takes_its_names_with_it(root: Path, watch: Sentinel) -> None:
+    (root / "old").mkdir()
+    (root / "old/.env").write_bytes(GOOD)
+    found = await run(watch, root, "mv old new")
+    assert {(one.path, one.restored) for one in found} == {("old/.env", False), ("new/.env", False)}
+    assert (root / "new/.env").read_bytes() == GOOD
+    assert not (root / "old").exists()
+
+
+async def test_a_link_swapped_in_for_a_folder_leads_nowhere(
+    root: Path, watch: Sentinel, outside: Path
+) -> None:
+    (root / "pkg/.claude").mkdir(parents=True)
+    (root / "pkg/.claude/settings.json").write_bytes(GOOD)
+    (outside / ".claude").mkdir()
+    (outside / ".claude/settings.json").write_bytes(b"of somebody else")
+    await run(watch, root, f"mv pkg was; ln -s {outside} pkg")
+    assert (outside / ".claude/settings.json").read_bytes() == b"of somebody else"
+    assert sorted(path.name for path in (outside / ".claude").iterdir()) == ["settings.json"]
+
+
+async def test_what_a_protected_link_leads_to_is_guarded(root: Path, watch: Sentinel) -> None:
+    (root / "tools/claude").mkdir(parents=True)
+    (root / "tools/claude/settings.json").write_bytes(GOOD)
+    (root / ".claude").symlink_to("tools/claude")
+    found = await run(watch, root, "echo evil > .claude/settings.json; echo e > tools/claude/new")
+    assert [(one.path, one.act) for one in found] == [
+        ("tools/claude/new", "created"),
+        ("tools/claude/settings.json", "changed"),
+    ]
+    assert (root / ".claude/settings.json").read_bytes() == GOOD
+
+
+async def test_files_that_steer_by_words_are_left_and_told(root: Path, watch: Sentinel) -> None:
+    (root / "AGENTS.md").write_text("be good\n")
+    found = await run(watch, root, "echo evil >> AGENTS.md; echo evil > Claude.md")
+    assert [(one.path, one.act, one.restored) for one in found] == [
+        ("AGENTS.md", "changed", False),
+        ("Claude.md", "created", False),
+    ]
+    assert (root / "AGENTS.md").read_text() == "be good\nevil\n"
+    assert await run(watch, root, "true") == ()
+
+
+async def test_a_second_name_for_a_file_is_of_no_use_later(root: Path, watch: Sentinel) -> None:
+    (root / ".mcp.json").write_bytes(GOOD)
+    await run(watch, root, "ln .mcp.json x")
+    assert (root / ".mcp.json").stat().st_nlink == 1
+    (root / "x").write_bytes(EVIL)
+    assert (root / ".mcp.json").read_bytes() == GOOD
+
+
+async def test_a_change_within_one_tick_of_the_clock_is_seen(root: Path, watch: Sentinel) -> None:
+    """Of the same length, in the same file, with its time put back."""
+    for turn in range(20):
+        (root / ".mcp.json").write_bytes(b"%02d good" % turn)
+        duty = await watch.begin()
+        status = (root / ".mcp.json").stat()
+        with (root / ".mcp.json").open("r+b") as file:
+            file.write(b"%02d evil" % turn)
+        os.utime(root / ".mcp.json", ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert [one.act for one in await duty.end()] == ["changed"]
+        assert (root / ".mcp.json").read_bytes() == b"%02d good" % turn
+
+
+async def test_a_flood_in_a_protected_folder_is_taken_as_one(
+    root: Path, watch: Sentinel, aside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sentinel, "_FIRST_LOOK", 60)  # not while it is under way
+    (root / ".claude").mkdir()
+    (root / ".claude/settings.json").write_bytes(GOOD)
+    flood = "i=0; while [ $i -lt 500 ]; do : > .claude/$i; i=$((i+1)); done"
+    found = await run(watch, root, flood)
+    assert [one.path for one in found] == [".claude"]
+    assert [path.name for path in (root / ".claude").iterdir()] == ["settings.json"]
+    assert (root / ".claude/settings.json").read_bytes() == GOOD
+    assert len(list(aside.iterdir())) == 1
+
+
+async def test_a_flood_of_protected_names_goes_altogether(root: Path, watch: Sentinel) -> None:
+    await run(watch, root, "i=0; while [ $i -lt 2500 ]; do : > .env$i; i=$((i+1)); done")
+    assert list(root.iterdir()) == []
+
+
+async def test_new_folders_do_not_push_out_those_that_are_guarded(
+    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protected, "MOST_FOLDERS", 20)
+    (root / "pkg").mkdir()
+    (root / "pkg/.env").write_bytes(GOOD)
+    await run(watch, root, "for i in 1 2 3 4 5 6 7 8 9; do mkdir -p a$i/b a$i/c; done")
+    found = await run(watch, root, "echo evil > pkg/.env")
+    assert [one.path for one in found] == ["pkg/.env"]
+
+
+async def test_a_large_folder_with_a_protected_name_is_left_in_peace(
+    root: Path, watch: Sentinel
+) -> None:
+    """A virtual environment that is called `.env`."""
+    deep = root / ".env" / "lib"
+    deep.mkdir(parents=True)
+    for number in range(protected.MOST_IN_ONE + 100):
+        (deep / f"{number}.py").touch()
+    (root / ".env" / "config").write_bytes(GOOD)
+    assert await run(watch, root, "true") == ()
+    found = await run(watch, root, "echo more > .env/lib/new.py; echo evil > .env/config")
+    assert [one.path for one in found] == [".env/config"]
+    assert (deep / "new.py").exists()
+
+
+async def test_what_was_too_large_to_keep_is_told(
+    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protected, "KEPT_FILE", 10)
+    (root / ".env").write_bytes(b"x" * 11)
+    found = await run(watch, root, "echo evil > .env")
+    assert [(one.path, one.restored) for one in found] == [(".env", False)]
+    assert "too large" in found[0].text
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write what nobody may")
+async def test_a_folder_that_nobody_may_write_is_moved_all_the_same(
+    root: Path, watch: Sentinel
+) -> None:
+    found = await run(watch, root, "mkdir .claude; echo evil > .claude/x; chmod 555 .claude")
+    assert [(one.path, one.restored) for one in found] == [(".claude", True)]
+    assert not (root / ".claude").exists()
+
+
+async def test_what_is_taken_goes_to_another_file_system_as_a_copy(
+    root: Path, tmp_path: Path
+) -> None:
+    shm = Path("/dev/shm")
+    if not shm.is_dir() or shm.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no other file system to write on")
+    there = shm / f"bridle-aside-{os.getpid()}"
+    watch = Sentinel(root, there)
+    (root / ".env").write_bytes(GOOD)
+    make = (
+        "mkdir -p .claude/a; echo evil > .claude/a/b; ln -s /etc/passwd .claude/l; mkfifo .claude/f"
+    )
+    try:
+        found = await run(watch, root, f"{make}; echo evil > .env")
+        assert sorted(one.path for one in found) == [".claude", ".env"]
+        assert [path.name for path in root.iterdir()] == [".env"]
+        kept = next(there.glob("*/.claude"))
+        assert (kept / "a/b").read_text() == "evil\n"
+        assert (kept / "l").is_symlink()
+        assert not (kept / "f").exists()
+        assert next(there.glob("*/.env")).read_text() == "evil\n"
+    finally:
+        await watch.close()
+        shutil.rmtree(there)
