@@ -50,7 +50,7 @@ class Written(NamedTuple):
 
 
 class Root:
-    """A workspace. `walk`: as on kernels without openat2, where no link is followed at all."""
+    """A workspace. `walk`: with plain means alone, as on old kernels; then no link is followed."""
 
     def __init__(self, path: Path, *, walk: bool = False, guarded: bool = True) -> None:
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 -- links stay as they are written
@@ -60,6 +60,7 @@ class Root:
         except OSError as error:
             raise refused(error, str(path)) from None
         self.walks = walk or not _has_openat2(self.fd)
+        self._unnamed = not walk and Path("/proc/self/fd").exists()
         self._guard = Guard() if guarded else None
         if self._guard:
             self._guard.look(self.fd, ())
@@ -172,27 +173,18 @@ class Root:
                 self._check_replaced(path, folder, name, before, over)
             if unchanged:
                 unchanged(before)
-            temporary = TEMPORARY + secrets.token_hex(8)
-            mode = 0o666 if before is None else 0o600
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            new = os.open(temporary, flags, mode | (0o111 if executable else 0), dir_fd=folder)
-            try:
-                size = _fill(new, chunks)
+            mode = 0o600 if before else 0o777 if executable else 0o666
+            with _Draft(folder, mode, unnamed=self._unnamed) as draft:
+                size = _fill(draft.file, chunks)
                 if before is not None:
-                    _like(new, before)
+                    _like(draft.file, before)
                 if durable:
-                    os.fsync(new)
+                    os.fsync(draft.file)
                 if unchanged:
                     unchanged(_status(folder, name))
-                _put(folder, temporary, name, over=before is not None)
+                draft.put(name, over=before is not None)
                 if durable:
                     os.fsync(folder)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary, dir_fd=folder)
-                raise
-            finally:
-                os.close(new)
         return Written(before is None, size)
 
     def make_folder(self, path: str) -> None:
@@ -273,7 +265,7 @@ class Root:
         try:
             yield
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.EXDEV) and not os.fstat(self.fd).st_nlink:
+            if not os.fstat(self.fd).st_nlink:
                 raise Refused(
                     f"the workspace {self.path} was removed",
                     hint="a folder of the same name is another one: begin a new session in it",
@@ -380,26 +372,73 @@ def _like(file: int, before: os.stat_result) -> None:
     os.fchmod(file, stat.S_IMODE(before.st_mode) & 0o777)
 
 
-def _put(folder: int, temporary: str, name: str, *, over: bool) -> None:
-    if not over:
-        try:
-            os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
-                raise
+def _unnamed(folder: int, mode: int) -> int:
+    """-1 where the file system does not have them."""
+    try:
+        return os.open(".", os.O_WRONLY | os.O_CLOEXEC | os.O_TMPFILE, mode, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+            return -1
+        raise
+
+
+class _Draft:
+    """A new file in a folder: without a name, so that a kill leaves nothing, where that can be."""
+
+    def __init__(self, folder: int, mode: int, *, unnamed: bool) -> None:
+        self._folder = folder
+        self._temporary = ""
+        self.file = _unnamed(folder, mode) if unnamed else -1
+        self._unnamed = f"/proc/self/fd/{self.file}" if self.file >= 0 else ""
+        if self.file < 0:
+            self._temporary = TEMPORARY + secrets.token_hex(8)
+            flags = os.O_WRONLY | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            self.file = os.open(self._temporary, flags, mode, dir_fd=folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.file)
+        if self._temporary:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._temporary, dir_fd=self._folder)
+
+    def put(self, name: str, *, over: bool) -> None:
+        """In one step: others see what was there before, or all of this."""
+        if not over:
+            try:
+                self._link(name)
+            except OSError as error:
+                if self._unnamed or error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
+                    raise
+            else:
+                return
             # a file system without links
-            if _status(folder, name) is not None:
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
-        else:
-            os.unlink(temporary, dir_fd=folder)
-            return
-    os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            if _status(self._folder, name) is not None:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        elif self._unnamed:
+            temporary = TEMPORARY + secrets.token_hex(8)
+            self._link(temporary)
+            self._temporary = temporary
+        os.rename(self._temporary, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self._temporary = ""
+
+    def _link(self, name: str) -> None:
+        source = self._unnamed or self._temporary
+        os.link(
+            source,
+            name,
+            src_dir_fd=self._folder,
+            dst_dir_fd=self._folder,
+            follow_symlinks=bool(self._unnamed),  # of /proc, to the file itself
+        )
 
 
 def _link(path: str, target: str) -> Refused:
     return Refused(
         f"{shown(path)} is a link to {shown(target)}",
-        hint="use the path that it leads to, if that is in the workspace",
+        hint="use the path that it leads to",
     )
 
 
