@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +29,12 @@ from bridle.store.session_row import SessionRow
 from bridle.team import Team
 
 if TYPE_CHECKING:
+    import asyncio
+
     from bridle.availability import Availability
     from bridle.core.management import Account, Installed, Model
     from bridle.management import Management
+    from bridle.sessions.workbench import Workbench
     from bridle.store.salvage import Report
 
 
@@ -84,7 +88,7 @@ class Harness:
         self.cwd = cwd
         self.follows_folder = False  # a session of another folder runs under that one's config
         self.mended: Report | None = None  # what was saved of a damaged store, to be told
-        self.sessions = Sessions(paths, database)
+        self.sessions = Sessions(paths, database, serve_tools)
 
     # -- sessions --------------------------------------------------------------------------------
 
@@ -105,9 +109,35 @@ class Harness:
         who = roster(self.config, agent, wishes.get("model"), Path(said["cwd"]))
         made, relay = await self._team(self.config, who, said).first(_rules(self.config))
         refuse_open_gate(made.agent.info, made.spec)
+        if made.terms.bench:
+            _need_sdk()
         return await self.sessions.start(
             *made, title=title, head=head, relay=relay, settings=_settings(who)
         )
+
+    async def serve(
+        self, *, cwd: Path | None = None, resume: str | None = None, **wishes: Any
+    ) -> Session:
+        """A session for MCP clients: nobody is prompted in it, and its `bench` is for them.
+
+        One of this folder whose processes still run, and that nobody serves, is gone on with.
+        `wishes`: approve, isolation, request_timeout, env.
+        """
+        from bridle.mcp.guest import INFO, Guest
+        from bridle.order import guest_order
+
+        _need_sdk()
+        folder = cwd or self.cwd
+        made = guest_order(self.config, Guest(), cwd=folder, **wishes)
+        row = self.find(resume) if resume else await self.sessions.left_running(INFO.name, folder)
+        if row is None:
+            return await self.sessions.start(*made, title=f"MCP server of {folder.name}")
+        if row.agent != INFO.name or Path(row.cwd) != made.spec.cwd:
+            raise UsageError(
+                f"session {row.id} was no server of {folder}",
+                hint="leave out --resume, or go to the folder that it served",
+            )
+        return await self.sessions.resume(row, *made)
 
     async def resume(self, session: str, *, fork: bool = False, **wishes: Any) -> Session:
         """Goes on with a session: its id, the beginning of it, or `last`."""
@@ -248,9 +278,23 @@ class Harness:
         return self.sessions.record(self.find(argument))
 
 
+async def serve_tools(
+    bench: Workbench, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    from bridle.mcp.lines import serve_lines  # it takes a second to load
+    from bridle.mcp.server import workspace_server
+
+    await serve_lines(workspace_server(bench), reader, writer)
+
+
+def _need_sdk() -> None:
+    if not find_spec("mcp"):
+        raise UsageError("the MCP SDK is not installed", hint="pip install 'bridle[mcp]'")
+
+
 def _kept(row: SessionRow) -> dict[str, Any]:
     """What was wished of it, and holds until somebody wishes otherwise."""
-    names = ("approve", "accept_advisory")
+    names = ("approve", "accept_advisory", "workspace_tools")
     return {"mode": row.mode} | {name: row.settings.get(name) for name in names}
 
 

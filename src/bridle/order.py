@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from bridle import agents
 from bridle.agents.support import refuse_unsupported
 from bridle.config import Config
+from bridle.config.settings import ISOLATION
 from bridle.core.agent import Agent, SessionSpec
-from bridle.core.errors import Unsupported
-from bridle.sessions.terms import Limits, Order, Terms, Until
+from bridle.core.errors import Unsupported, UsageError
+from bridle.sessions.terms import SERVER, Bench, Limits, Order, Terms, Until
 from bridle.supervision.environment import asked_for, child_environment, secrets_of
 
 if TYPE_CHECKING:
@@ -35,14 +36,16 @@ def order(
     max_tokens: int | None = None,
     env: Sequence[str] = (),
     tools: Sequence[str] = (),
+    workspace_tools: bool | None = None,
     alone: bool = True,
     **wishes: Any,
 ) -> Order:
     """`wishes` are fields of `SessionSpec`. What the agent cannot do raises `Unsupported`.
 
     `request_timeout`: seconds until what nobody answered is denied; `unattended`: nobody is in
-    front of it who could. `tools`: the only ones it may use, by our names. Not `alone`: the wishes
-    are for any of several agents, so a model that is another's is left out.
+    front of it who could. `tools`: the only ones it may use, by our names. `workspace_tools`: it
+    gets bridle's as well. Not `alone`: the wishes are for any of several agents, so a model that is
+    another's is left out.
     """
     driver = agents.load(agent, config.agents, experimental=config.experimental_agents)
     options = config.agents.get(agent, {})
@@ -68,9 +71,55 @@ def order(
     refuse_unsupported(driver.info, spec)
     _refuse_vain_limits(driver, limits)
     terms = _terms(driver, config, spec, approve, env)
+    if config.workspace.tools if workspace_tools is None else workspace_tools:
+        warnings = [*warnings, *_refused_tools(driver, spec, asked=bool(workspace_tools))]
+        offered = "mcp" in driver.info.can
+        terms = replace(terms, bench=bench(config, env) if offered else None)
     return Order(
         driver, spec, replace(terms, limits=limits, tools=tuple(tools), notices=_notices(warnings))
     )
+
+
+def guest_order(
+    config: Config,
+    guest: Agent,
+    *,
+    cwd: Path,
+    approve: str | None = None,
+    isolation: str | None = None,
+    request_timeout: float | None = None,
+    env: Sequence[str] = (),
+) -> Order:
+    """For one who is not started here, and may be silent for as long as they like."""
+    spec = SessionSpec(cwd=cwd.resolve(), approve=approve or config.approve)
+    terms = _terms(guest, config, spec, approve, env)
+    limits = Limits(request=request_timeout or _patience(config, unattended=True))
+    offered = replace(bench(config, env, isolation), survives=True)
+    return Order(guest, spec, replace(terms, limits=limits, bench=offered))
+
+
+def bench(config: Config, env: Sequence[str] = (), isolation: str | None = None) -> Bench:
+    """The stricter of what is asked for and what the config says."""
+    passed, given = asked_for(env)
+    child = child_environment(os.environ, (), [*config.env.passed, *passed], given)
+    wished = {config.workspace.isolation, isolation or config.workspace.isolation}
+    strictest = next(level for level in ISOLATION if level in wished)
+    return Bench(environment=child.variables, isolation=strictest)
+
+
+def _refused_tools(agent: Agent, spec: SessionSpec, *, asked: bool) -> list[str]:
+    """What there is to warn of, where an agent cannot be given bridle's tools."""
+    name = agent.info.name
+    if SERVER in spec.servers:
+        raise UsageError(
+            f"an MCP server is called {SERVER!r} already",
+            hint=f"bridle's own tools go by that name: call it otherwise in --mcp-config ({name})",
+        )
+    if "mcp" in agent.info.can:
+        return []
+    if asked:
+        raise Unsupported(name, "MCP servers, and so none of bridle's tools")
+    return [f"{name} takes no MCP servers: it gets none of bridle's tools"]
 
 
 def _choose_model(

@@ -47,6 +47,11 @@ class Paths(NamedTuple):
         return self.state / "processes"
 
     @property
+    def exports(self) -> Path:
+        """What was exported from workspaces, in a folder for each session."""
+        return self.state / "exports"
+
+    @property
     def worktrees(self) -> Path:
         return self.state / "worktrees"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from bridle.agents import load
+from bridle.app import serve_tools
 from bridle.core.agent import SessionSpec
 from bridle.core.events import (
     Entry,
@@ -72,7 +73,7 @@ class Desk:
 
     def _open(self) -> None:
         self._database = Database.open(self.paths.store)
-        self.sessions = Sessions(self.paths, self._database)
+        self.sessions = Sessions(self.paths, self._database, serve_tools)
 
     async def start(self, **wishes: Any) -> Session:
         spec, terms = self._split(wishes)

@@ -22,7 +22,9 @@ FILE = "config.toml"
 RULES = "rules"
 _SECTIONS = sorted({key.split(".")[0] for key in SETTINGS if "." in key} | {"agents"})
 # A lower limit of any other kind would cut the user's own log and answers, or deny in their place.
-TIGHTENED = frozenset({"approve", "limits.turns", "limits.cost", "limits.tokens"})
+TIGHTENED = frozenset(
+    {"approve", "limits.turns", "limits.cost", "limits.tokens", "workspace.isolation"}
+)
 _RESERVED = frozenset({"BRIDLE_HOME"})
 
 Values = dict[str, tuple[Any, Source]]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 APPROVE = ("none", "readonly", "ask", "edits", "auto")  # strictest first
 HANDOFF = ("never", "limits", "always")
+ISOLATION = ("high", "medium", "basic")  # strictest first
 SUPERVISION = ("auto", "namespace", "cgroup", "subreaper", "group")
 KB, MB = 1 << 10, 1 << 20
 
@@ -67,6 +68,13 @@ class Prompts(Struct, frozen=True):
     check: str | None = None
 
 
+class Workspace(Struct, frozen=True):
+    """The tools that bridle gives agents besides their own."""
+
+    tools: bool = False
+    isolation: str = "basic"
+
+
 class Store(Struct, frozen=True):
     keep_days: int | None = None
 
@@ -105,6 +113,7 @@ class Config(Struct, frozen=True):
     team: Team = Team()
     prompts: Prompts = Prompts()
     until: Until = Until()
+    workspace: Workspace = Workspace()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models.NAME]
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
     rules: tuple[Rule, ...] = ()  # [[rules]]: the project's, then the user's
@@ -159,6 +168,12 @@ _SETTINGS = (
     Setting("prompts.check", text(), "reads each prompt first; if it fails, nothing is sent"),
     Setting("until.command", text(), "run after each turn; while it fails the agent is told why"),
     Setting("until.rounds", count(), "how often it is told, for one prompt"),
+    Setting("workspace.tools", switch(), "whether agents get files and processes of bridle's too"),
+    Setting(
+        "workspace.isolation",
+        choice(ISOLATION, strictest_first=True),
+        "of their commands, at least",
+    ),
     Setting("models", model_rows(), "names of models, added to the table that comes with bridle"),
     Setting("store.keep_days", count(optional=True), "then sessions are deleted; none keeps them"),
 )
@@ -170,6 +185,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "store": Store,
     "team": Team,
     "until": Until,
+    "workspace": Workspace,
 }
 _FIELD_NAMES = {"pass": "passed"}  # a keyword in Python
 _AGENT_KINDS = {

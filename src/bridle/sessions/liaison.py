@@ -1,17 +1,33 @@
-"""Between an agent that asks and whoever answers: its requests go in, the answers go back."""
+"""Between an agent that asks and whoever answers: its requests go in, the answers go back.
+
+What acts beside the agent in its session asks here too, and says what it did.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from bridle.core.events import Notice, PermissionRequested, QuestionAsked, RequestAnswered
+from bridle.core.agent import Heard
+from bridle.core.events import (
+    Answer,
+    Event,
+    Notice,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+    ToolFinished,
+    ToolStarted,
+)
 from bridle.sessions.bearing import Bearing
 from bridle.sessions.connection import Connection
 from bridle.sessions.gate import Gate
 from bridle.sessions.recollection import Request
 from bridle.sessions.requests import Answered, Requests, ends_planning, of_itself
 from bridle.sessions.scribe import Scribe
+
+MOST_CALLS = 1_000  # an agent may begin them without end
 
 
 class Liaison:
@@ -35,6 +51,44 @@ class Liaison:
         self._bearing = bearing
         self._later = later
         self._settled = settled
+        self._consulted: dict[str, asyncio.Future[Answer]] = {}
+        self._calls: dict[str, ToolStarted] = {}  # of MCP servers, that the agent is in
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case ToolStarted(tool="MCP", call_id=call_id) if len(self._calls) < MOST_CALLS:
+                self._calls[call_id] = event
+            case ToolFinished(call_id=call_id):
+                self._calls.pop(call_id, None)
+
+    def caller_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        """The agent's call that this one of ours is made by, if the agent told of it."""
+        for call_id, call in self._calls.items():
+            if call.name.endswith(tool) and call.input == arguments:
+                del self._calls[call_id]
+                return call_id
+        return None
+
+    async def consult(self, event: PermissionRequested) -> Answer:
+        """Of one who acts beside the agent: the answer is for them, whoever gives it."""
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        request = self.requests.open(event)
+        self._consulted[request.request_id] = answer
+        self._log.say(request)
+        self.requests.judge(request, self._bearing.context)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if request.request_id in self.requests.ids:
+                self.requests.settle(request.request_id, Answer("deny"), "withdrawn")
+            raise
+
+    def tell(self, event: Event) -> None:
+        """What somebody did beside the agent."""
+        for _, events in self._log.take([Heard(None, (event,))]):
+            for one in events:
+                self._log.write(one)
+        self._settled()
 
     def ask(self, event: PermissionRequested | QuestionAsked, raw: bytes | None) -> None:
         request = self.requests.open(event)
@@ -51,12 +105,19 @@ class Liaison:
 
     def _answered(self, request: Request, event: RequestAnswered) -> None:
         self._log.say(event)
-        self._gate.answered(request, event)
-        if event.by != "withdrawn" and self._line.conversation:
-            theirs = self.requests.theirs(event.request_id)
-            self._later(self._line.conversation.answer(theirs, event.answer))
+        if consulted := self._consulted.pop(event.request_id, None):
+            if not consulted.done():
+                consulted.set_result(event.answer)
+        else:
+            self._pass_on(request, event)
         if ends_planning(request, event.answer):
             self._bearing.set_mode("agent")
         if event.answer.remember:
             self.requests.judge_again(self._bearing.context)
         self._settled()
+
+    def _pass_on(self, request: Request, event: RequestAnswered) -> None:
+        self._gate.answered(request, event)
+        if event.by != "withdrawn" and self._line.conversation:
+            theirs = self.requests.theirs(event.request_id)
+            self._later(self._line.conversation.answer(theirs, event.answer))

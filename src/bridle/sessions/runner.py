@@ -168,6 +168,11 @@ class Runner:
     def open_requests(self) -> Collection[str]:
         return self._requests.ids
 
+    @property
+    def liaison(self) -> Liaison:
+        """For whoever acts beside the agent."""
+        return self._liaison
+
     # -- what a surface asks ---------------------------------------------------------------------
 
     async def prompt(
@@ -512,6 +517,7 @@ class Runner:
             self._visible = self._begun = True
         if type(event) in WATCHES:
             self._gate.hear(event)
+            self._liaison.hear(event)
         if type(event) in self._guard.watches:
             self._guard.count(event)
 

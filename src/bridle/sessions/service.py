@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import SessionBusy
 from bridle.core.events import encode
 from bridle.core.moment import rfc3339
-from bridle.core.permission import Context, Policy, Rule
+from bridle.core.permission import WORKSPACE, Context, Policy, Rule
 from bridle.paths import Paths, private_folder
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.budget import Budget
@@ -43,6 +43,7 @@ from bridle.store.attachments import Attachments
 from bridle.store.catalog import Catalog
 from bridle.store.database import Database
 from bridle.store.event_log import EventLog
+from bridle.store.processes import ProcessTable
 from bridle.store.search import Search
 from bridle.store.session_row import SessionRow
 from bridle.store.writer import Storage
@@ -50,9 +51,16 @@ from bridle.supervision.secrets import Secrets
 from bridle.supervision.tree import Launched, Warden, sweep
 from bridle.workspace import git_changes
 
+if TYPE_CHECKING:
+    from bridle.sessions.offer import ServeTools, Tools
+
 
 class Sessions:
-    def __init__(self, paths: Paths, database: Database) -> None:
+    """`serve_tools` speaks with whoever comes for the tools of a session's workspace."""
+
+    def __init__(
+        self, paths: Paths, database: Database, serve_tools: ServeTools | None = None
+    ) -> None:
         self._paths = paths
         self._database = database
         self.catalog = Catalog(database)
@@ -60,6 +68,8 @@ class Sessions:
         self.search = Search(database)
         self.attachments = Attachments(database)
         self.leftovers = Leftovers(paths, self.catalog, self.log)
+        self.processes = ProcessTable(database)
+        self._serve_tools = serve_tools
         self._open: set[Session] = set()
 
     # -- running ---------------------------------------------------------------------------------
@@ -88,6 +98,7 @@ class Sessions:
             settings={
                 "approve": terms.approve,
                 "accept_advisory": spec.accept_advisory,
+                "workspace_tools": terms.bench is not None or None,
                 **settings,
             },
         )
@@ -141,6 +152,13 @@ class Sessions:
         settings: Mapping[str, Any] | None = None,
     ) -> Session:
         spec, terms = order.spec, order.terms
+        tools: Tools | None = None
+        if terms.bench:
+            from bridle.sessions.offer import Tools  # few sessions have them
+
+            tools = Tools(row.id, self._paths, self.processes, self._serve_tools)
+            spec = tools.announced(spec)
+            order = order._replace(spec=spec)
         known = _known(terms)
         budget = Budget(terms.turn_cap)
         warden = await Warden.attach(launched)
@@ -176,7 +194,10 @@ class Sessions:
             native_id=row.native_id if order.agent.info.name == row.agent else None,
             last_turn=row.turns,
             policy=Policy.preset(
-                terms.approve, terms.tools, rules=terms.rules, tightening=terms.tightening
+                terms.approve,
+                terms.tools,
+                rules=(*terms.rules, *((WORKSPACE,) if terms.bench else ())),
+                tightening=terms.tightening,
             ),
             context=Context(
                 cwd=spec.cwd,
@@ -191,6 +212,7 @@ class Sessions:
             relay=relay or Relay(),
             opened=tenure.begins,
         )
+        bench = await tools.open(spec, terms, runner.liaison, known) if tools else None
         runner.warm()
         unwatch = self._watch_storage(runner)
         door = Door(runner, broadcast)
@@ -208,6 +230,8 @@ class Sessions:
             finally:
                 unwatch()
                 await door.close()
+                if tools:
+                    await tools.close()
                 broadcast.close()
                 disowned = self.catalog.update(row.id, owner_socket=None, owner_pid=None)
                 await asyncio.gather(warden.close(), asyncio.wrap_future(disowned))
@@ -215,7 +239,15 @@ class Sessions:
                     await asyncio.wrap_future(self.catalog.delete(row.id))
                 lease.release()
 
-        session = Session(row.id, runner, broadcast, self.log, close, since=row.entries)
+        session = Session(
+            row.id,
+            runner,
+            broadcast,
+            self.log,
+            close,
+            since=row.entries,
+            bench=bench,
+        )
         self._open.add(session)
         return session
 
@@ -253,6 +285,14 @@ class Sessions:
         """Of all sessions, whoever runs them: what waits for a person, and how it was settled."""
         vigil = Vigil(self.catalog, self.log, self._paths.socket, self._paths.watchers)
         return vigil.changes()
+
+    async def left_running(self, agent: str, cwd: Path) -> SessionRow | None:
+        """The newest of its sessions here whose processes run, though nobody runs the session."""
+        for session in {one.session for one in self.processes.list(live=True)}:
+            row = self.catalog.get(session)
+            if (row.agent, row.cwd) == (agent, str(cwd)) and not await self.is_run(session):
+                return row
+        return None
 
     async def close(self) -> None:
         for session in list(self._open):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from bridle.core.agent import File, Mode, Prompt
 from bridle.core.errors import SessionBusy, SessionError
@@ -23,6 +23,9 @@ from bridle.sessions.door import (
 )
 from bridle.sessions.runner import Runner, WhenBusy
 from bridle.store.event_log import EventLog
+
+if TYPE_CHECKING:
+    from bridle.sessions.workbench import Workbench
 
 
 class AtRest(Protocol):
@@ -46,8 +49,10 @@ class Session:
         on_close: Callable[[], Awaitable[None]],
         *,
         since: int,
+        bench: Workbench | None = None,
     ) -> None:
         self.id = id
+        self.bench = bench  # the workspace's tools, where they were asked for
         self.since = since  # number of the last entry from before it was opened here
         self._prompted = False
         self._runner = runner

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from bridle.core.permission import Rule
 
 
+SERVER = "bridle"  # what agents call the workspace's tools by
+
+
 class Limits(Struct, frozen=True):
     """None means no limit."""
 
@@ -32,6 +35,14 @@ class Until(Struct, frozen=True):
     rounds: int = 3  # of one prompt, besides the first
 
 
+class Bench(Struct, frozen=True):
+    """The workspace's own tools, for the agent or an MCP client."""
+
+    environment: Mapping[str, str]  # of their commands: without what is the agent's alone
+    isolation: str = "basic"  # at least
+    survives: bool = False  # what runs in the background outlives a restart of who serves it
+
+
 class Terms(Struct, frozen=True):
     approve: str = "ask"
     supervision: str = "auto"
@@ -44,6 +55,7 @@ class Terms(Struct, frozen=True):
     rules: tuple[Rule, ...] = ()  # of config files, the first that matches counts
     tightening: tuple[Rule, ...] = ()  # of a project that is not trusted
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models] of the config
+    bench: Bench | None = None  # what it is offered besides its own tools
     notices: tuple[Notice, ...] = ()  # told when the next turn begins
     output_cap: int = 50_000  # bytes, as all below
     spill_cap: int = 256 * 1024 * 1024

@@ -97,6 +97,16 @@ def descendants(roots: Iterable[int], table: dict[int, Process]) -> set[int]:
     return found
 
 
+def ancestors(pid: int) -> set[int]:
+    """Those it was started by, and itself."""
+    found: set[int] = set()
+    while pid and pid not in found:
+        found.add(pid)
+        process = find(pid)
+        pid = process.parent if process else 0
+    return found
+
+
 def children() -> set[int]:
     """This process's own, by the kernel's list where it keeps one."""
     try:

@@ -171,7 +171,8 @@ class Calls:
             call = self._open[call_id] = Call(call_id, parent)
             self.any = True
         call.told |= {key: value for key, value in patch.items() if value is not None}
-        call.name = call.name or self._dialect.tool_name(call.told)
+        called = tools.server_tool(text(call.told, "title"), self._servers)
+        call.name = call.name or called or self._dialect.tool_name(call.told)
         input = self._dialect.input(patch)
         if input.keys() - _HOLDS_NOTHING:
             call.input = input

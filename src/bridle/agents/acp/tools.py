@@ -80,6 +80,14 @@ def full_name(name: str, input: Table, servers: Collection[str]) -> str:
     return name
 
 
+def server_tool(title: str, servers: Collection[str]) -> str:
+    """`SERVER-TOOL` where a title is just that: its kind tells what the tool may be like."""
+    for server in servers:
+        if (tool := title.removeprefix(f"{server}-")) != title and tool.isidentifier():
+            return f"mcp__{server}__{tool}"
+    return ""
+
+
 def vocabulary(name: str, kind: str, input: Table, row: Row) -> str:
     if known := row.tools.get(name):
         return known

@@ -2,7 +2,7 @@
 
 from bridle.core.permission.names import INSTRUCTIONS, PROTECTED, PROTECTED_PREFIX
 from bridle.core.permission.policy import Decision, Explanation, Policy, Step
-from bridle.core.permission.presets import OF_THE_LOOP, Preset
+from bridle.core.permission.presets import OF_THE_LOOP, WORKSPACE, Preset
 from bridle.core.permission.rules import STRICTNESS, Rule, Verdict
 from bridle.core.permission.spots import PLACES, Context
 
@@ -13,6 +13,7 @@ __all__ = [
     "PROTECTED",
     "PROTECTED_PREFIX",
     "STRICTNESS",
+    "WORKSPACE",
     "Context",
     "Decision",
     "Explanation",

@@ -98,6 +98,9 @@ _UNNAMED = Rule(
 _READS = Rule("reads", "allow", "reads inside the workspace", tools=READS, paths=("inside",))
 _HARMLESS = Rule("harmless", "allow", "changes nothing", tools=frozenset({"TodoWrite", "Question"}))
 _SUBAGENTS = Rule("subagents", "allow", "its own calls are judged one by one", tools=_SUBAGENT)
+WORKSPACE = Rule(
+    "workspace", "allow", "bridle's own tools are judged one by one", servers=("bridle.*",)
+)
 _FREE = (*_GUARDS, _UNNAMED, _READS, _HARMLESS, _SUBAGENTS)
 
 _PRESETS: dict[str, tuple[Rule, ...]] = {

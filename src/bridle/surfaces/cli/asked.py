@@ -77,6 +77,7 @@ def wishes(options: Namespace) -> dict[str, Any]:
         "timeout": options.timeout,
         "request_timeout": options.request_timeout,
         "env": tuple(options.env),
+        "workspace_tools": options.workspace_tools or None,
     }
     return {name: value for name, value in said.items() if value not in (None, (), {})}
 

@@ -9,6 +9,11 @@ from typing import Any, TypeVar
 from bridle.surfaces.cli.words import SUMMARY, Parser
 
 HIDDEN = argparse.SUPPRESS
+PRESETS = ("ask", "edits", "auto", "readonly", "none")
+APPROVE = (
+    "what goes on without your word. ask: reads; edits: writes in the workspace too; auto: all "
+    "that no guard denies. And without asking: readonly: reads alone; none: nothing"
+)
 
 N = TypeVar("N", int, float)
 
@@ -92,6 +97,13 @@ def count(text: str) -> int:
         raise argparse.ArgumentTypeError(f"must not be less than 0: {text}")
     if number >= 2**63:
         raise argparse.ArgumentTypeError(f"more than can be counted: {text}")
+    return number
+
+
+def port(text: str) -> int:
+    number = count(text)
+    if number > 65535:
+        raise argparse.ArgumentTypeError(f"ports end at 65535: {text}")
     return number
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bridle.surfaces.cli.grammar import (
+    APPROVE,
+    PRESETS,
     command,
     count,
     everywhere,
@@ -26,11 +28,6 @@ exit codes: 0 completed · 1 failed · 2 usage or config
             5 a limit · 124 out of time · 130 cancelled
 """
 MODES = ("agent", "plan", "ask")
-PRESETS = ("ask", "edits", "auto", "readonly", "none")
-APPROVE = (
-    "what goes on without your word. ask: reads; edits: writes in the workspace too; auto: all "
-    "that no guard denies. And without asking: readonly: reads alone; none: nothing"
-)
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -145,6 +142,11 @@ def _session_options(run: argparse.ArgumentParser) -> None:
     )
     agent.add_argument(
         "--mcp-config", action="append", default=[], metavar="FILE|JSON", help="MCP servers to add"
+    )
+    agent.add_argument(
+        "--workspace-tools",
+        action="store_true",
+        help="give it bridle's own tools too: files, and processes that do not block it",
     )
     session = run.add_argument_group("session")
     session.add_argument(

@@ -6,7 +6,18 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from bridle.surfaces.cli.grammar import command, folder, json_option, name
+from bridle.surfaces.cli.grammar import (
+    APPROVE,
+    PRESETS,
+    command,
+    folder,
+    json_option,
+    name,
+    port,
+    positive,
+)
+
+ISOLATION = ("basic", "medium", "high")
 
 
 def agents(commands: Any) -> None:
@@ -61,6 +72,29 @@ def _mcp(commands: Any) -> None:
     _server(mcp, "remove", "mcp:remove", "take a server away")
     _server(mcp, "enable", "mcp:enable", "use a server again")
     _server(mcp, "disable", "mcp:disable", "keep a server, and do not use it")
+    _serve(mcp)
+
+
+def _serve(mcp: Any) -> None:
+    serve = command(mcp, "serve", "serve:serve", "be one: this folder's files and processes")
+    serve.add_argument("-C", "--cwd", type=Path, default=Path(), metavar="DIR", help="serve DIR")
+    serve.add_argument(
+        "--http", type=port, metavar="PORT", help="on loopback, with a token; 0 takes a free port"
+    )
+    serve.add_argument(
+        "--isolation", choices=ISOLATION, help="of commands, at least; default: the config's"
+    )
+    serve.add_argument("--approve", choices=PRESETS, help=APPROVE)
+    serve.add_argument(
+        "--request-timeout",
+        type=positive,
+        metavar="SECONDS",
+        help="then what nobody answered is denied; default: 300",
+    )
+    serve.add_argument("--resume", type=name, metavar="ID", help="a session of an earlier server")
+    serve.add_argument(
+        "--env", action="append", default=[], metavar="NAME[=VALUE]", help="a variable for commands"
+    )
 
 
 def _server(mcp: Any, word: str, handler: str, help: str) -> argparse.ArgumentParser:

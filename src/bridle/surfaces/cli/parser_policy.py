@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bridle.surfaces.cli.grammar import command, folder, json_option, name
+from bridle.surfaces.cli.grammar import PRESETS, command, folder, json_option, name
 
 MODES = ("agent", "plan", "ask")
-PRESETS = ("ask", "edits", "auto", "readonly", "none")
 
 
 def policy(commands: Any) -> None:

@@ -1,0 +1,135 @@
+"""MCP over streamable HTTP: on loopback alone, and not a byte of it without the token."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
+
+from bridle.core.errors import UsageError
+from bridle.paths import private_folder
+from bridle.sessions.counter import LONGEST_LINE
+
+PATH = "/mcp"
+HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def token(path: Path) -> str:
+    """The one in the file, made when there is none. The file is the user's alone."""
+    private_folder(path.parent)
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        pass
+    else:
+        with os.fdopen(number, "w") as file:
+            file.write(secrets.token_hex(32) + "\n")
+    found = path.stat()
+    said = path.read_text().strip()
+    if found.st_uid != os.getuid() or found.st_mode & 0o077 or len(said) < 64:
+        raise UsageError(f"{path} is no token of yours alone", hint="delete it: a new one is made")
+    return said
+
+
+def listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise UsageError(f"cannot listen on port {port}: {error}", hint="take another") from None
+    return listener
+
+
+class _Running(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Whoever serves has handlers of their own."""
+        yield
+
+
+async def serve_http(server: Server[Any], listener: socket.socket, secret: str) -> None:
+    """Until this task is cancelled."""
+    port = listener.getsockname()[1]
+    hosts = [f"{host}:{port}" for host in HOSTS]
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=LONGEST_LINE,
+        transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[]),
+    )
+    config = uvicorn.Config(
+        guarded(app, hosts, secret),
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        timeout_graceful_shutdown=1,
+        server_header=False,
+    )
+    running = _Running(config)
+    serving = asyncio.ensure_future(running.serve([listener]))
+    try:
+        await asyncio.shield(serving)
+    finally:
+        running.should_exit = True
+        await asyncio.wait([serving])
+
+
+def guarded(app: App, hosts: list[str], secret: str) -> App:
+    """Who has no token, or comes from a web page, or by another name, hears nothing of it."""
+
+    async def guard(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await app(scope, receive, send)
+            return
+        why = refusal(scope, hosts, secret)
+        if scope["type"] != "http" or why:
+            status, text = why or (404, "not found")
+            await _answer(send, status, text)
+            return
+        await app(scope, receive, send)
+
+    return guard
+
+
+def refusal(scope: Scope, hosts: list[str], secret: str) -> tuple[int, str] | None:
+    headers: dict[bytes, list[bytes]] = {}
+    for name, value in scope["headers"]:
+        headers.setdefault(name.lower(), []).append(value)
+    named = [host.encode() for host in hosts]
+    if len(headers.get(b"host", ())) != 1 or headers[b"host"][0] not in named:
+        return 421, "this is not the host you asked for"
+    if b"origin" in headers or headers.get(b"sec-fetch-site", [b"none"]) != [b"none"]:
+        return 403, "not for web pages"
+    given = headers.get(b"authorization", ())
+    expected = b"Bearer " + secret.encode()
+    if len(given) != 1 or not hmac.compare_digest(given[0], expected):
+        return 401, "the token is missing or wrong"
+    return None
+
+
+async def _answer(send: Send, status: int, text: str) -> None:
+    body = text.encode() + b"\n"
+    head: list[tuple[bytes, bytes]] = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    if status == 401:
+        head.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})

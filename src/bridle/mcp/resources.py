@@ -1,0 +1,55 @@
+"""What can be read besides by tools: the workspace in short, and what its processes wrote."""
+
+from __future__ import annotations
+
+import re
+
+import mcp_types as types
+
+from bridle.sessions.workbench import Workbench
+from bridle.workspace.refusal import Refused
+
+WORKSPACE = "bridle://workspace"
+_OUTPUT = re.compile(r"bridle://processes/(?P<id>[^/]+)/(?P<stream>stdout|stderr)")
+
+TEMPLATES = [
+    types.ResourceTemplate(
+        name="process output",
+        uri_template="bridle://processes/{process_id}/{stream}",
+        description="the beginning and the end of what a process wrote; stream: stdout or stderr",
+        mime_type="text/plain",
+    )
+]
+
+
+async def listed(bench: Workbench) -> list[types.Resource]:
+    found = [
+        types.Resource(
+            name="workspace",
+            uri=WORKSPACE,
+            description="where it is, what is in it, two levels deep, and what runs",
+            mime_type="text/plain",
+        )
+    ]
+    outputs = [
+        types.Resource(
+            name=f"{stream} of {process.id}",
+            uri=f"bridle://processes/{process.id}/{stream}",
+            description=process.command[:200],
+            mime_type="text/plain",
+        )
+        for process in bench.processes()
+        for stream in ("stdout", "stderr")
+    ]
+    return [*found, *outputs]
+
+
+async def read(bench: Workbench, uri: str) -> types.ReadResourceResult:
+    if uri == WORKSPACE:
+        text = await bench.overview()
+    elif match := _OUTPUT.fullmatch(uri):
+        text = await bench.output(match["id"], match["stream"])
+    else:
+        raise Refused(f"there is no resource {uri}", hint="resources/list tells them")
+    contents = types.TextResourceContents(uri=uri, mime_type="text/plain", text=text)
+    return types.ReadResourceResult(contents=[contents])

@@ -1,0 +1,110 @@
+"""The server: a session's workbench in the words of MCP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from importlib.metadata import version
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+
+from bridle.core.errors import BridleError
+from bridle.mcp import resources
+from bridle.sessions.workbench import Done, Workbench
+from bridle.workspace.calls import CALLS, Call, description_of, schema_of
+
+Context = ServerRequestContext[Any, Any]
+
+META = "bridle/result"
+INSTRUCTIONS = (
+    "Files and shell processes of one workspace. Paths are relative to it and cannot leave it. "
+    "Commands that take long: execute_shell with run_mode async or background, then poll_process "
+    "with wait_ms. The resource bridle://workspace tells what is here and what runs."
+)
+
+
+def workspace_server(bench: Workbench) -> Server[Any]:
+    async def list_tools(
+        context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=TOOLS)
+
+    async def call_tool(
+        context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        async def progress(seconds: float, total: float, words: str) -> None:
+            await context.session.report_progress(seconds, total, words)
+
+        called = bench.call(params.name, params.arguments or {}, progress=progress)
+        return _result(await _whole(called))
+
+    async def list_resources(
+        context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=await resources.listed(bench))
+
+    async def list_templates(
+        context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=resources.TEMPLATES)
+
+    async def read_resource(
+        context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        return await resources.read(bench, str(params.uri))
+
+    return Server(
+        "bridle",
+        version=version("bridle"),
+        title="bridle workspace",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+    )
+
+
+async def _whole(call: Coroutine[Any, Any, Done]) -> Done:
+    """The SDK cancels whatever is awaited again and again: a call that ends a process, or takes
+    back a question, must do so in a task of its own."""
+    task = asyncio.ensure_future(call)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    except BridleError as error:
+        return Done.refused(error)
+
+
+def _result(done: Done) -> types.CallToolResult:
+    """What programs want goes into `_meta`: clients show models structured content in place of
+    the text, and a page of escaped lines reads badly."""
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=done.text)],
+        is_error=done.outcome != "completed",
+        _meta={META: done.data},
+    )
+
+
+def _tool(call: type[Call]) -> types.Tool:
+    return types.Tool(
+        name=call.name,
+        title=call.title,
+        description=description_of(call),
+        input_schema=schema_of(call),
+        annotations=types.ToolAnnotations(
+            title=call.title,
+            read_only_hint=call.reads_only,
+            destructive_hint=not call.reads_only,
+            open_world_hint=call.name == "execute_shell",
+        ),
+    )
+
+
+TOOLS = [_tool(call) for call in CALLS.values()]

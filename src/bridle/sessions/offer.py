@@ -1,0 +1,72 @@
+"""The workspace's tools as a session offers them: announced to the agent, served, taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bridle.core.agent import SessionSpec
+from bridle.paths import Paths
+from bridle.sessions.counter import Counter
+from bridle.sessions.liaison import Liaison
+from bridle.sessions.terms import SERVER, Terms
+from bridle.sessions.workbench import Workbench
+from bridle.store.processes import ProcessTable
+from bridle.supervision.secrets import Secrets
+
+ServeTools = Callable[[Workbench, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+_RELAY = Path(__file__).parents[1] / "mcp" / "relay.py"
+
+
+class Tools:
+    """`serve` speaks with whoever comes; None where the session is served another way."""
+
+    def __init__(
+        self, session: str, paths: Paths, table: ProcessTable, serve: ServeTools | None
+    ) -> None:
+        self._session = session
+        self._paths = paths
+        self._table = table
+        self._serve = serve
+        self._socket = paths.socket(f"{session}-tools")
+        self._bench: Workbench | None = None
+        self._counter: Counter | None = None
+
+    def announced(self, spec: SessionSpec) -> SessionSpec:
+        """The agent starts a relay as one of its MCP servers."""
+        words = ["-I", "-S", str(_RELAY), str(self._socket)]
+        server = {"command": sys.executable, "args": words}
+        return replace(spec, servers={**spec.servers, SERVER: server})
+
+    async def open(
+        self, spec: SessionSpec, terms: Terms, liaison: Liaison, secrets: Secrets
+    ) -> Workbench:
+        assert terms.bench is not None
+        bench = self._bench = await Workbench.open(
+            self._session,
+            spec.cwd,
+            terms.bench,
+            liaison,
+            secrets=secrets,
+            table=self._table,
+            processes=self._paths.processes,
+            records=self._paths.spawns,
+            exports=self._paths.exports / self._session,
+            supervision=terms.supervision,
+        )
+        if self._serve:
+            self._counter = Counter(partial(self._serve, bench), bench.admits)
+            await self._counter.open(self._socket)
+        return bench
+
+    async def close(self) -> None:
+        if self._counter:
+            await self._counter.close()
+        if self._bench:
+            await self._bench.close()

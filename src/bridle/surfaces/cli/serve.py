@@ -1,0 +1,85 @@
+"""`bridle mcp serve`: the workspace's tools for any MCP client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import stat
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bridle.core.errors import UsageError
+from bridle.surfaces.cli import asked, opened
+
+if TYPE_CHECKING:
+    from bridle.app import Harness
+    from bridle.sessions.session import Session
+
+
+def serve(options: Namespace) -> int:
+    folder = asked.working_folder(options)
+    if options.http is None:
+        _refuse_files()
+    return asyncio.run(_serve(options, folder))
+
+
+async def _serve(options: Namespace, folder: Path) -> int:
+    async with opened.harness(options, folder) as harness:
+        session = await harness.serve(
+            cwd=folder,
+            resume=options.resume,
+            approve=options.approve,
+            isolation=options.isolation,
+            request_timeout=options.request_timeout,
+            env=tuple(options.env),
+        )
+        work = asyncio.ensure_future(_work(options, harness, session))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+    return 0
+
+
+async def _work(options: Namespace, harness: Harness, session: Session) -> None:
+    from bridle.mcp.lines import serve_lines, standard_streams
+    from bridle.mcp.server import workspace_server
+
+    assert session.bench is not None
+    server = workspace_server(session.bench)
+    if options.http is None:
+        if sys.stdin.isatty():
+            _say(f"session {session.id}: waits for an MCP client on standard input; Ctrl-C ends it")
+        await serve_lines(server, *await standard_streams())
+        return
+    from bridle.mcp.http import PATH, listen, serve_http, token
+
+    listener = listen(options.http)
+    file = harness.paths.state / "mcp-token"
+    secret = token(file)
+    port = listener.getsockname()[1]
+    _say(f"session {session.id}: http://127.0.0.1:{port}{PATH}, its token is in {file}")
+    await serve_http(server, listener, secret)
+
+
+def _refuse_files() -> None:
+    """A client is at the other end of a pipe, a socket or a terminal."""
+    for number, name in ((0, "input"), (1, "output")):
+        try:
+            mode = os.fstat(number).st_mode
+        except OSError:
+            raise UsageError(f"standard {name} is closed", hint=_HINT) from None
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            raise UsageError(f"standard {name} is a file: no client can be there", hint=_HINT)
+
+
+_HINT = "let an MCP client start `bridle mcp serve`, or serve it over --http PORT"
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,107 @@
+"""The workspace's own tools in the hands of real agents: each CLI calls every one of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from desk import Desk, ends, of, run, said, shown
+from stages import Actor
+
+from bridle.core.events import PermissionRequested, ToolFinished, ToolStarted, TurnEnded
+from bridle.sessions.terms import Bench
+from bridle.testing.model_script import Request, Say, Step, reply
+from bridle.workspace.calls import CALLS
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.agents("claude", "codex", "gemini", "qwen", "opencode", "copilot"),
+    pytest.mark.newest,
+    pytest.mark.timeout(180),
+]
+
+BENCH = Bench(environment={"PATH": "/usr/local/bin:/usr/bin:/bin"})
+PROCESS = re.compile(r"\bp[0-9a-f]{10}\b")
+TALKER = "echo ready; while read word; do echo heard $word; done"
+
+# Each tool, in an order that makes sense; `*` stands for the process that was started last.
+ERRANDS: list[tuple[str, dict[str, Any], str]] = [
+    ("write_file", {"path": "notes/a.txt", "content": "one\ntwo\n"}, "created"),
+    ("read_file", {"path": "notes/a.txt"}, "two"),
+    (
+        "replace_lines_in_file",
+        {
+            "path": "notes/a.txt",
+            "start": 2,
+            "end": 2,
+            "new_text": "zwei",
+            "expected_old_text": "two",
+        },
+        "+zwei",
+    ),
+    ("list_directory", {"depth": 2}, "notes/a.txt"),
+    ("search_files", {"pattern": "zwei"}, "notes/a.txt:2"),
+    ("export_file", {"path": "notes/a.txt"}, "exports"),
+    ("export_zip", {"paths": ["notes"]}, "workspace.zip"),
+    ("import_file", {"source": "/etc/hostname", "path": "host.txt"}, "host.txt"),
+    ("execute_shell", {"command": "echo out; echo err >&2; exit 3"}, "exit code 3"),
+    ("execute_shell", {"command": TALKER, "run_mode": "background"}, "process_id"),
+    ("write_process_input", {"process_id": "*", "text": "ping\n"}, "running"),
+    ("poll_process", {"process_id": "*", "tail": {"src": "stdout", "n": 5}}, "ready"),
+    ("read_process_output", {"process_id": "*", "mode": "head"}, "ready"),
+    ("search_process_output", {"process_id": "*", "pattern": "ready"}, "1 matches"),
+    ("list_processes", {"status_filter": "running"}, "1 processes"),
+    ("kill_process", {"process_id": "*"}, "killed"),
+]
+
+
+def trust(actor: Actor) -> dict[str, Any]:
+    """Gemini takes servers of nobody in a folder that it does not trust."""
+    return {"trust": True} if actor.agent == "gemini" else {}
+
+
+def script(actor: Actor, errands: list[tuple[str, dict[str, Any], str]]) -> Any:
+    def step(request: Request) -> Step:
+        if request.step >= len(errands):
+            return reply(Say("All done."))
+        tool, arguments, _ = errands[request.step]
+        named = PROCESS.findall(str(request.body))
+        given = {
+            key: named[-1] if value == "*" and named else value for key, value in arguments.items()
+        }
+        return reply(actor.stage.mcp("bridle", tool, given))
+
+    return step
+
+
+async def test_every_tool_works_from_it(any_desk: Desk, actor: Actor) -> None:
+    assert {tool for tool, _, _ in ERRANDS} == set(CALLS)
+    any_desk.double.scenarios["errands"] = script(actor, ERRANDS)
+    session = await any_desk.start(bench=BENCH, options=trust(actor))
+    log = await run(session, "@@errands@@ go")
+    assert (ends(log), said(log)) == ([TurnEnded(reason="completed")], "All done.")
+    ours = [call for call in of(log, ToolStarted) if call.call_id.startswith("bridle-")]
+    assert [call.name for call in ours] == [f"bridle.{tool}" for tool, _, _ in ERRANDS]
+    results = {end.call_id: shown(end) for end in of(log, ToolFinished)}
+    for call, (tool, _, expected) in zip(ours, ERRANDS, strict=True):
+        assert expected in results[call.call_id], tool
+    theirs = [call for call in of(log, ToolStarted) if call not in ours]
+    assert [call.tool for call in theirs] == ["MCP"] * len(ERRANDS)
+    assert {call.parent for call in ours} <= {call.call_id for call in theirs} | {None}
+    assert (any_desk.project / "notes/a.txt").read_text() == "one\nzwei\n"
+
+
+async def test_what_the_policy_denies_does_not_happen(any_desk: Desk, actor: Actor) -> None:
+    errands = [
+        ("execute_shell", {"command": "touch made"}, ""),
+        ("write_file", {"path": "made", "content": "x"}, ""),
+        ("read_file", {"path": "/etc/passwd"}, ""),
+    ]
+    any_desk.double.scenarios["errands"] = script(actor, errands)
+    session = await any_desk.start(bench=BENCH, approve="readonly", options=trust(actor))
+    log = await run(session, "@@errands@@ go")
+    assert not (any_desk.project / "made").exists()
+    assert ends(log) == [TurnEnded(reason="completed")]
+    assert {end.outcome for end in of(log, ToolFinished)} <= {"denied", "failed"}
+    assert of(log, PermissionRequested)
