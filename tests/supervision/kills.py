@@ -47,6 +47,8 @@ STYLES = {
     "cleared env": "env -i setsid -f sleep @token <&- >&- 2>&-; echo ready; sleep @token",
     "hydra": "setsid -f @python -I -S -c '@hydra' @token <&- >&- 2>&-; echo ready; sleep @token",
     "cleared env, same pipes": "env -i setsid -f sleep @token; echo ready; sleep @token",
+    "stopped": "setsid sh -c 'sleep @token & kill -STOP $$; wait' & sleep @token & echo ready;"
+    " kill -STOP $$; wait",
     "agent gone first": "env -i setsid -f sleep @token; setsid sleep @token & echo ready; exit 0",
 }
 VICTIMS = ("harness", "warden", "agent", "keeper", "harness and warden")
