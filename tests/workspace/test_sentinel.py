@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded
 
+from bridle.core.errors import IsolationUnavailable
+from bridle.supervision.isolation import after, confine
 from bridle.workspace import aside as asides
 from bridle.workspace import inotify, protected, sentinel
 from bridle.workspace.sentinel import PutBack, Sentinel
@@ -437,6 +439,33 @@ async def test_what_was_too_large_to_keep_is_told(
     found = await run(watch, root, "echo evil > .env")
     assert [(one.path, one.restored) for one in found] == [(".env", False)]
     assert "too large" in found[0].text
+
+
+async def test_the_placeholders_of_a_sandbox_are_left_to_it(root: Path, watch: Sentinel) -> None:
+    try:
+        confined = confine(
+            "high",
+            workspace=root,
+            argv=["sh", "-c", "echo evil > .env; mkdir .claude; read line"],
+            env={"PATH": os.environ["PATH"]},
+            cwd=root,
+            protected=[root / ".env", root / ".claude"],
+        )
+    except IsolationUnavailable as error:
+        pytest.skip(str(error))
+    duty = await watch.begin()
+    shell = await asyncio.create_subprocess_exec(
+        *confined.argv, cwd=root, env=dict(confined.env), stdin=subprocess.PIPE
+    )
+    assert shell.stdin
+    await until((root / ".claude").exists)
+    await asyncio.sleep(3 * sentinel.PAUSE)
+    assert (root / ".claude").is_file()
+    shell.stdin.close()
+    await shell.wait()
+    after(confined)
+    assert await duty.end() == ()
+    assert list(root.iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write what nobody may")

@@ -8,6 +8,7 @@ package manager's making, up to a bound; what did not change since the last look
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 import unicodedata
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from bridle.core.permission import names
+from bridle.supervision.isolation.placeholders import is_placeholder
 from bridle.workspace.folder_changes import SKIPPED
 
 MOST_FOLDERS = 2_000
@@ -272,6 +274,8 @@ class _Look:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError:
             return
+        if is_placeholder(status) or _is_draft(name, status):
+            return  # of a sandbox, which minds the name itself
         kind = _kind(status.st_mode)
         content = None
         if kind == "file":
@@ -350,6 +354,12 @@ def _listed(folder: int, role: str) -> Seen:
                 elif is_folder and name not in SKIPPED:
                     folders.append((name, "work"))
     return Seen(mark, role, tuple(guarded), tuple(words), tuple(folders))
+
+
+def _is_draft(name: str, status: os.stat_result) -> bool:
+    """Of a placeholder, which has its date in a moment. Nothing can be in it."""
+    empty = stat.S_ISREG(status.st_mode) and not status.st_size and not status.st_mode & 0o333
+    return empty and re.search(r"\.[0-9a-f]{12}\Z", name) is not None
 
 
 def _join(path: str, name: str) -> str:

@@ -32,7 +32,7 @@ def hold(path: Path) -> int | None:
             continue
         except OSError:
             return None  # a link, or closed to us
-        if not _ours(os.fstat(number)):
+        if not is_placeholder(os.fstat(number)):
             os.close(number)
             return None
         fcntl.flock(number, fcntl.LOCK_SH)
@@ -49,7 +49,7 @@ def let_go(path: Path, number: int) -> None:
         pass
     else:
         unused = _wait_for_sandboxes(number)
-        if unused and _still(path, number) and _ours(os.fstat(number)):
+        if unused and _still(path, number) and is_placeholder(os.fstat(number)):
             with suppress(OSError):
                 path.unlink()
     finally:
@@ -61,7 +61,7 @@ def clear(paths: Iterable[Path]) -> None:
     for path in paths:
         with suppress(OSError):
             number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-            if _ours(os.fstat(number)):
+            if is_placeholder(os.fstat(number)):
                 let_go(path, number)
             else:
                 os.close(number)
@@ -91,7 +91,8 @@ def _make(path: Path) -> None:
         draft.unlink()
 
 
-def _ours(found: os.stat_result) -> bool:
+def is_placeholder(found: os.stat_result) -> bool:
+    """Also one that another harness made."""
     return (
         stat.S_ISREG(found.st_mode)
         and stat.S_IMODE(found.st_mode) == _MODE
