@@ -6,13 +6,25 @@ import os
 from pathlib import Path
 
 import pytest
+from hostile_archives import zipped
 
 from bridle.core.permission.names import INSTRUCTIONS, PROTECTED
 from bridle.workspace.confined import Root
+from bridle.workspace.files import Files
 from bridle.workspace.guard import standing
 from bridle.workspace.refusal import Refused
+from bridle.workspace.unpacking import Unpacked
 
 NAMES = (*sorted(PROTECTED), ".env", ".env.local", ".envrc", ".github/workflows", ".github/hooks")
+
+
+@pytest.fixture(params=range(4))
+def cases(root: Path, request: pytest.FixtureRequest) -> list[tuple[Path, str]]:
+    """A workspace for each name, in four parts that can run side by side."""
+    found = [(root / str(at), name) for at, name in enumerate(NAMES) if at % 4 == request.param]
+    for workspace, _ in found:
+        workspace.mkdir()
+    return found
 
 
 def refused(root: Root, *paths: str) -> None:
@@ -25,44 +37,49 @@ def refused(root: Root, *paths: str) -> None:
             root.make_folder(path)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_guarded_name_is_not_created(root: Path, name: str) -> None:
-    with Root(root) as confined:
-        refused(confined, name, f"{name}/x", f"sub/{name}", f"sub/{name}/x", f"{name}/deep/er/x")
-    assert list(root.iterdir()) == []
+def test_a_guarded_name_is_not_created(cases: list[tuple[Path, str]]) -> None:
+    for root, name in cases:
+        with Root(root) as confined:
+            refused(confined, name, f"{name}/x", f"sub/{name}", f"sub/{name}/x", f"{name}/a/b/x")
+        assert list(root.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_guarded_file_is_not_edited_by_any_of_its_names(root: Path, name: str) -> None:
-    path = root / "sub" / name
-    path.parent.mkdir(parents=True)
-    path.write_text("before")
-    (root / "soft").symlink_to(path)
-    (root / "soft-sub").symlink_to("sub")
-    (root / "hard").hardlink_to(path)
-    with Root(root) as confined:
-        refused(confined, f"sub/{name}", "soft", "hard", f"soft-sub/{name}", f"./sub/../sub/{name}")
-    assert path.read_text() == "before"
+def test_a_guarded_file_is_not_edited_by_any_of_its_names(cases: list[tuple[Path, str]]) -> None:
+    for root, name in cases:
+        path = root / "sub" / name
+        path.parent.mkdir(parents=True)
+        path.write_text("before")
+        (root / "soft").symlink_to(path)
+        (root / "soft-sub").symlink_to("sub")
+        (root / "hard").hardlink_to(path)
+        with Root(root) as confined:
+            refused(
+                confined, f"sub/{name}", "soft", "hard", f"soft-sub/{name}", f"./sub/../sub/{name}"
+            )
+        assert path.read_text() == "before"
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "/" not in name])
 def test_a_guarded_folder_is_known_again_when_it_or_its_parent_is_renamed(
-    root: Path, name: str
+    cases: list[tuple[Path, str]],
 ) -> None:
-    (root / name).mkdir()
-    (root / name / "x").write_text("before")
-    (root / "sub" / name).mkdir(parents=True)
-    with Root(root) as confined:
-        confined.write("sub/other", [b"1"])  # comes by, and sees what is there
-        (root / "soft").symlink_to(name)
-        refused(confined, "soft/x", "soft/new")
-        (root / name).rename(root / "renamed")
-        refused(confined, "renamed/x", "renamed/new", "soft/x")
-        (root / "sub").rename(root / "bus")
-        refused(confined, f"bus/{name}/x")
-        (root / "bus" / name).rename(root / "bus" / "renamed")
-        refused(confined, "bus/renamed/new")
-    assert (root / "renamed" / "x").read_text() == "before"
+    for root, name in cases:
+        (root / name).mkdir(parents=True)
+        (root / name / "x").write_text("before")
+        (root / "sub" / name).mkdir(parents=True)
+        above = str(Path("sub", name).parent)
+        with Root(root) as confined:
+            # comes by, and sees what is there
+            confined.write(str(Path(name).parent / "other"), [b"1"])
+            confined.write(f"{above}/other", [b"1"])
+            (root / "soft").symlink_to(name)
+            refused(confined, "soft/x", "soft/new")
+            (root / name).rename(root / "renamed")
+            refused(confined, "renamed/x", "renamed/new", "soft/x")
+            (root / "sub").rename(root / "bus")
+            refused(confined, f"bus/{name}/x")
+            (root / "bus" / name).rename(root / "bus" / "renamed")
+            refused(confined, "bus/renamed/new")
+        assert (root / "renamed" / "x").read_text() == "before"
 
 
 def test_a_guarded_file_that_was_renamed_is_not_written_over(root: Path) -> None:
@@ -74,15 +91,42 @@ def test_a_guarded_file_that_was_renamed_is_not_written_over(root: Path) -> None
         assert confined.write("plain", [b"another file"]).created
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_spelling_gets_by(root: Path, name: str) -> None:
-    spellings = {name.upper(), name.title(), name.swapcase(), f"{name}.", f"{name} ", f"{name}. ."}
-    spellings |= {name[:2] + sign + name[2:] for sign in "\u200b\u200c\u200d\u2060\ufeff\u00ad"}
-    spellings |= {name.replace("s", "ſ"), name.replace("k", "\u212a")}
+def test_no_spelling_gets_by(cases: list[tuple[Path, str]]) -> None:
+    for root, name in cases:
+        spellings = {
+            name.upper(),
+            name.title(),
+            name.swapcase(),
+            f"{name}.",
+            f"{name} ",
+            f"{name}. .",
+        }
+        spellings |= {name[:2] + sign + name[2:] for sign in "\u200b\u200c\u200d\u2060\ufeff\u00ad"}
+        spellings |= {name.replace("s", "ſ"), name.replace("k", "\u212a")}
+        with Root(root) as confined:
+            for spelling in spellings:
+                refused(confined, spelling, f"{spelling}/x")
+        assert list(root.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", [".git/config", ".env", "sub/.MCP.json", ".claude"])
+def test_every_tool_that_writes_refuses(root: Path, tmp_path: Path, path: str) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "zip").write_bytes(zipped([("x", b"1")]))
+    (tmp_path / "hostile").write_bytes(zipped([(path, b"1"), (f"{path}/x", b"1")]))
     with Root(root) as confined:
-        for spelling in spellings:
-            refused(confined, spelling, f"{spelling}/x")
-    assert list(root.iterdir()) == []
+        files = Files(confined, tmp_path / "exports")
+        for call in (
+            lambda: files.write_file(path, "x"),
+            lambda: files.replace_lines_in_file(path, 1, 0, "x", ""),
+            lambda: files.import_file(str(tmp_path / "file"), path),
+            lambda: files.import_file(str(tmp_path / "zip"), path, unpack=True),
+        ):
+            with pytest.raises(Refused):
+                call()
+        unpacked = files.import_file(str(tmp_path / "hostile"), ".", unpack=True)
+        assert isinstance(unpacked, Unpacked) and unpacked.files == 0
+    assert not (root / path).exists()
 
 
 def test_names_that_are_only_alike_are_free(root: Path) -> None:
