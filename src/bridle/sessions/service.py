@@ -327,11 +327,19 @@ class Sessions:
                 f"session {row.id} is running", hint=f"`bridle sessions cancel {row.id}` first"
             )
         try:
+            await self._forget_processes(row.id)
             await asyncio.wrap_future(self.catalog.delete(row.id))
             shutil.rmtree(self._paths.spill / row.id, ignore_errors=True)
             self._recording(row).unlink(missing_ok=True)
         finally:
             lease.release()
+
+    async def _forget_processes(self, session: str) -> None:
+        if not (self._paths.processes / session).exists():
+            return
+        from bridle.workspace.processes import forget  # few sessions have any
+
+        await forget(session, self.processes, self._paths.processes, self._paths.spawns)
 
     async def expire(self, days: int | None) -> None:
         """Deletes what nobody owns and nothing was added to for that long; None keeps it all."""

@@ -378,11 +378,14 @@ class Processes:
     # -- acting -----------------------------------------------------------------------------------
 
     async def kill(self, process: str, number: int | None = None, *, why: str = "") -> Process:
-        """The whole tree; or a signal to its process group, which it may heed or not."""
-        self._mine(process)
+        """The whole tree; or a signal to its process group, which it may heed or not.
+
+        One that has ended already stays as it is.
+        """
+        found = self._mine(process)
         live = self._live.get(process)
         if live is None or not live.process.live:
-            raise Refused(f"process {process} has ended already", hint="read what it wrote")
+            return found
         if number is None or number == signal.SIGKILL:
             return await self._kill(process, why or "it was killed on request")
         if number not in set(signal.valid_signals()) - {0}:
