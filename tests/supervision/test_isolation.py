@@ -82,13 +82,24 @@ CONNECT = """
 import sys, _socket as s
 family, kind, *address = sys.argv[1:]
 where = (address[0], int(address[1])) if len(address) == 2 else address[0].replace("@", chr(0))
-try:
+
+def connect():
     one = s.socket(getattr(s, family), getattr(s, kind))
     one.settimeout(5)
     one.connect(where)
     one.send(b"x")
-except OSError:
-    pass
+
+def send():
+    s.socket(getattr(s, family), s.SOCK_DGRAM).sendto(b"x", where)
+
+def send_from_a_pair():
+    s.socketpair(s.AF_UNIX, s.SOCK_DGRAM)[0].sendto(b"x", where)
+
+for act in (connect, *((send, send_from_a_pair) if kind == "SOCK_DGRAM" else ())):
+    try:
+        act()
+    except (OSError, TypeError):  # an address that is none of a pair's kind
+        pass
 """
 
 

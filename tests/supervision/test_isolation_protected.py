@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from confined_run import Place
+from confined_run import Place, skip_if_missing
 
 from bridle.supervision.isolation import (
     Confined,
@@ -15,7 +15,6 @@ from bridle.supervision.isolation import (
     bubblewrap,
     confine,
     placeholders,
-    refusal,
 )
 
 pytestmark = pytest.mark.usefixtures("high")
@@ -24,8 +23,7 @@ pytestmark = pytest.mark.usefixtures("high")
 @pytest.fixture
 def high(request: pytest.FixtureRequest) -> None:
     request.getfixturevalue("bubblewrap")
-    if reason := refusal("high"):
-        pytest.skip(f"{reason.message}; {reason.hint}")
+    skip_if_missing("high")
 
 
 def named(place: Place, *names: str) -> list[Path]:
