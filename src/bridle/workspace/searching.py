@@ -134,6 +134,7 @@ class _Expression:
 
     def __init__(self, pattern: str, limit: int) -> None:
         self._command = [sys.executable, "-I", "-S", line_matcher.__file__, pattern, str(limit)]
+        self._said = b""
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
@@ -180,16 +181,19 @@ class _Expression:
 
     def _line(self, until: float) -> str:
         assert self._process.stdout
-        file, found = self._process.stdout, b""
-        while not found.endswith(b"\n"):
+        file = self._process.stdout.fileno()
+        answers = select.poll()  # `select` takes no descriptor above 1,023
+        answers.register(file, select.POLLIN)
+        while b"\n" not in self._said:
             left = until - time.monotonic()
-            if left <= 0 or not select.select([file], [], [], left)[0]:
+            if left <= 0 or not answers.poll(left * 1_000):
                 raise _Slow
-            one = os.read(file.fileno(), 1)
-            if not one:
+            more = os.read(file, 65_536)
+            if not more:
                 return ""
-            found += one
-        return found[:-1].decode("utf-8", "replace")
+            self._said += more
+        line, _, self._said = self._said.partition(b"\n")
+        return line.decode("utf-8", "replace")
 
 
 class _Search:
