@@ -262,6 +262,23 @@ def test_root_does_not_keep_what_others_never_had(place: Place, isolation: str) 
     assert "cannot set date" in ran.err
 
 
+def test_of_roots_powers_those_over_files_and_children_are_left(
+    place: Place, isolation: str
+) -> None:
+    show = ["grep", "-E", "Cap(Inh|Prm|Eff|Bnd|Amb)", "/proc/self/status"]
+    before = capabilities(place.run("basic", *show).out)
+    held = capabilities(place.run(isolation, *show).out)
+    left = 0xFB if isolation == "medium" else 0
+    assert held["CapInh"] == held["CapAmb"] == 0
+    assert held["CapEff"] == held["CapPrm"] == before["CapPrm"] & left
+    if before["CapPrm"]:
+        assert held["CapBnd"] == before["CapBnd"] & left
+
+
+def capabilities(status: str) -> dict[str, int]:
+    return {name[:-1]: int(mask, 16) for name, mask in map(str.split, status.splitlines())}
+
+
 def test_root_may_not_raise_its_limits_again(place: Place, isolation: str) -> None:
     ran = place.run(isolation, "sh", "-c", "ulimit -c; ulimit -n 1000000 || ulimit -Hn")
     assert ran.out.split() in (["0", "8192"], ["0", "4096"])

@@ -31,6 +31,7 @@ Rules = tuple[
     tuple[tuple[int, bytes], ...],
 ]
 
+_PR_CAPBSET_READ = 23
 _PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_SECCOMP = 22
@@ -104,12 +105,9 @@ def _keep_capabilities(kept: tuple[int, ...]) -> None:
     if os.geteuid() != 0:
         return
     capability = 0
-    while True:
-        if capability not in kept and _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
-            number = ctypes.get_errno()
-            if number != errno.EINVAL:
-                raise OSError(number, os.strerror(number))
-            break  # beyond the last one
+    while (held := _libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0)) >= 0:  # until the last one
+        if held and capability not in kept:
+            _checked(_libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0))
         capability += 1
     _checked(_libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
