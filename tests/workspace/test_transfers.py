@@ -10,6 +10,7 @@ import random
 import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -122,6 +123,15 @@ def test_xz_in_several_streams_is_one_archive(files: Files, outside: Path) -> No
             unpacked(files, outside, b"".join(map(compress, halves)), compress.__module__).files
             == 2
         )
+
+
+def test_xz_does_not_get_the_memory_that_it_asks_for(files: Files, outside: Path) -> None:
+    data = bytearray(lzma.compress(_tar("", tarfile.PAX_FORMAT)({"a": b"1"})))
+    end = 12 + data[12] * 4  # of the block's header, before its checksum
+    assert data[14:16] == b"\x21\x01"
+    data[16] = 40  # a dictionary of 4 GiB
+    data[end : end + 4] = zlib.crc32(data[12:end]).to_bytes(4, "little")
+    assert "emory" in unpacked(files, outside, bytes(data)).stopped
 
 
 def test_modes_are_kept_as_far_as_they_are_harmless(
