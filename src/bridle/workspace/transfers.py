@@ -22,6 +22,7 @@ from bridle.workspace.walk import Found, Walk
 
 MOST_BYTES = 1 << 30
 MOST_FILES = 10_000
+_SECONDS = 120.0  # for each path that is packed
 _MOST_NAMES = 1_000  # of copies that are called the same
 
 
@@ -144,7 +145,7 @@ class _Packing:
         drain = _Drain()
         with zipfile.ZipFile(drain, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in self._paths:
-                walk = Walk(self._root, path)
+                walk = Walk(self._root, path, seconds=_SECONDS)
                 for found in walk:
                     for _ in self._add(archive, found):
                         yield drain.take()
