@@ -254,7 +254,7 @@ class Workbench:
 
     async def _execute(self, call: calls.ExecuteShell, progress: Progress | None) -> Told:
         isolation = self._isolation(call)
-        cwd = await asyncio.to_thread(self._folder, call.cwd)
+        cwd = self._folder(call.cwd)
         duty = await self._sentinel.begin()
         waits = call.run_mode != "sync"
         try:
@@ -287,7 +287,7 @@ class Workbench:
         if not process.live:
             await asyncio.shield(watch)
         folder = self._processes.folder(process.id)
-        told = await asyncio.to_thread(telling.run, process, folder)
+        told = telling.run(process, folder)  # some KB, written a moment ago
         return telling.with_notes(told, [one.text for one in duty.found])
 
     def _watch(self, process: Process, duty: Duty) -> asyncio.Task[None]:

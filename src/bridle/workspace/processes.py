@@ -66,10 +66,17 @@ class Registry(Protocol):
 class _Live:
     """A process that this server looks after."""
 
-    def __init__(self, process: Process, job: Job, confined: Confined | None = None) -> None:
+    def __init__(
+        self,
+        process: Process,
+        job: Job,
+        confined: Confined | None = None,
+        added: asyncio.Future[None] | None = None,
+    ) -> None:
         self.process = process
         self.job = job
         self.confined = confined
+        self.added = added  # done once it is on record
         self.intent = ""  # why it was told to end
         self.ended: asyncio.Task[Process] | None = None
 
@@ -191,7 +198,8 @@ class Processes:
     ) -> Process:
         """Returns when it runs and is on record. `stdin`: none, these bytes, or True: for `write`.
 
-        `cwd` was checked by the caller, `env` is all that it gets.
+        A sync one is put on record meanwhile: nobody needs its id before it ends or is kept, and
+        it ends with its harness. `cwd` was checked by the caller, `env` is all that it gets.
         """
         if self._closed:
             raise Refused("the session has ended", hint="start another session")
@@ -233,9 +241,7 @@ class Processes:
         name = f"p{secrets.token_hex(5)}"
         folder = self.folder_of(name)
         try:
-            private_folder(self._all)
-            private_folder(folder.parent)
-            folder.mkdir(mode=0o700)
+            self._make(folder)
         except OSError as error:
             raise refused(error, str(folder)) from error
         process = Process(
@@ -276,15 +282,32 @@ class Processes:
                 raise _not_started(error, cwd) from error
             raise
         process = replace(process, status="running", pid=job.pid, started=job.start)
-        live = self._watch(_Live(process, job, confined))
-        try:
-            await added
-        except BaseException:
-            live.intent = "it could not be put on record"
-            await job.kill()
-            raise
+        live = self._watch(_Live(process, job, confined, added))
         self._write_down(name, status="running", pid=job.pid, started=job.start)
+        if mode == "sync":
+            self._later(self._recorded(live))
+        else:
+            await self._recorded(live)
         return live.process
+
+    def _make(self, folder: Path) -> None:
+        try:
+            folder.mkdir(mode=0o700)
+        except FileNotFoundError:
+            private_folder(self._all)
+            private_folder(folder.parent)
+            folder.mkdir(mode=0o700)
+
+    async def _recorded(self, live: _Live) -> None:
+        """What cannot be put on record does not run."""
+        if live.added is None:
+            return
+        try:
+            await live.added
+        except Exception:
+            live.intent = live.intent or "it could not be put on record"
+            await live.job.kill()
+            raise
 
     async def _confine(
         self,
@@ -415,6 +438,7 @@ class Processes:
         self._mine(process)
         live = self._live.get(process)
         if live and await live.job.last():
+            await self._recorded(live)
             live.process = replace(live.process, mode="background")
             self._write_down(process, mode="background")
             return await self._measured(live)
@@ -535,8 +559,14 @@ class Processes:
 
     def _later(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
+
+        def done(task: asyncio.Task[Any]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and (error := task.exception()):
+                _logger.warning("%s", error)
+
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(done)
 
     async def _find_again(self) -> None:
         """What ran when the last server of this session ended."""
