@@ -88,6 +88,20 @@ async def test_past_the_cap_bytes_are_counted_and_dropped_and_the_file_says_so_o
     )
 
 
+async def test_what_is_still_in_the_pipe_when_it_ends_counts(
+    warden: Warden, tmp_path: Path
+) -> None:
+    job = await run(warden, tmp_path / "a", "sleep 0.3; head -c 60000 /dev/zero", cap=1000)
+    keeper = kills._parent(job.pid)
+    os.kill(keeper, signal.SIGSTOP)
+    stat = Path(f"/proc/{job.pid}/stat")
+    deadline = time.monotonic() + 20
+    while ") Z" not in stat.read_text() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(keeper, signal.SIGCONT)
+    assert (await ended(job)).sizes == Sizes(60000, 0, 1000, 0)
+
+
 async def test_output_that_just_fits_the_cap_is_not_called_cut(
     warden: Warden, tmp_path: Path
 ) -> None:
