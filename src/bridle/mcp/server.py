@@ -10,9 +10,11 @@ from typing import Any
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
 
 from bridle.core.errors import BridleError
 from bridle.mcp import resources
+from bridle.mcp.elicitation import asking
 from bridle.sessions.workbench import Done, Workbench
 from bridle.workspace.calls import CALLS, Call, description_of, schema_of
 
@@ -26,7 +28,9 @@ INSTRUCTIONS = (
 )
 
 
-def workspace_server(bench: Workbench) -> Server[Any]:
+def workspace_server(bench: Workbench, *, asks: bool = False) -> Server[Any]:
+    """`asks`: what the policy leaves to a person, the client's user is asked, if they can be."""
+
     async def list_tools(
         context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
@@ -38,7 +42,8 @@ def workspace_server(bench: Workbench) -> Server[Any]:
         async def progress(seconds: float, total: float, words: str) -> None:
             await context.session.report_progress(seconds, total, words)
 
-        called = bench.call(params.name, params.arguments or {}, progress=progress)
+        ask = asking(context.session) if asks else None
+        called = bench.call(params.name, params.arguments or {}, progress=progress, ask=ask)
         return _result(await _whole(called))
 
     async def list_resources(
@@ -54,7 +59,10 @@ def workspace_server(bench: Workbench) -> Server[Any]:
     async def read_resource(
         context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        return await resources.read(bench, str(params.uri))
+        try:
+            return await resources.read(bench, str(params.uri))
+        except BridleError as error:
+            raise MCPError(types.INVALID_PARAMS, f"{error.message}: {error.hint}") from None
 
     return Server(
         "bridle",

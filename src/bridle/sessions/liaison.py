@@ -6,10 +6,13 @@ What acts beside the agent in its session asks here too, and says what it did.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from bridle.core.agent import Heard
+from bridle.core.errors import UsageError
 from bridle.core.events import (
     Answer,
     Event,
@@ -26,6 +29,8 @@ from bridle.sessions.gate import Gate
 from bridle.sessions.recollection import Request
 from bridle.sessions.requests import Answered, Requests, ends_planning, of_itself
 from bridle.sessions.scribe import Scribe
+
+Ask = Callable[[PermissionRequested], Awaitable[Answer | None]]
 
 MOST_CALLS = 1_000  # an agent may begin them without end
 
@@ -69,19 +74,37 @@ class Liaison:
                 return call_id
         return None
 
-    async def consult(self, event: PermissionRequested) -> Answer:
-        """Of one who acts beside the agent: the answer is for them, whoever gives it."""
+    async def consult(self, event: PermissionRequested, ask: Ask | None = None) -> Answer:
+        """Of one who acts beside the agent: the answer is for them, whoever gives it.
+
+        `ask` is a way to a person that only they have.
+        """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         request = self.requests.open(event)
         self._consulted[request.request_id] = answer
         self._log.say(request)
         self.requests.judge(request, self._bearing.context)
+        asking = None
+        if ask and not answer.done():
+            asking = asyncio.ensure_future(self._ask(ask, event, request.request_id))
         try:
             return await answer
         except asyncio.CancelledError:
             if request.request_id in self.requests.ids:
                 self.requests.settle(request.request_id, Answer("deny"), "withdrawn")
             raise
+        finally:
+            if asking:
+                asking.cancel()
+
+    async def _ask(self, ask: Ask, event: PermissionRequested, request_id: str) -> None:
+        said = await ask(event)
+        if said is None or request_id not in self.requests.ids:
+            return
+        try:
+            self.requests.settle(request_id, said, "person", "mcp")
+        except UsageError:  # it cannot be remembered
+            self.requests.settle(request_id, replace(said, remember=None), "person", "mcp")
 
     def tell(self, event: Event) -> None:
         """What somebody did beside the agent."""

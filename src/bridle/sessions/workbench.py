@@ -24,7 +24,7 @@ from bridle.core.events import (
 )
 from bridle.core.process import LIVE, Process
 from bridle.core.tools import title
-from bridle.sessions.liaison import Liaison
+from bridle.sessions.liaison import Ask, Liaison
 from bridle.sessions.recollection import denies
 from bridle.sessions.terms import SERVER, Bench
 from bridle.store.processes import ProcessTable
@@ -154,7 +154,12 @@ class Workbench:
     # -- a call ----------------------------------------------------------------------------------
 
     async def call(
-        self, tool: str, arguments: Mapping[str, Any], *, progress: Progress | None = None
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        progress: Progress | None = None,
+        ask: Ask | None = None,
     ) -> Done:
         call_id = f"{SERVER}-{os.urandom(4).hex()}"
         parent = self._liaison.caller_of(tool, arguments)
@@ -167,7 +172,7 @@ class Workbench:
         self._begin(call_id, parent, *acts[0][:1], tool, acts[0][1])
         try:
             for word, input in acts:
-                call = await self._judged(call, word, input, call_id)
+                call = await self._judged(call, word, input, call_id, ask)
             told = await self._do(call, progress)
         except asyncio.CancelledError:
             self._end(call_id, parent, Done("cancelled", "it was cancelled"))
@@ -206,7 +211,9 @@ class Workbench:
         )
         return done
 
-    async def _judged(self, call: Call, word: str, input: dict[str, Any], call_id: str) -> Call:
+    async def _judged(
+        self, call: Call, word: str, input: dict[str, Any], call_id: str, ask: Ask | None
+    ) -> Call:
         """The call as it may be done: a person or a rule may have changed it."""
         name = f"{SERVER}.{call.name}"
         request = PermissionRequested(
@@ -216,7 +223,7 @@ class Workbench:
             input=input,
             call_id=call_id,
         )
-        answer = await self._liaison.consult(request)
+        answer = await self._liaison.consult(request, ask)
         if denies(request, answer):
             raise Denied(answer.note or "this was denied", hint="go on without it, or ask the user")
         if answer.input is None:

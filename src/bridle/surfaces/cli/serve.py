@@ -50,7 +50,7 @@ async def _work(options: Namespace, harness: Harness, session: Session) -> None:
     from bridle.mcp.server import workspace_server
 
     assert session.bench is not None
-    server = workspace_server(session.bench)
+    server = workspace_server(session.bench, asks=True)
     if options.http is None:
         if sys.stdin.isatty():
             _say(f"session {session.id}: waits for an MCP client on standard input; Ctrl-C ends it")
