@@ -57,7 +57,7 @@ def test_the_workspace_opens_nothing(home: Path) -> None:
 
 def test_bridles_own_folders_are_never_opened(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRIDLE_HOME", str(home / "own/tool/kept"))
-    assert home / "own/tool/kept/state" in never(home)
+    assert str(home / "own/tool/kept/state") in never(home)
     assert opened(home, home / "own/tool/bin") == [*ALWAYS, "own/tool/bin"]
 
 

@@ -8,7 +8,8 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -17,7 +18,14 @@ from bridle.supervision.isolation import LEVELS, bubblewrap, filters, landlock
 from bridle.supervision.isolation.enforcement import Rules
 from bridle.supervision.isolation.home import GIT_CONFIG, git_config, home_of, variables
 from bridle.supervision.isolation.limits import limits
-from bridle.supervision.isolation.system import DEVICES, SYSTEM, roots_own, system, toolchains
+from bridle.supervision.isolation.system import (
+    DEVICES,
+    SYSTEM,
+    holds,
+    roots_own,
+    system,
+    toolchains,
+)
 from bridle.supervision.isolation.system import without as parts_without
 
 IsolationLevel = Literal["basic", "medium", "high"]
@@ -150,8 +158,8 @@ def _install(package: str) -> str:
 
 def _check_workspace(level: str, workspace: Path, home: Path) -> None:
     """A workspace that holds the home or the system leaves nothing to keep a command from."""
-    for place in (home, Path.home(), *map(Path, SYSTEM)):
-        if place.resolve().is_relative_to(workspace) and place.exists():
+    for place in (str(home.resolve()), str(Path.home().resolve()), *SYSTEM):
+        if holds(str(workspace), place):
             raise IsolationUnavailable(
                 level,
                 f"the workspace {workspace} holds {place}, which a command would have in hand",
@@ -182,7 +190,7 @@ def _medium(
     places = [(workspace, landlock.WORK), (scratch, landlock.WORK), (Path("/proc"), landlock.READ)]
     places += [(Path("/dev") / name, landlock.DEVICE) for name in DEVICES]
     places += [(path, landlock.RUN) for path in (*tools, *readable)]
-    places += _system_places(system())
+    places += _system_places()
     beneath = tuple((os.fsencode(path), rights) for path, rights in places)
     return Confined(
         argv,
@@ -199,12 +207,13 @@ def _medium(
     )
 
 
-def _system_places(folders: Iterable[Path]) -> list[tuple[Path, int]]:
-    return [
+@cache  # for root it is a walk
+def _system_places() -> tuple[tuple[Path, int], ...]:
+    return tuple(
         (part, landlock.RUN if whole else landlock.LIST)
-        for folder in folders
+        for folder in system()
         for part, whole in parts_without(folder, roots_own())
-    ]
+    )
 
 
 def _make_scratch(wanted: Path | None) -> Path:

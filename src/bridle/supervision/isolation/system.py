@@ -5,6 +5,9 @@ out for root too, and whatever holds keys or other people's words is never opene
 folder on PATH lies in it.
 """
 
+# with each command some thousand pairs of paths are compared, which as Path would take 50 ms
+# ruff: noqa: PTH110
+
 from __future__ import annotations
 
 import os
@@ -53,37 +56,38 @@ def system() -> list[Path]:
 
 def toolchains(home: Path, path: str, workspace: Path) -> list[Path]:
     """Those of the home, and those on PATH; none that lies in the workspace, or holds it."""
-    closed = never(home)
-    wanted = [home / name for name in _TOOLCHAINS]
+    closed = [*never(home), str(workspace)]
+    wanted = {f"{home}/{name}" for name in _TOOLCHAINS}
     for word in path.split(os.pathsep):
-        if not word.startswith("/"):
-            continue
-        folder = Path(word)
-        prefix = folder.parent
-        wanted.append(prefix if folder.name in _PROGRAMS and _apart(prefix, closed) else folder)
-    covered = [*map(Path, SYSTEM)]
-    found: list[Path] = []
-    for folder in sorted(set(wanted)):
+        if word.startswith("/"):
+            folder = os.path.normpath(word)
+            prefix, _, name = folder.rpartition("/")
+            wanted.add(prefix if name in _PROGRAMS and _apart(prefix, closed) else folder)
+    found: list[str] = []
+    for folder in sorted(wanted):
         if (
-            not any(map(folder.is_relative_to, [*covered, *found, workspace]))
-            and not workspace.is_relative_to(folder)
+            os.path.exists(folder)
+            and not any(holds(one, folder) for one in (*SYSTEM, *found))
             and _apart(folder, closed)
-            and _apart(folder.resolve(), closed)
-            and folder.exists()
+            and _apart(os.path.realpath(folder), closed)
         ):
             found.append(folder)
-    return found
+    return [*map(Path, found)]
 
 
-def never(home: Path) -> list[Path]:
+def never(home: Path) -> list[str]:
     """The home that is given may not be the one of this process: neither's secrets are opened."""
     own = find_paths()
-    secret = {at / name for at in (home, Path.home()) for name in _NEVER}
-    return sorted(secret | {own.config, own.state, own.cache, own.sockets})
+    secret = {f"{at}/{name}" for at in (home, Path.home()) for name in _NEVER}
+    return sorted(secret | {*map(str, (own.config, own.state, own.cache, own.sockets))})
 
 
-def _apart(folder: Path, closed: Iterable[Path]) -> bool:
-    return not any(one.is_relative_to(folder) or folder.is_relative_to(one) for one in closed)
+def _apart(folder: str, closed: Iterable[str]) -> bool:
+    return not any(holds(folder, one) or holds(one, folder) for one in closed)
+
+
+def holds(folder: str, path: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
 @cache
@@ -94,7 +98,12 @@ def roots_own(folder: Path = Path("/etc")) -> frozenset[Path]:
 
 def without(folder: Path, closed: frozenset[Path]) -> Iterator[tuple[Path, bool]]:
     """The parts that make up the folder without these; False for one that is only to be listed."""
-    if not any(one.is_relative_to(folder) for one in closed):
+    above = {parent for path in closed for parent in path.parents}
+    yield from _parts(folder, closed, above)
+
+
+def _parts(folder: Path, closed: frozenset[Path], above: set[Path]) -> Iterator[tuple[Path, bool]]:
+    if folder not in above:
         yield folder, True
         return
     yield folder, False
@@ -103,7 +112,7 @@ def without(folder: Path, closed: frozenset[Path]) -> Iterator[tuple[Path, bool]
         if path in closed or entry.is_symlink():
             continue  # where a link leads to has rules of its own
         if entry.is_dir():
-            yield from without(path, closed)
+            yield from _parts(path, closed, above)
         else:
             yield path, True
 
