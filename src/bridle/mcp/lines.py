@@ -3,39 +3,87 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
+import re
+from collections.abc import AsyncIterator
 
 import anyio
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    RequestId,
+    jsonrpc_message_adapter,
+)
 
 from bridle.sessions.counter import LONGEST_LINE
+
+_ENDS = 256  # bytes of a line too long, from both ends: its id is in one of them
+_ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+|"[^"\\]*")\s*,')
+_ID_LAST = re.compile(rb',\s*"id"\s*:\s*(\d+|"[^"\\]*")\s*\}\s*$')
+
+
+class TooLong(ValueError):
+    """A line that nobody could keep: its two ends."""
+
+    def __init__(self, first: bytes, last: bytes) -> None:
+        super().__init__(f"the line is longer than {LONGEST_LINE} bytes: write less at once")
+        self.first = first
+        self.last = last
 
 
 async def serve_lines(
     server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Until the client goes."""
+    """Until the client goes. Who is told to stop stops as if it had: the SDK's own streams break
+    when they are cancelled."""
+    hearing = anyio.CancelScope()
+    serving = asyncio.ensure_future(_serve(server, reader, writer, hearing))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        hearing.cancel()
+        await serving
+        raise
+
+
+async def _serve(
+    server: Server,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    hearing: anyio.CancelScope,
+) -> None:
     heard, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, said = anyio.create_memory_object_stream[SessionMessage](0)
+    complaints = outgoing.clone()
 
     async def hear() -> None:
-        async with heard:
-            while line := await _line(reader):
-                try:
-                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValueError as error:
-                    await heard.send(error)
-                else:
-                    await heard.send(SessionMessage(message))
+        async with heard, complaints:
+            with hearing:
+                async for line in lines(reader):
+                    try:
+                        if isinstance(line, TooLong):
+                            raise line
+                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValueError as error:
+                        await complaints.send(SessionMessage(_complaint(line, error)))
+                    else:
+                        await heard.send(SessionMessage(message))
 
     async def say() -> None:
         async with said:
             async for message in said:
                 text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                writer.write(text.encode() + b"\n")
-                await writer.drain()
+                try:
+                    writer.write(text.encode() + b"\n")
+                    await writer.drain()
+                except ConnectionError:
+                    hearing.cancel()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(hear)
@@ -44,12 +92,64 @@ async def serve_lines(
         tasks.cancel_scope.cancel()
 
 
-async def _line(reader: asyncio.StreamReader) -> bytes:
-    """Empty when there is no other: the client is gone, or sends what nobody could keep."""
+async def lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | TooLong]:
+    """Until the client is gone; what is too long is passed over, and said."""
+    first, last = b"", b""
+    while True:
+        try:
+            line = await reader.readuntil(b"\n")
+        except asyncio.LimitOverrunError as error:
+            part = await reader.readexactly(error.consumed)
+            first, last = first or part[:_ENDS], (last + part[-_ENDS:])[-_ENDS:]
+            continue
+        except asyncio.IncompleteReadError as error:
+            line = error.partial
+            if not line and not first:
+                return
+        except ConnectionError:
+            return
+        if first:
+            yield TooLong(first, (last + line[-_ENDS:])[-_ENDS:])
+            first, last = b"", b""
+        elif line.strip():
+            yield line
+
+
+def _complaint(line: bytes | TooLong, error: ValueError) -> JSONRPCError:
+    """Who waits for an answer to it must not wait for ever."""
+    if isinstance(line, TooLong):
+        found = _ID_FIRST.match(line.first) or _ID_LAST.search(line.last)
+        return _refused(_id_of(b'{"id":%s}' % found[1]) if found else None, PARSE_ERROR, str(error))
     try:
-        return await reader.readline()
-    except (ValueError, ConnectionError):
-        return b""
+        told = json.dumps(json.loads(line), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return _refused(None, PARSE_ERROR, "the line is no JSON")
+    if _whole(told):
+        return _refused(_id_of(line), INVALID_REQUEST, "the line is no request of JSON-RPC 2.0")
+    why = "the line holds half a character: a surrogate without its other half"
+    return _refused(_id_of(line), PARSE_ERROR, why)
+
+
+def _id_of(line: bytes) -> RequestId | None:
+    with contextlib.suppress(ValueError):
+        match json.loads(line):
+            case {"id": int(found)} if not isinstance(found, bool):
+                return found
+            case {"id": str(found)} if _whole(found):
+                return found
+    return None
+
+
+def _whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _refused(request: RequestId | None, code: int, why: str) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=why))
 
 
 async def standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

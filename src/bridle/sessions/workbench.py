@@ -46,6 +46,7 @@ NEWS = 2.0  # seconds between two words of a command that is waited for
 GRACE = 3.0  # seconds for a process that is asked to end
 GUARDED = 60.0  # seconds that protected names are put back under a process in the background
 SHOWN = 20  # processes in the overview
+QUOTED = 2_000  # characters of a refusal, which may quote what was asked
 
 # What a sandbox holds as it is, absent or not.
 HELD = (
@@ -64,8 +65,11 @@ class Done(msgspec.Struct, frozen=True):
 
     @classmethod
     def refused(cls, error: BridleError, outcome: Outcome = "failed") -> Done:
-        text = f"{error.message}\n{error.hint}".strip()
-        return cls(outcome, text, {"error": error.message, "hint": error.hint})
+        message = error.message
+        if len(message) > QUOTED:
+            message = f"{message[: QUOTED // 2]} […] {message[-QUOTED // 2 :]}"
+        text = f"{message}\n{error.hint}".strip()
+        return cls(outcome, text, {"error": message, "hint": error.hint})
 
 
 class Denied(Refused):

@@ -1,0 +1,29 @@
+"""Machines to serve from: one for each test, or one for a module whose tests leave it in peace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from mcp_desk import Machine, Wire
+
+
+@pytest.fixture
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    machine = Machine(tmp_path_factory.mktemp("machine"))
+    yield machine
+    machine.close()
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """Of the whole module."""
+    machine = Machine(tmp_path_factory.mktemp("house"))
+    yield machine
+    machine.close()
+
+
+@pytest.fixture(scope="module")
+def wire(house: Machine) -> Wire:
+    """A server that allows what needs nobody's word, for the whole module."""
+    return house.greeted("--approve", "auto", "--request-timeout", "0.2")
