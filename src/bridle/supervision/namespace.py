@@ -1,8 +1,5 @@
 """Forking a process that is PID 1 of its own pid namespace."""
 
-# contextlib would cost every start some milliseconds
-# ruff: noqa: SIM105
-
 from __future__ import annotations
 
 import errno
@@ -14,61 +11,45 @@ from bridle.supervision import kernel
 def fork_init(*, user: bool) -> int:
     """Like `os.fork`, but the child is the init of a new pid and mount namespace.
 
-    A stage in between enters the namespaces and ends before this returns: had the warden entered
-    them itself, all its later children would land in the first one. The init is then a child of
-    the nearest subreaper, which must be the caller, and may set its death signal only after it has
-    heard from the caller: before that its parent may still be the stage.
+    Had the caller entered them itself, all its later children would land in the first one: the
+    kernel makes them together with the child. The caller must have no other thread.
     """
     told, tell = os.pipe()
-    stage = os.fork()
-    if stage == 0:
-        if _stage(tell, user=user):
-            os._exit(0)
+    uid, gid = os.geteuid(), os.getegid()
+    flags = kernel.CLONE_NEWPID | kernel.CLONE_NEWNS | (kernel.CLONE_NEWUSER if user else 0)
+    try:
+        pid = kernel.fork_into(flags)
+    except OSError as error:
         os.close(told)
+        os.close(tell)
+        raise OSError(error.errno, f"clone: {error.strerror}") from None
+    if pid == 0:
+        os.close(told)
+        if user:
+            _map(uid, gid, tell)
         os.close(tell)
         return 0
     os.close(tell)
-    answer = os.read(told, 64)
+    failed = os.read(told, 64) if user else b""
     os.close(told)
-    os.waitpid(stage, 0)
-    word, _, number = answer.partition(b" ")
-    if word != b"init":
-        code = int(number or errno.ECHILD)
-        raise OSError(code, f"{word.decode() or 'fork'}: {os.strerror(code)}")
-    return int(number)
+    if failed:
+        os.waitpid(pid, 0)
+        code = int(failed)
+        raise OSError(code, f"mapping users: {os.strerror(code)}")
+    return pid
 
 
-def _stage(tell: int, *, user: bool) -> bool:
-    """True in the stage, False in the init."""
-    step = b"unshare"
+def _map(uid: int, gid: int, tell: int) -> None:
+    """Be who we were, and nobody else."""
     try:
-        _enter(user=user)
-        step = b"fork"
-        init = os.fork()
-        word = b"init %d" % init
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{uid} {uid} 1"),
+            ("gid_map", f"{gid} {gid} 1"),
+        ):
+            number = os.open(f"/proc/self/{name}", os.O_WRONLY)
+            os.write(number, text.encode())
+            os.close(number)
     except OSError as error:
-        init = -1
-        word = b"%s %d" % (step, error.errno or 0)
-    if init:
-        try:
-            os.write(tell, word)
-        except OSError:
-            pass  # the warden is gone: nobody is left to be told
-    return init != 0
-
-
-def _enter(*, user: bool) -> None:
-    flags = kernel.CLONE_NEWPID | kernel.CLONE_NEWNS
-    if not user:
-        kernel.unshare(flags)
-        return
-    uid, gid = os.geteuid(), os.getegid()
-    kernel.unshare(flags | kernel.CLONE_NEWUSER)
-    for name, text in (
-        ("setgroups", "deny"),
-        ("uid_map", f"{uid} {uid} 1"),
-        ("gid_map", f"{gid} {gid} 1"),
-    ):
-        number = os.open(f"/proc/self/{name}", os.O_WRONLY)
-        os.write(number, text.encode())
-        os.close(number)
+        os.write(tell, b"%d" % (error.errno or errno.EINVAL))
+        os._exit(1)
