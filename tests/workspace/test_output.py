@@ -156,6 +156,17 @@ def test_the_tail_of_five_gigabytes_reads_little_more_than_that_of_five_kilobyte
     assert bytes_read(lambda: output.span(huge, 5 * GB - len(lines), 100)) <= 3 * cost
 
 
+@pytest.mark.parametrize("ending", [b"", b"\n"])
+def test_any_number_of_last_lines_can_be_found(file: Path, ending: bytes) -> None:
+    lines = [b"%d %s" % (number, b"x" * (number % 1_000)) for number in range(2_000)]
+    file.write_bytes(b"\n".join(lines) + ending)
+    data = file.read_bytes()
+    for count in (1, 2, 99, 1_500, 1_999):
+        assert data[output.last_lines(file, count) :] == b"\n".join(lines[-count:]) + ending
+    assert output.last_lines(file, 2_000) == output.last_lines(file, 9_999) == 0
+    assert output.last_lines(file, 0) == len(data)
+
+
 def test_the_ends_of_a_file_tell_what_was_left_out(file: Path) -> None:
     file.write_bytes(b"".join(b"line %d\n" % number for number in range(1_000)))
     assert output.ends(file, 100_000, 100_000).left_out == 0

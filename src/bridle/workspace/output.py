@@ -98,6 +98,22 @@ def span(path: Path, offset: int, n: int = MOST_LINES) -> Lines:
         return _forward(file, offset, size, _count(n))
 
 
+def last_lines(path: Path, n: int) -> int:
+    """Where the last `n` lines begin, however many and however long; costs what lies behind."""
+    with _opened(path) as (file, size):
+        at, left = size, n
+        while at:
+            step = min(_LAST_BLOCK, at)
+            block = os.pread(file, step, at - step)
+            end = len(block) - (at == size and block.endswith(b"\n"))  # which ends the last line
+            while left and (end := block.rfind(b"\n", 0, end)) >= 0:
+                left -= 1
+                if not left:
+                    return at - step + end + 1
+            at -= step
+        return 0 if n else size
+
+
 def ends(path: Path, head_cap: int, tail_cap: int) -> Ends:
     """All of it, or what fits the caps at either end; cut at a line where one ends nearby."""
     with _opened(path) as (file, size):

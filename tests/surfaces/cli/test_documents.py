@@ -52,6 +52,7 @@ def test_every_command_and_option_is_in_the_docs() -> None:
         ("hooks re", ["remove"]),
         ("hooks install --us", ["--user"]),
         ("doctor --f", ["--full"]),
+        ("logs p1 --st", ["--stdout", "--stderr"]),
     ],
 )
 def test_bash_completes_commands_options_and_values(

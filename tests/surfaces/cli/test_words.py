@@ -37,9 +37,9 @@ WRONG = {
         "error: the prompt is empty\nhint: 'go' was taken for a session: -c \"go\" prompts the last"
     ),
     "xyzzy": (
-        "error: unknown command 'xyzzy'\nhint: known: run, handoff, sessions, requests, agents, "
-        "models, status, login, logout, mcp, doctor, hooks, hook, policy, config, trust, demo, "
-        "completion, schema"
+        "error: unknown command 'xyzzy'\nhint: known: run, handoff, sessions, requests, ps, "
+        "logs, kill, agents, models, status, login, logout, mcp, doctor, hooks, hook, policy, "
+        "config, trust, demo, completion, schema"
     ),
     "run hi --modl x": (
         "error: bridle run has no option --modl\nhint: did you mean --model or --mode?"

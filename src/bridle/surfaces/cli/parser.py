@@ -52,12 +52,14 @@ def build(only: str = "") -> Parser:
         return parser
     from bridle.surfaces.cli.parser_agents import agents
     from bridle.surfaces.cli.parser_policy import policy
+    from bridle.surfaces.cli.parser_processes import processes
 
     for add in (
         _run,
         _handoff,
         _sessions,
         _requests,
+        processes,
         agents,
         hooks,
         hook,
