@@ -13,14 +13,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import kills
 
 from bridle.core.errors import IsolationUnavailable
-from bridle.supervision.isolation import after, confine, landlock, refusal
+from bridle.supervision.isolation import Confined, after, confine, landlock, refusal
 from bridle.supervision.launch import command
 
 
@@ -58,15 +59,20 @@ def run_here(
     env: Mapping[str, str],
     protected: Sequence[Path] = (),
 ) -> Ran:
-    confined = confine(
-        level, workspace=workspace, argv=argv, env=env, cwd=workspace, protected=protected
-    )
+    with _harness_with(env):
+        confined = confine(
+            level, workspace=workspace, argv=argv, env=env, cwd=workspace, protected=protected
+        )
+    return run_confined(confined, workspace)
+
+
+def run_confined(confined: Confined, cwd: Path) -> Ran:
     door = os.open("/", os.O_RDONLY)  # a careless parent's: nobody may get it
     try:
         ran = subprocess.run(
             command("isolation.inside"),
             pass_fds=(door,),
-            input=marshal.dumps((confined.argv, confined.env, str(workspace), confined.rules)),
+            input=marshal.dumps((confined.argv, confined.env, str(cwd), confined.rules)),
             capture_output=True,
             timeout=60,
         )
@@ -74,6 +80,17 @@ def run_here(
         os.close(door)
         after(confined)
     return Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+
+@contextmanager
+def _harness_with(env: Mapping[str, str]) -> Iterator[None]:
+    """Toolchains are those of the harness's own home and PATH."""
+    before = {name: os.environ[name] for name in ("HOME", "PATH")}
+    os.environ.update({name: env[name] for name in before})
+    try:
+        yield
+    finally:
+        os.environ.update(before)
 
 
 class Place(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confined_run import Place
+from confined_run import Place, run_confined
 
 from bridle.core.errors import IsolationUnavailable, UsageError
 from bridle.supervision.isolation import after, confine
@@ -355,6 +355,30 @@ def test_a_toolchain_of_the_home_works(place: Place, isolation: str) -> None:
     assert "evil" not in tool.read_text()
 
 
+def test_a_command_does_not_open_a_folder_by_its_own_path_or_home(
+    place: Place, isolation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("bin", ".pyenv"):
+        (place.outside / folder).mkdir()
+        (place.outside / folder / "secret").write_text("untold")
+    (place.outside / ".gitconfig").write_text("[user]\n\tname = untold\n")
+    monkeypatch.setenv("HOME", str(place.home))
+    confined = confine(
+        isolation,  # type: ignore[arg-type]
+        workspace=place.workspace,
+        argv=["sh", "-c", "cat $PLACE/bin/secret $PLACE/.pyenv/secret; git config user.name"],
+        env={
+            "PATH": f"{place.outside}/bin:/usr/bin:/bin",
+            "HOME": str(place.outside),
+            "PLACE": str(place.outside),
+        },
+        cwd=place.workspace,
+    )
+    ran = run_confined(confined, place.workspace)
+    assert "untold" not in ran.out
+    assert ran.err.count("cat: ") == 2
+
+
 def test_variables_that_lead_outside_are_not_passed_on(place: Place, isolation: str) -> None:
     outward = {"SSH_AUTH_SOCK": "/a", "XDG_RUNTIME_DIR": "/b", "DBUS_SESSION_BUS_ADDRESS": "c"}
     said = place.run(isolation, "env", env={**outward, "KEPT": "yes"}).out.splitlines()
@@ -400,7 +424,10 @@ def test_nothing_of_a_command_is_left(place: Place, isolation: str, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_workspace_that_holds_the_home_is_refused(place: Place, isolation: str) -> None:
+def test_a_workspace_that_holds_the_home_is_refused(
+    place: Place, isolation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(place.home))
     for workspace in (place.home, place.folder, Path("/")):
         with pytest.raises(IsolationUnavailable, match="holds") as refused:
             confine(isolation, workspace=workspace, argv=["true"], env=place.env, cwd=workspace)  # type: ignore[arg-type]

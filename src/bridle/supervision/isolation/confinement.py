@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from bridle.core.errors import IsolationUnavailable, UsageError
 from bridle.supervision.isolation import LEVELS, bubblewrap, filters, landlock
 from bridle.supervision.isolation.enforcement import Rules
-from bridle.supervision.isolation.home import GIT_CONFIG, git_config, home_of, variables
+from bridle.supervision.isolation.home import GIT_CONFIG, git_config, variables
 from bridle.supervision.isolation.limits import limits
 from bridle.supervision.isolation.system import (
     DEVICES,
@@ -75,7 +75,7 @@ def confine(
         rules: Rules = (limits("basic"), None, None, None, ())
         return Confined(list(argv), dict(env), rules, tuple(protected))
     workspace = workspace.resolve(strict=True)
-    _check_workspace(level, workspace, home_of(env))
+    _check_workspace(level, workspace)
     if reason := refusal(level):
         raise reason
     build = _medium if level == "medium" else _high
@@ -156,9 +156,9 @@ def _install(package: str) -> str:
     return f"install {package}"
 
 
-def _check_workspace(level: str, workspace: Path, home: Path) -> None:
+def _check_workspace(level: str, workspace: Path) -> None:
     """A workspace that holds the home or the system leaves nothing to keep a command from."""
-    for place in (str(home.resolve()), str(Path.home().resolve()), *SYSTEM):
+    for place in (str(Path.home().resolve()), *SYSTEM):
         if holds(str(workspace), place):
             raise IsolationUnavailable(
                 level,
@@ -181,12 +181,12 @@ def _medium(
     try:
         home.mkdir()
         temporary.mkdir()
-        if settings := git_config(home_of(env)):
+        if settings := git_config(Path.home()):
             (home / GIT_CONFIG).write_bytes(settings)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
-    tools = toolchains(home_of(env), env.get("PATH", os.defpath), workspace)
+    tools = _toolchains(workspace)
     places = [(workspace, landlock.WORK), (scratch, landlock.WORK), (Path("/proc"), landlock.READ)]
     places += [(Path("/dev") / name, landlock.DEVICE) for name in DEVICES]
     places += [(path, landlock.RUN) for path in (*tools, *readable)]
@@ -205,6 +205,11 @@ def _medium(
         unheld=tuple(protected),
         scratch=scratch,
     )
+
+
+def _toolchains(workspace: Path) -> list[Path]:
+    """By our own home and PATH: a command may come with others, to have more opened."""
+    return toolchains(Path.home(), os.environ.get("PATH", os.defpath), workspace)
 
 
 @cache  # for root it is a walk
@@ -235,8 +240,8 @@ def _high(
     program = bubblewrap.find(workspace)
     if program is None:
         raise IsolationUnavailable("high", *(_no_bubblewrap() or ("bwrap is in the workspace", "")))
-    home = home_of(env)
-    outer, inner = bubblewrap.for_bubblewrap(variables(env, temporary=Path("/tmp")))
+    home = Path.home()
+    outer, inner = bubblewrap.for_bubblewrap(variables(env, home=home, temporary=Path("/tmp")))
     settings = git_config(home)
     held = bubblewrap.Held(workspace, protected)
     files = [(bubblewrap.FILTER, filters.program("high", filters.MACHINES[platform.machine()]))]
@@ -248,7 +253,7 @@ def _high(
         workspace=workspace,
         cwd=cwd.resolve(),
         home=home,
-        readable=[*toolchains(home, env.get("PATH", os.defpath), workspace), *readable],
+        readable=[*_toolchains(workspace), *readable],
         held=held,
         inner=inner,
         git=bool(settings),

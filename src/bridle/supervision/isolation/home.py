@@ -19,23 +19,17 @@ _GIT_SETTINGS = r"^(user\.(name|email)|init\.defaultbranch|core\.autocrlf)$"
 _POINTING_OUT = ("XDG_", "DBUS_", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO")
 
 
-def home_of(env: Mapping[str, str]) -> Path:
-    return Path(env.get("HOME") or Path.home())
-
-
-def variables(
-    env: Mapping[str, str], *, home: Path | None = None, temporary: Path
-) -> dict[str, str]:
-    """With a new home the toolchains are told where they are."""
+def variables(env: Mapping[str, str], *, home: Path, temporary: Path) -> dict[str, str]:
+    """Where the home is not the user's own, the toolchains are told where they are."""
     kept = {name: value for name, value in env.items() if not name.startswith(_POINTING_OUT)}
     for name in ("TMPDIR", "TMP", "TEMP"):
         if name == "TMPDIR" or name in kept:
             kept[name] = str(temporary)
-    if home is not None:
+    if home != Path.home():
         for name, place in TOOLCHAIN_VARIABLES.items():
-            if (folder := home_of(env) / place).is_dir():
+            if (folder := Path.home() / place).is_dir():
                 kept.setdefault(name, str(folder))
-        kept["HOME"] = str(home)
+    kept["HOME"] = str(home)
     return kept
 
 

@@ -76,9 +76,8 @@ def toolchains(home: Path, path: str, workspace: Path) -> list[Path]:
 
 
 def never(home: Path) -> list[str]:
-    """The home that is given may not be the one of this process: neither's secrets are opened."""
     own = find_paths()
-    secret = {f"{at}/{name}" for at in (home, Path.home()) for name in _NEVER}
+    secret = {f"{home}/{name}" for name in _NEVER}
     return sorted(secret | {*map(str, (own.config, own.state, own.cache, own.sockets))})
 
 
