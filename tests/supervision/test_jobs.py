@@ -52,6 +52,12 @@ async def ended(job: Job) -> Ended:
     return found
 
 
+def until_dead(pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while ") Z" not in Path(f"/proc/{pid}/stat").read_text() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 async def grown_to(job: Job, total: int) -> Sizes:
     async with asyncio.timeout(10):
         sizes = await job.grown(total - 1)
@@ -94,10 +100,7 @@ async def test_what_is_still_in_the_pipe_when_it_ends_counts(
     job = await run(warden, tmp_path / "a", "sleep 0.3; head -c 60000 /dev/zero", cap=1000)
     keeper = kills._parent(job.pid)
     os.kill(keeper, signal.SIGSTOP)
-    stat = Path(f"/proc/{job.pid}/stat")
-    deadline = time.monotonic() + 20
-    while ") Z" not in stat.read_text() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    await asyncio.to_thread(until_dead, job.pid)
     os.kill(keeper, signal.SIGCONT)
     assert (await ended(job)).sizes == Sizes(60000, 0, 1000, 0)
 
@@ -331,7 +334,8 @@ async def test_what_lasts_is_found_again_and_the_rest_has_ended(
     assert second.running.keys() == {"lasting"}
     assert set(second.ended) == {"brief", "quick"}
     found = second.running["lasting"]
-    assert (found.pid, found.start) == (lasting.pid, lasting.start)
+    assert await found.started() == await lasting.started()
+    assert found.pid == lasting.pid
     assert await found.write(b"hello\n") == "taken"
     end = await ended(found)
     assert (end.exit, end.why) == (Exit(0, None), "")
@@ -468,12 +472,11 @@ async def test_guests_who_say_nothing_keep_nobody_from_working(
         end.connect(f"/proc/self/fd/{where}/{DOOR}")
         os.close(where)
         silent.append(end)
-    job = await run(warden, tmp_path / "a", "echo on")
-    assert (await ended(job)).exit.clean
+    job = await run(warden, tmp_path / "a", "echo on; sleep 60")
+    await grown_to(job, 3)
+    assert await visitor.programs(warden.folder) == ["a"]
     for end in silent:
         end.close()
-    await asyncio.sleep(0.05)
-    assert await visitor.programs(warden.folder) == []
 
 
 async def test_a_warden_that_does_not_linger_has_no_door(

@@ -524,6 +524,19 @@ async def test_a_day_after_its_end_a_process_goes_with_what_it_wrote(
     assert {path.name for path in (home / "processes/mine").iterdir()} == {new.id, runs.id}
 
 
+async def test_a_folder_that_no_row_tells_of_goes_after_a_day(
+    processes: Processes, home: Path, table: ProcessTable
+) -> None:
+    done = await run(processes, "true")
+    old, new = home / "processes/other/p1", home / "processes/other/p2"
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+    for folder in (old, processes.folder(done.id)):
+        os.utime(folder, (1, 1))
+    await expire(table, home / "processes")
+    assert [folder.exists() for folder in (old, new, processes.folder(done.id))] == [0, 1, 1]
+
+
 async def test_a_deleted_session_takes_all_of_it_along(
     home: Path, table: ProcessTable, token: str
 ) -> None:

@@ -48,7 +48,8 @@ class ProcessTable:
         def work(connection: apsw.Connection) -> None:
             connection.execute(_INSERT, values)
 
-        return self._database.write(work)
+        # what runs is known on a full disk too: the rows are small
+        return self._database.write(work, line=process.id, urgent=True)
 
     def change(self, process: str, **fields: Any) -> Future[bool]:
         """Change one that has not ended yet; False when it has, or is not there."""
@@ -63,7 +64,7 @@ class ProcessTable:
             )
             return bool(connection.changes())
 
-        return self._database.write(work)
+        return self._database.write(work, line=process, urgent=True)
 
     def remove(self, processes: Sequence[str]) -> Future[None]:
         def work(connection: apsw.Connection) -> None:

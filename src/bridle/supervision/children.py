@@ -128,13 +128,16 @@ class Job(_Supervised):
         super().__init__(warden, number)
         loop = asyncio.get_running_loop()
         self.name = name
-        self.start = ""  # in ticks; with the pid it names the process
         self.lasting = False
         self._end: asyncio.Future[Ended | None] = loop.create_future()
         self._lasts: asyncio.Future[None] = loop.create_future()
         self._fed: asyncio.Future[str] | None = None
         self._feeding = asyncio.Lock()
         self._watches: list[tuple[int, asyncio.Future[Sizes]]] = []
+
+    async def started(self) -> tuple[int, str]:
+        """Its pid and start time, in ticks; both together name the process."""
+        return await asyncio.shield(self._started)
 
     async def wait(self) -> Ended | None:
         """The end of the program and its tree, its output whole. None: its warden was killed, and

@@ -86,12 +86,20 @@ class Door:
         except OSError:
             return None
         end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, number)
-        if len(self.guests) >= _MOST_GUESTS or not _is_ours(end):
+        if not _is_ours(end):
             end.close()
             return None
         end.setblocking(False)
         guest = self.guests[end.fileno()] = Guest(end)
         return guest
+
+    def too_many(self) -> Guest | None:
+        """Who is to make room, once all seats are taken: the first that has shown no key."""
+        if len(self.guests) <= _MOST_GUESTS:
+            return None
+        return next((one for one in self.guests.values() if not one.proved), None) or next(
+            iter(self.guests.values())
+        )
 
     def drop(self, guest: Guest) -> None:
         del self.guests[guest.channel.fileno()]

@@ -166,7 +166,7 @@ class Warden:
         self._children[self._count] = job
         self._send("run", *message[1:], name, lasting, stdin, cap, rules, files=files)
         try:
-            job.pid, job.start = await job._started
+            await job.started()
         except BaseException:
             if not job._gone.done() and not self._ended.done():
                 self._send("kill", job._number)
@@ -180,7 +180,7 @@ class Warden:
 
     async def _started(self, child: Child) -> Child:
         try:
-            child.pid, _ = await child._started
+            await child._started
         except BaseException:
             self._forget(child)
             raise
@@ -314,7 +314,7 @@ class Warden:
             job = self._children[number] = Job(self, number, name)
             job.lasting = lasting
             if pid:
-                job.pid, job.start = pid, start
+                job.pid = pid
                 job._started.set_result((pid, start))
             self.running[name] = job
 
@@ -322,6 +322,7 @@ class Warden:
         match word, rest:
             case "started", [pid, start]:
                 if not child._started.done():
+                    child.pid = pid
                     child._started.set_result((pid, start))
             case "failed", [number, text, name]:
                 name = os.fsdecode(name) if name is not None else None

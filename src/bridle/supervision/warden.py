@@ -42,9 +42,9 @@ else:  # the C halves: their Python wrappers cost every start 9 ms
     import _socket as socket
 
 
-_HANGS_AFTER = (
-    1.0  # seconds until a keeper that was told to end is killed, if it has output to move
-)
+# seconds until a keeper that was told to end its program, and move its output, is killed
+_HANGS_AFTER = 1.0
+_PATIENCE = 3.0  # while somebody waits who wants to read it
 
 
 class _Over(Exception):
@@ -230,6 +230,8 @@ class Warden:
                 continue
             except (EOFError, OSError):
                 self._dismiss(door, guest)
+        if surplus := door.too_many():
+            self._dismiss(door, surplus)
         if not self._harness and self._line:
             self._welcome(door, *self._line.pop(0))
         if not self._harness and (time.monotonic() >= self._leave_at or not self._any_lasts()):
@@ -407,7 +409,8 @@ class Warden:
         if kept.job:  # whose output is to be whole, and whose end written down
             if not kept.job.end_by:
                 kept.job.why = why
-                kept.job.end_by = time.monotonic() + _HANGS_AFTER
+                patience = _PATIENCE if why == ending.TOLD else _HANGS_AFTER
+                kept.job.end_by = time.monotonic() + patience
             self._tell(kept, "kill", why)
         elif self._place.level == "namespace":
             processes.send(kept.keeper, signal.SIGKILL)

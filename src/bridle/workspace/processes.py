@@ -12,6 +12,7 @@ import logging
 import secrets
 import shutil
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
@@ -37,8 +38,10 @@ CAP = 256 * 1024 * 1024  # bytes of one output file
 INPUT_CAP = 1024 * 1024  # bytes given with the start
 LINGER = 30.0  # seconds a background process outlives its server
 KEPT = timedelta(hours=24)  # after its end
+_PREFIX = "p"  # of an id
 _SCRATCH = "scratch"
 _EXPIRE_EVERY = 3600.0
+_BEGUN_WITHIN = 5.0
 _TOLD_WITHIN = 1.0  # seconds; how long a keeper may take to say how much there is
 
 _WHY = {
@@ -238,7 +241,7 @@ class Processes:
         protected: Sequence[Path],
     ) -> Process:
         warden = await self._ready()
-        name = f"p{secrets.token_hex(5)}"
+        name = f"{_PREFIX}{secrets.token_hex(5)}"
         folder = self.folder_of(name)
         try:
             self._make(folder)
@@ -281,9 +284,10 @@ class Processes:
             if isinstance(error, OSError):
                 raise _not_started(error, cwd) from error
             raise
-        process = replace(process, status="running", pid=job.pid, started=job.start)
+        pid, ticks = await job.started()
+        process = replace(process, status="running", pid=pid, started=ticks)
         live = self._watch(_Live(process, job, confined, added))
-        self._write_down(name, status="running", pid=job.pid, started=job.start)
+        self._write_down(name, status="running", pid=pid, started=ticks)
         if mode == "sync":
             self._later(self._recorded(live))
         else:
@@ -466,8 +470,8 @@ class Processes:
         self._closed = True
         if self._expiry:
             self._expiry.cancel()
-        if self._starting:
-            await asyncio.wait(self._starting)
+        if self._starting:  # on a full disk one may wait for its record, but it runs
+            await asyncio.wait(self._starting, timeout=_BEGUN_WITHIN)
         those = [one for one in self._live.values() if not (but_lasting and one.job.lasting)]
         for live in those:
             live.intent = live.intent or why
@@ -582,18 +586,27 @@ class Processes:
                     continue
                 row = rows.pop(name)
                 mode: Mode = "background" if job.lasting else row.mode
-                found = replace(
-                    row, status="running", pid=job.pid or None, started=job.start or None, mode=mode
-                )
-                self._watch(_Live(found, job))
-                self._write_down(
-                    name, status="running", pid=found.pid, started=found.started, mode=mode
-                )
+                live = self._watch(_Live(replace(row, mode=mode), job))
+                if job.pid:
+                    await self._note_start(live)
+                else:
+                    self._later(self._note_start(live))
         held = self._warden.folder.name if self._warden else None
         for row in rows.values():
             if row.warden and row.warden != held:
                 await swept(self._records / row.warden)
             await _settle(row, self._registry, self._all)
+
+    async def _note_start(self, live: _Live) -> None:
+        """One that was found again: it may not have been on record as running yet."""
+        with contextlib.suppress(BridleError, OSError):
+            pid, ticks = await live.job.started()
+            if live.process.live:
+                live.process = replace(live.process, status="running", pid=pid, started=ticks)
+                mode = live.process.mode
+                self._write_down(
+                    live.process.id, status="running", pid=pid, started=ticks, mode=mode
+                )
 
     def _expire(self) -> None:
         self._later(expire(self._registry, self._all))
@@ -624,6 +637,9 @@ async def expire(registry: Registry, folder: Path) -> None:
             path.parent.rmdir()  # unless others are in it
     if rows:
         await asyncio.wrap_future(registry.remove([row.id for row in rows]))
+    for path in await asyncio.to_thread(_old, folder):
+        if registry.get(path.name) is None:  # its server was killed before it was on record
+            await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
 
 
 async def forget(session: str, registry: Registry, folder: Path, records: Path) -> None:
@@ -635,6 +651,16 @@ async def forget(session: str, registry: Registry, folder: Path, records: Path) 
         await swept(records / marker)
     await asyncio.to_thread(shutil.rmtree, folder / session, ignore_errors=True)
     await asyncio.wrap_future(registry.remove([row.id for row in rows]))
+
+
+def _old(folder: Path) -> list[Path]:
+    before = time.time() - KEPT.total_seconds()
+    found = []
+    for path in folder.glob(f"*/{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < before:
+                found.append(path)
+    return found
 
 
 def sizes_on_disk(folder: Path) -> Sizes:
