@@ -249,6 +249,31 @@ def test_a_call_in_the_old_way_ends_the_program(place: Place, isolation: str) ->
     assert place.run(isolation, "./old").code in (-31, 128 + 31)  # SIGSYS
 
 
+SWITCHES = """
+import os
+for top in ("/proc", "/sys", "/dev"):
+    for folder, inner, files in os.walk(top):
+        if folder == "/proc":
+            inner[:] = [name for name in inner if name.isalpha() and name != "self"]
+        for path in ("/dev/null", *(f"{folder}/{name}" for name in files)):
+            try:
+                os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
+            except OSError:
+                continue
+            print(path)
+"""
+
+
+def test_no_switch_of_the_kernel_can_be_turned_not_even_by_root(
+    place: Place, isolation: str
+) -> None:
+    """Opened to write, never written: one file in there is enough to run anything outside."""
+    found = set(place.script(isolation, SWITCHES).out.splitlines())
+    devices = {f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "ptmx")}
+    assert found <= devices | {"/dev/console", "/dev/pts/ptmx"}
+    assert "/dev/null" in found
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="root's alone")
 def test_root_does_not_keep_what_others_never_had(place: Place, isolation: str) -> None:
     closed = next((path for path in ("/etc/shadow", "/etc/sudoers") if Path(path).exists()), None)

@@ -129,7 +129,9 @@ def words(
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
         *("--unshare-cgroup-try", "--new-session", "--die-with-parent", "--cap-drop", "ALL"),
         *_system(),
-        *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--tmpfs", "/var/tmp"),
+        # to root, who stays the owner of root's files, core_pattern alone would be a way out
+        *("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"),
+        *("--tmpfs", "/run", "--tmpfs", "/var/tmp"),
         *("--size", str(_TEMPORARY), "--tmpfs", "/tmp"),
         *(("--size", str(_TEMPORARY), "--tmpfs", str(home)) if home != Path("/") else ()),
         *(word for path in readable for word in ("--ro-bind", str(path), str(path))),
