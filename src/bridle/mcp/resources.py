@@ -35,7 +35,7 @@ async def listed(bench: Workbench) -> list[types.Resource]:
         types.Resource(
             name=f"{stream} of {process.id}",
             uri=f"bridle://processes/{process.id}/{stream}",
-            description=process.command[:200],
+            description=bench.clean(process.command)[:200],
             mime_type="text/plain",
         )
         for process in bench.processes()

@@ -62,7 +62,8 @@ def workspace_server(bench: Workbench, *, asks: bool = False) -> Server[Any]:
         try:
             return await resources.read(bench, str(params.uri))
         except BridleError as error:
-            raise MCPError(types.INVALID_PARAMS, f"{error.message}: {error.hint}") from None
+            text = bench.clean(Done.refused(error).text)
+            raise MCPError(types.INVALID_PARAMS, text) from None
 
     return Server(
         "bridle",

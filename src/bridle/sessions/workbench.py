@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -53,6 +54,8 @@ HELD = (
     ".claude", ".cursor", ".codex", ".gemini", ".qwen", ".opencode", ".agents", ".mcp.json",
     ".vscode", ".idea", ".husky", ".git/config", ".git/hooks", ".env", ".bridle",
 )  # fmt: skip
+
+_logger = logging.getLogger(__name__)
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -116,7 +119,13 @@ class Workbench:
     ) -> Workbench:
         """`processes`, `records` and `exports` are folders; what ran before is found again."""
         found = await Processes.open(
-            session, table, workspace=cwd, folder=processes, records=records, level=supervision
+            session,
+            table,
+            workspace=cwd,
+            folder=processes,
+            records=records,
+            level=supervision,
+            clean=secrets.redact_text,
         )
         files = Files(Root(cwd), exports)
         aside = processes / session / "aside"
@@ -137,6 +146,10 @@ class Workbench:
         """A command must not call for another with less around it."""
         return not self._processes.started(pid)
 
+    def clean(self, text: str) -> str:
+        """As it may be told: without what is secret."""
+        return self._secrets.redact_text(text)
+
     async def overview(self) -> str:
         """Where it is, what is in it, two levels deep, and what runs."""
         listing = await asyncio.to_thread(self._files.list_directory, ".", 2)
@@ -147,13 +160,12 @@ class Workbench:
             telling.tree(listing).text,
             telling.listing(running).text if running else "nothing runs",
         ]
-        return self._secrets.redact_text("\n".join(parts))
+        return self.clean("\n".join(parts))
 
     async def output(self, process: str, stream: str) -> str:
         found = await self._processes.get(process)
         path = self._processes.folder(found.id) / stream
-        text = await asyncio.to_thread(telling.written, path)
-        return self._secrets.redact_text(text)
+        return self.clean(await asyncio.to_thread(telling.written, path))
 
     # -- a call ----------------------------------------------------------------------------------
 
@@ -185,6 +197,10 @@ class Workbench:
             return self._end(call_id, parent, Done.refused(error, "denied"))
         except BridleError as error:
             return self._end(call_id, parent, Done.refused(error))
+        except Exception as error:
+            _logger.exception("%s failed", tool)
+            text = f"bridle failed at this, by a bug of its own: {type(error).__name__}: {error}"
+            return self._end(call_id, parent, Done("failed", text, {"error": text}))
         outcome: Outcome = "failed" if told.failed else "completed"
         return self._end(call_id, parent, Done(outcome, told.text, told.data, told.diff))
 
@@ -203,7 +219,7 @@ class Workbench:
         """What goes to the model is as clean as what is kept."""
         done = Done(
             done.outcome,
-            self._secrets.redact_text(done.text),
+            self.clean(done.text),
             self._secrets.redact_value(done.data),
             done.diff,
         )
@@ -340,7 +356,7 @@ class Workbench:
 
     def _last_line(self, process: str) -> str:
         lines = output.tail(self._processes.folder(process) / "stdout", 1).lines
-        return self._secrets.redact_text(lines[0].text) if lines else ""
+        return self.clean(lines[0].text) if lines else ""
 
     def _isolation(self, call: calls.ExecuteShell) -> str:
         least = self._bench.isolation

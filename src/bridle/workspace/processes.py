@@ -13,7 +13,7 @@ import secrets
 import shutil
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -98,6 +98,7 @@ class Processes:
         level: str = "auto",
         linger: float = LINGER,
         cap: int = CAP,
+        clean: Callable[[str], str] = str,
     ) -> None:
         self._session = session
         self._registry = registry
@@ -107,6 +108,7 @@ class Processes:
         self._level = level
         self._linger = linger
         self._cap = cap
+        self._clean = clean
         self._boot = boot_id()
         self._warden: Warden | None = None
         self._warming = asyncio.Lock()
@@ -129,10 +131,12 @@ class Processes:
         level: str = "auto",
         linger: float = LINGER,
         cap: int = CAP,
+        clean: Callable[[str], str] = str,
     ) -> Processes:
         """With whatever an earlier server of this session left running.
 
-        `folder` is that of all sessions' processes, `records` that of all wardens.
+        `folder` is that of all sessions' processes, `records` that of all wardens. `clean` takes
+        what is secret out of a command before it is put on record.
         """
         opened = cls(
             session,
@@ -143,6 +147,7 @@ class Processes:
             level=level,
             linger=linger,
             cap=cap,
+            clean=clean,
         )
         await opened._find_again()
         await settle(registry, folder, records)
@@ -250,7 +255,7 @@ class Processes:
         process = Process(
             id=name,
             session=self._session,
-            command=command,
+            command=self._clean(command),
             cwd=str(cwd),
             mode=mode,
             isolation=isolation,

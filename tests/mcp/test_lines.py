@@ -1,0 +1,134 @@
+"""Lines on standard input that are no requests: each is answered, and the server goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+from mcp_desk import HELLO, PATIENCE, Machine, Wire
+
+from bridle.sessions.counter import LONGEST_LINE
+
+pytestmark = pytest.mark.timeout(120)
+
+PARSE, INVALID = -32700, -32600
+
+# What is sent, the id that the answer carries, and its code.
+BROKEN = {
+    "no JSON": (b"hello", None, PARSE),
+    "half of one": (b'{"jsonrpc":"2.0","id":71,"method":"ping"', None, PARSE),
+    "no text": (b"\xff\xfe\x00", None, PARSE),
+    "no text in a string": (b'{"jsonrpc":"2.0","id":"\xff","method":"ping"}', None, PARSE),
+    "deep": (b"[" * 100_000, None, PARSE),
+    "a number with no end": (b"9" * 10_000, None, PARSE),
+    "two at once": (b'{"jsonrpc":"2.0","id":72,"method":"ping"}{}', None, PARSE),
+    "nothing of it": (b"{}", None, INVALID),
+    "a list": (b'[{"jsonrpc":"2.0","id":73,"method":"ping"}]', None, INVALID),
+    "a word": (b'"ping"', None, INVALID),
+    "null": (b"null", None, INVALID),
+    "another version": (b'{"jsonrpc":"1.0","id":74,"method":"ping"}', 74, INVALID),
+    "no method": (b'{"jsonrpc":"2.0","id":"seventy-five"}', "seventy-five", INVALID),
+    "a method that is none": (b'{"jsonrpc":"2.0","id":76,"method":7}', 76, INVALID),
+    "half a character": (
+        b'{"jsonrpc":"2.0","id":77,"method":"tools/call","params":'
+        b'{"name":"read_file","arguments":{"path":"\\ud800"}}}',
+        77,
+        PARSE,
+    ),
+    "half a character as its id": (b'{"jsonrpc":"2.0","id":"\\udfff","method":7}', None, PARSE),
+    "a long line, its id first": (
+        b'{"jsonrpc": "2.0", "id": 78, "method": "ping", "params": {"x": "%s"}}'
+        % (b"y" * LONGEST_LINE),
+        78,
+        PARSE,
+    ),
+    "a long line, its id last": (
+        b'{"method":"ping","params":{"x":"%s"},"jsonrpc":"2.0","id":"s79"}'
+        % (b"y" * (3 * LONGEST_LINE)),
+        "s79",
+        PARSE,
+    ),
+    "a long line without an id": (b"y" * (2 * LONGEST_LINE), None, PARSE),
+    "a long line, its id odd": (b'{"id":007,"x":"%s"}' % (b"y" * LONGEST_LINE), None, PARSE),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_line_is_answered_and_the_next_is_heard(wire: Wire, kind: str) -> None:
+    line, request, code = BROKEN[kind]
+    wire.notes.clear()
+    wire.send(line)
+    answer = wire.note(lambda said: True) if request is None else wire.answer(request)
+    assert answer["error"]["code"] == code
+    assert answer["error"]["message"].startswith("the line ")
+    assert wire.ask("ping")["result"] == {}
+    assert "Traceback" not in wire.errors
+
+
+def test_blank_lines_are_passed_over(wire: Wire) -> None:
+    wire.notes.clear()
+    wire.send(b"\n\r\n   \n\t")
+    assert wire.ask("ping")["result"] == {}
+    assert wire.notes == []
+
+
+def test_a_line_as_long_as_it_may_be_is_heard(wire: Wire) -> None:
+    said = {"jsonrpc": "2.0", "id": "long", "method": "ping", "params": {"x": ""}}
+    room = LONGEST_LINE - len(json.dumps(said)) - 1
+    wire.send(json.dumps(said | {"params": {"x": "y" * room}}))
+    assert wire.answer("long")["result"] == {}
+
+
+def test_odd_requests_are_refused_by_their_id(wire: Wire) -> None:
+    for method, params in (
+        ("nope", {}),
+        ("tools/call", {}),
+        ("tools/call", {"name": 5}),
+        ("tools/call", {"name": "read_file", "arguments": [1]}),
+        ("resources/read", {}),
+        ("resources/read", {"uri": 7}),
+        ("prompts/list", {}),
+        ("logging/setLevel", {"level": "debug"}),
+    ):
+        answer = wire.ask(method, params)
+        assert answer["error"]["message"] and answer["error"]["code"] < 0, method
+    assert "Traceback" not in wire.errors
+
+
+# -- how it ends -----------------------------------------------------------------------------------
+
+
+def test_nothing_was_asked_and_the_client_goes(machine: Machine) -> None:
+    wire = machine.serve()
+    assert (wire.end(), wire.errors) == (0, "")
+
+
+def test_a_client_that_does_not_listen_any_more_is_gone(machine: Machine) -> None:
+    deaf, voice = os.pipe()
+    process = subprocess.Popen(
+        machine.command("mcp", "serve", "--approve", "auto"),
+        cwd=machine.project,
+        env=machine.environment,
+        stdin=subprocess.PIPE,
+        stdout=voice,
+        stderr=subprocess.PIPE,
+    )
+    os.close(voice)
+    os.close(deaf)
+    assert process.stdin and process.stderr
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+    process.stdin.write(json.dumps(hello).encode() + b"\n")
+    process.stdin.flush()
+    with process:
+        assert (process.wait(PATIENCE), process.stderr.read()) == (0, b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_peace(machine: Machine, number: signal.Signals) -> None:
+    wire = machine.greeted("--approve", "auto")
+    wire.begin("execute_shell", command="sleep 60")
+    wire.process.send_signal(number)
+    assert (wire.wait(), wire.errors) == (0, "")
