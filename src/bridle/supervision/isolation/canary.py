@@ -20,8 +20,9 @@ from bridle.supervision.launch import command
 _WITHIN = 20.0  # seconds; a busy machine may be slow, a sandbox that hangs must end
 _FINE = "fine"
 _SECRET = "untold"
+_KILLED = "killed"
 
-# Tries everything, and says what it could read; what else came off is seen from outside.
+# Tries everything, and says what it could read and kill; what else came off is seen from outside.
 _ACTS = """
 import os, _socket as s
 outside, workspace, victim, tcp, udp, name = {arguments!r}
@@ -30,6 +31,7 @@ def signal():
     if victim in (1, os.getpid(), os.getppid()):
         raise OSError("a process in here is called so")
     os.kill(victim, 9)
+    print({killed!r})
 
 def connect(family, kind, address):
     one = s.socket(family, kind)
@@ -84,7 +86,7 @@ def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
             workspace,
             [
                 *(str(Path(sys.executable).resolve()), "-I", "-S", "-c"),
-                _ACTS.format(arguments=arguments, fine=_FINE),
+                _ACTS.format(arguments=arguments, killed=_KILLED, fine=_FINE),
             ],
             {"PATH": "/usr/bin:/bin", "HOME": str(Path.home())},
             _own_python(),
@@ -96,7 +98,7 @@ def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
             came_off.append("write outside the workspace")
         if _SECRET in said:
             came_off.append("read a secret outside")
-        if victim.poll() is not None:
+        if _KILLED in said or victim.poll() is not None:
             came_off.append("signal a process outside")
         if came_off:
             return f"a command under it could still {', '.join(came_off)}", _mend_leak(level)
