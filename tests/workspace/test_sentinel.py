@@ -416,6 +416,21 @@ async def test_new_folders_do_not_push_out_those_that_are_guarded(
     assert [one.path for one in found] == ["pkg/.env"]
 
 
+async def test_a_folder_that_was_seen_while_a_command_ran_is_taken_in_at_its_end(
+    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protected, "_SETTLED", -(10**18))  # it went on for long after that
+    await run(watch, root, "true")
+    duty = await watch.begin()
+    (root / "late").mkdir()
+    (root / "late/.env").write_bytes(GOOD)
+    assert watch.check() == ()
+    assert [one.path for one in await duty.end()] == ["late/.env"]
+    found = await run(watch, root, "echo evil > late/.env")
+    assert [one.path for one in found] == ["late/.env"]
+    assert (root / "late/.env").read_bytes() == GOOD
+
+
 async def test_a_large_folder_with_a_protected_name_is_left_in_peace(
     root: Path, watch: Sentinel
 ) -> None:

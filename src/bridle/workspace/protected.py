@@ -13,7 +13,7 @@ import stat
 import time
 import unicodedata
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from bridle.core.permission import names
@@ -122,8 +122,7 @@ def parent_of(path: str) -> tuple[str, str]:
 
 
 def mark_of(status: os.stat_result) -> Mark:
-    size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
-    links = 1 if stat.S_ISDIR(status.st_mode) else status.st_nlink
+    size, links = (0, 1) if stat.S_ISDIR(status.st_mode) else (status.st_size, status.st_nlink)
     return Mark(status.st_dev, status.st_ino, size, status.st_ctime_ns, links)
 
 
@@ -175,35 +174,43 @@ class _Look:
 
     def _folders(self) -> dict[str, Seen]:
         """Those known before come first: new ones cannot push them out."""
-        known = self._before.folders
-        todo = deque((path, seen.role) for path, seen in known.items()) or deque([("", "work")])
         found: dict[str, Seen] = {}
+        todo: deque[tuple[str, str]] = deque()
+        before = self._before
+        grows = self._baseline and (before.has_new_folders or not before.whole)
+        for path, known in before.folders.items():
+            seen = self._seen(path, known.role, known)
+            if seen is not None:
+                found[path] = seen
+            if seen is not None and (seen is not known or grows):
+                todo.extend(self._inside(path, seen))
+        if not before.folders:
+            todo.append(("", "work"))
         while todo:
-            if len(found) >= MOST_FOLDERS:
-                self._whole = False
-                break
             path, role = todo.popleft()
             if path in found:
                 continue
-            seen = self._seen(path, role)
-            if seen is None:
-                continue
-            found[path] = seen
-            if path.count("/") < DEEPEST:
-                todo.extend(
-                    (_join(path, name), inner)
-                    for name, inner in seen.folders
-                    if self._baseline or (role == "work" and inner != "work")
-                )
+            if len(found) >= MOST_FOLDERS:
+                self._whole = False
+                break
+            seen = self._seen(path, role, None)
+            if seen is not None:
+                found[path] = seen
+                todo.extend(self._inside(path, seen))
         return found
 
-    def _seen(self, path: str, role: str) -> Seen | None:
-        known = self._before.folders.get(path)
+    def _inside(self, path: str, seen: Seen) -> Iterator[tuple[str, str]]:
+        if path.count("/") < DEEPEST:
+            for name, role in seen.folders:
+                if self._baseline or (seen.role == "work" and role != "work"):
+                    yield _join(path, name), role
+
+    def _seen(self, path: str, role: str, known: Seen | None) -> Seen | None:
         try:
-            status = os.stat(path or ".", dir_fd=self._root, follow_symlinks=False)
-            mark = mark_of(status)
-            if known and known.mark == mark and self._settled(mark):
-                return known
+            if known is not None:
+                status = os.stat(path or ".", dir_fd=self._root, follow_symlinks=False)
+                if known.mark == mark_of(status) and self._settled(known.mark):
+                    return known
             folder = open_folder(self._root, path)
         except OSError:
             return None
