@@ -21,8 +21,9 @@ _WITHIN = 20.0  # seconds; a busy machine may be slow, a sandbox that hangs must
 _FINE = "fine"
 _SECRET = "untold"
 _KILLED = "killed"
+_TURNED = "turned"
 
-# Tries everything, and says what it could read and kill; what else came off is seen from outside.
+# Tries everything, and says what it could read, kill and open. What else came off, the outside sees.
 _ACTS = """
 import os, _socket as s
 outside, workspace, victim, tcp, udp, name = {arguments!r}
@@ -32,6 +33,10 @@ def signal():
         raise OSError("a process in here is called so")
     os.kill(victim, 9)
     print({killed!r})
+
+def turn():
+    os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))
+    print({turned!r})
 
 def connect(family, kind, address):
     one = s.socket(family, kind)
@@ -44,6 +49,7 @@ for act in (
     lambda: os.write(os.open(outside + "/secret", os.O_WRONLY | os.O_APPEND), b"x"),
     lambda: print(os.read(os.open(outside + "/secret", os.O_RDONLY), 99)),
     signal,
+    turn,
     lambda: connect(s.AF_INET, s.SOCK_STREAM, ("127.0.0.1", tcp)),
     lambda: connect(s.AF_INET, s.SOCK_DGRAM, ("127.0.0.1", udp)),
     lambda: connect(s.AF_UNIX, s.SOCK_STREAM, outside + "/socket"),
@@ -86,7 +92,7 @@ def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
             workspace,
             [
                 *(str(Path(sys.executable).resolve()), "-I", "-S", "-c"),
-                _ACTS.format(arguments=arguments, killed=_KILLED, fine=_FINE),
+                _ACTS.format(arguments=arguments, killed=_KILLED, turned=_TURNED, fine=_FINE),
             ],
             {"PATH": "/usr/bin:/bin", "HOME": str(Path.home())},
             _own_python(),
@@ -100,6 +106,8 @@ def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
             came_off.append("read a secret outside")
         if _KILLED in said or victim.poll() is not None:
             came_off.append("signal a process outside")
+        if _TURNED in said:
+            came_off.append("turn a switch of the kernel")
         if came_off:
             return f"a command under it could still {', '.join(came_off)}", _mend_leak(level)
         if code != 0 or said != f"{_FINE}\n" or not (workspace / "made").exists():
