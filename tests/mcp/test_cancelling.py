@@ -1,0 +1,107 @@
+"""A call that is taken back, and the news of one that takes long."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp_desk import Machine, Wire, text, tree, until
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def test_a_command_that_is_taken_back_is_gone_with_all_it_started(
+    house: Machine, wire: Wire
+) -> None:
+    mark = "61.4217"
+    inner = f"sh -c 'trap \"\" TERM INT HUP; setsid sleep {mark} & sleep {mark}; wait'"
+    call = wire.begin("execute_shell", command=f"{inner} & {inner} & sleep {mark}", timeout=60)
+    until(lambda: len(tree(mark)) >= 5)
+    wire.tell("notifications/cancelled", {"requestId": call, "reason": "enough"})
+    until(lambda: not tree(mark), seconds=2)
+    assert not wire.answered(call)
+    finished = until(
+        lambda: [e["event"] for e in house.log() if e["event"]["type"] == "tool_finished"]
+    )
+    assert finished[-1]["outcome"] == "cancelled"
+    listed = wire.call("list_processes")["_meta"]["bridle/result"]["processes"]
+    assert [one["status"] for one in listed] == ["killed"]
+
+
+def test_taking_back_what_is_over_or_never_was_does_no_harm(wire: Wire) -> None:
+    for request in (9999, "nothing", None, -1, [], 10**400):
+        wire.tell("notifications/cancelled", {"requestId": request})
+    wire.tell("notifications/cancelled")
+    assert wire.ask("ping")["result"] == {}
+    assert not wire.call("execute_shell", command="echo still here")["isError"]
+
+
+def test_news_come_only_to_who_asked_for_them(wire: Wire) -> None:
+    wire.notes.clear()
+    arguments = {"command": "echo working; sleep 2.3"}
+    said = {"name": "execute_shell", "arguments": arguments}
+    assert "result" in wire.ask("tools/call", said)
+    assert wire.notes == []
+    assert "result" in wire.ask("tools/call", said | {"_meta": {"progressToken": "t1"}})
+    [note] = wire.notes
+    assert note["method"] == "notifications/progress"
+    params = note["params"]
+    assert (params["progressToken"], params["message"], params["total"]) == ("t1", "working", 30)
+    assert 0 < params["progress"] < 30
+
+
+async def test_the_sdks_client_hears_the_news_and_can_give_up(machine: Machine) -> None:
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "bridle", "mcp", "serve", "--approve", "auto"],
+        env=machine.environment,
+        cwd=machine.project,
+    )
+    mark = "62.4218"
+    heard: list[tuple[float | None, str | None]] = []
+    told = anyio.Event()
+
+    async def news(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((total, message))
+        told.set()
+
+    async with Client(server) as client:
+        with anyio.CancelScope() as scope:
+
+            async def stop_when_heard() -> None:
+                await told.wait()
+                scope.cancel()
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(stop_when_heard)
+                await client.call_tool(
+                    "execute_shell",
+                    {"command": f"echo at work; sleep {mark}", "timeout": 60},
+                    progress_callback=news,
+                )
+        assert scope.cancelled_caught
+        deadline = time.monotonic() + 2
+        while tree(mark):
+            assert time.monotonic() < deadline
+            await anyio.sleep(0.02)
+        result = await client.call_tool("execute_shell", {"command": "echo next"})
+        assert not result.is_error
+    assert heard[0] == (60, "at work")
+
+
+def test_a_command_past_its_time_is_killed_or_goes_on(wire: Wire) -> None:
+    mark = "63.4219"
+    result = wire.call("execute_shell", command=f"echo begun; sleep {mark}", timeout=0.5)
+    assert result["isError"] and "longer than 0.5 s" in text(result) and "begun" in text(result)
+    assert tree(mark) == []
+    result = wire.call(
+        "execute_shell", command=f"sleep {mark}", timeout=0.5, on_timeout="background"
+    )
+    assert not result["isError"]
+    process = result["_meta"]["bridle/result"]["process_id"]
+    assert tree(mark)
+    wire.call("kill_process", process_id=process)
+    until(lambda: not tree(mark))

@@ -1,0 +1,165 @@
+"""What a client asks for is judged: by the policy, by a person elsewhere, by the clock."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from mcp_desk import Machine, Wire, text, until
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def wire(house: Machine) -> Wire:
+    """One that asks."""
+    return house.greeted("--approve", "ask", "--request-timeout", "60")
+
+
+def waiting(machine: Machine) -> dict[str, Any]:
+    """The one request that is open, as another process sees it."""
+    [found] = until(lambda: machine.json("requests", "list", "--json"))
+    request: dict[str, Any] = found["request"]
+    return request
+
+
+def answer(machine: Machine, *words: str) -> dict[str, Any]:
+    """Given by another process, to what waits there."""
+    request = waiting(machine)
+    done = machine.run("requests", "answer", request["request_id"], *words)
+    assert done.returncode == 0, done.stderr
+    return request
+
+
+def test_a_command_waits_for_a_person_elsewhere_who_allows_it(house: Machine, wire: Wire) -> None:
+    call = wire.begin("execute_shell", command="touch allowed")
+    request = answer(house, "allow")
+    result = wire.called(call)
+    assert not result["isError"], text(result)
+    assert (house.project / "allowed").exists()
+    assert request["input"] == {"command": "touch allowed"}
+
+
+def test_or_denies_it_with_a_word(house: Machine, wire: Wire) -> None:
+    call = wire.begin("execute_shell", command="touch denied")
+    answer(house, "deny", "--note", "not on a Sunday")
+    result = wire.called(call)
+    assert result["isError"] and "not on a Sunday" in text(result)
+    assert not (house.project / "denied").exists()
+
+
+def test_or_changes_what_it_does(house: Machine, wire: Wire) -> None:
+    call = wire.begin("execute_shell", command="touch asked; echo done")
+    answer(house, "allow", "--input", json.dumps({"command": "touch changed; echo done"}))
+    assert "done" in text(wire.called(call))
+    assert (house.project / "changed").exists() and not (house.project / "asked").exists()
+
+
+def test_a_changed_file_is_written_as_changed(house: Machine, wire: Wire) -> None:
+    call = wire.begin("write_file", path="a.txt", content="asked")
+    answer(house, "allow", "--input", json.dumps({"path": "b.txt", "content": "changed"}))
+    assert not wire.called(call)["isError"]
+    assert (house.project / "b.txt").read_text() == "changed"
+    assert not (house.project / "a.txt").exists()
+
+
+def test_a_change_that_makes_no_sense_does_nothing(house: Machine, wire: Wire) -> None:
+    call = wire.begin("execute_shell", command="touch senseless")
+    answer(house, "allow", "--input", json.dumps({"command": 7}))
+    result = wire.called(call)
+    assert result["isError"] and "command" in text(result)
+    assert not (house.project / "senseless").exists()
+
+
+def test_what_is_written_to_a_process_is_judged_as_a_command(house: Machine, wire: Wire) -> None:
+    call = wire.begin("execute_shell", command="sh", run_mode="background")
+    answer(house, "allow")
+    process = wire.called(call)["_meta"]["bridle/result"]["process_id"]
+    write = wire.begin("write_process_input", process_id=process, text="touch typed\n")
+    request = answer(house, "deny")
+    assert (request["tool"], request["input"]) == ("Bash", {"command": "touch typed\n"})
+    assert wire.called(write)["isError"]
+    write = wire.begin("write_process_input", process_id=process, text="touch typed\n")
+    answer(house, "allow", "--input", json.dumps({"command": "touch other\n"}))
+    assert not wire.called(write)["isError"]
+    until((house.project / "other").exists)
+    assert not (house.project / "typed").exists()
+    kill = wire.begin("kill_process", process_id=process)
+    if not wire.answered(kill) and house.json("requests", "list", "--json"):
+        answer(house, "allow")
+    wire.called(kill)
+
+
+def test_reads_need_nobody(house: Machine, wire: Wire) -> None:
+    assert not wire.call("list_directory")["isError"]
+    assert not wire.call("list_processes")["isError"]
+
+
+def test_calls_that_wait_do_not_hold_up_others(house: Machine, wire: Wire) -> None:
+    call = wire.begin("execute_shell", command="touch later")
+    request = waiting(house)
+    assert not wire.call("list_directory")["isError"]
+    assert not wire.answered(call)
+    answer(house, "deny")
+    assert wire.called(call)["isError"]
+    log = house.log()
+    asked = [e["event"] for e in log if e["event"]["type"] == "permission_requested"]
+    answers = {
+        e["event"]["request_id"]: e["event"]["by"]
+        for e in log
+        if e["event"]["type"] == "request_answered"
+    }
+    assert answers[request["request_id"]] == "person"
+    assert {one["request_id"] for one in asked} == set(answers)
+
+
+def test_always_is_remembered_for_the_session(house: Machine, wire: Wire) -> None:
+    call = wire.begin("execute_shell", command="echo again")
+    answer(house, "always", "-y")
+    assert not wire.called(call)["isError"]
+    assert not wire.call("execute_shell", command="echo again")["isError"]
+
+
+def test_a_client_that_takes_its_call_back_takes_the_question_back(
+    house: Machine, wire: Wire
+) -> None:
+    call = wire.begin("execute_shell", command="touch withdrawn")
+    waiting(house)
+    wire.tell("notifications/cancelled", {"requestId": call})
+    until(lambda: house.json("requests", "list", "--json") == [])
+    assert not (house.project / "withdrawn").exists()
+    [end] = [e["event"] for e in house.log() if e["event"]["type"] == "tool_finished"][-1:]
+    assert end["outcome"] == "cancelled"
+
+
+def test_what_nobody_answers_is_denied(machine: Machine) -> None:
+    wire = machine.greeted("--approve", "ask", "--request-timeout", "0.3")
+    result = wire.call("execute_shell", command="touch made")
+    assert result["isError"] and "Nobody answered" in text(result)
+    assert not (machine.project / "made").exists()
+    by = [e["event"]["by"] for e in machine.log() if e["event"]["type"] == "request_answered"]
+    assert by == ["timeout"]
+
+
+WRITES: list[tuple[str, dict[str, Any]]] = [
+    ("execute_shell", {"command": "touch made"}),
+    ("execute_shell", {"command": "touch made", "run_mode": "background"}),
+    ("write_file", {"path": "made", "content": "x"}),
+    (
+        "replace_lines_in_file",
+        {"path": "kept", "start": 1, "end": 1, "new_text": "x", "expected_old_text": "kept"},
+    ),
+    ("import_file", {"source": "/etc/hostname", "path": "made"}),
+]
+
+
+@pytest.mark.parametrize("approve", ["readonly", "none"])
+def test_nothing_is_made_where_nothing_may_be(machine: Machine, approve: str) -> None:
+    (machine.project / "kept").write_text("kept\n")
+    wire = machine.greeted("--approve", approve)
+    for tool, arguments in WRITES:
+        assert wire.call(tool, **arguments)["isError"], tool
+    assert [path.name for path in machine.project.iterdir()] == ["kept"]
+    assert (machine.project / "kept").read_text() == "kept\n"
+    assert wire.call("read_file", path="kept")["isError"] == (approve == "none")
