@@ -23,7 +23,7 @@ _SECRET = "untold"
 _KILLED = "killed"
 _TURNED = "turned"
 
-# Tries everything, and says what it could read, kill and open. What else came off, the outside sees.
+# Tries everything, and says what it could read, kill and open. The rest is seen from outside.
 _ACTS = """
 import os, _socket as s
 outside, workspace, victim, tcp, udp, name = {arguments!r}
