@@ -63,8 +63,9 @@ class PutBack(Struct, frozen=True):
         """For whoever ran the command."""
         if not self.restored:
             return f"{self.path} was {self.act} and left so: {self.why}"
-        kept = f"; that is kept in {self.aside}" if self.aside else ""
-        return f"{self.path} was {self.act} and has been put back{kept}. {self._hint}"
+        mended = "taken away" if self.act == "created" else "put back"
+        kept = f"; what the command made is in {self.aside}" if self.aside else ""
+        return f"{self.path} was {self.act} and has been {mended}{kept}. {self._hint}"
 
     @property
     def _hint(self) -> str:

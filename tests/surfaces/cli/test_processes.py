@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import pytest
 from bridle.app import open_harness
 from bridle.paths import find_paths
 from bridle.sessions.session import Session
-from bridle.supervision.processes import find
+from bridle.supervision.processes import ancestors, find
 from bridle.surfaces.cli.parser import build
 from bridle.surfaces.cli.words import parse
 
@@ -153,15 +153,6 @@ async def test_a_follower_sleeps_while_nothing_is_written(bench: Bench, served: 
     assert switches() - before <= 3
 
 
-async def test_a_follower_sees_that_all_who_knew_were_killed(bench: Bench, served: Session) -> None:
-    process = await start(served, "echo begun; exec sleep 60")
-    follower = bench.start("logs", "-f", process)
-    await asyncio.to_thread(wait_for_line, follower, "begun")
-    (row,) = await rows(bench)
-    os.kill(row["pid"], signal.SIGKILL)
-    assert await asyncio.to_thread(follower.wait, 15) == 1
-
-
 async def test_killed_is_all_that_a_command_started(bench: Bench, served: Session) -> None:
     script = "setsid sleep 86161 & sleep 86162 & exec sleep 86163"
     process = await start(served, script)
@@ -245,22 +236,29 @@ asyncio.run(serve())
 """
 
 
-async def test_after_its_server_was_killed_a_command_is_listed_and_killed(bench: Bench) -> None:
-    server = subprocess.Popen(  # noqa: ASYNC220
+@pytest.fixture
+def server(bench: Bench) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
         [sys.executable, "-c", SERVER],
         cwd=bench.project,
         env=bench.environment,
         stdout=subprocess.PIPE,
         text=True,
     )
+    yield process
+    assert process.stdout
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+async def test_after_its_server_was_killed_a_command_is_listed_and_killed(
+    bench: Bench, server: subprocess.Popen[str]
+) -> None:
     assert server.stdout
-    try:
-        ending, lasting = [server.stdout.readline().strip() for _ in range(2)]
-        assert {row["id"] for row in await rows(bench)} == {ending, lasting}
-    finally:
-        server.kill()
-        server.wait()
-        server.stdout.close()
+    ending, lasting = [server.stdout.readline().strip() for _ in range(2)]
+    assert {row["id"] for row in await rows(bench)} == {ending, lasting}
+    server.kill()
     deadline = time.monotonic() + 10
     while {row["id"] for row in await rows(bench)} != {lasting}:
         assert time.monotonic() < deadline
@@ -270,3 +268,24 @@ async def test_after_its_server_was_killed_a_command_is_listed_and_killed(bench:
     assert not lives(row["pid"])
     assert await rows(bench) == []
     assert (await run(bench, "logs", "--stdout", lasting)).stdout == "begun\n"
+
+
+async def test_what_nobody_is_left_to_tell_of_is_lost(
+    bench: Bench, server: subprocess.Popen[str]
+) -> None:
+    """All at once: the command, its keeper, the warden and the server."""
+    assert server.stdout
+    _, process = [server.stdout.readline().strip() for _ in range(2)]
+    follower = bench.start("logs", "-f", process)
+    await asyncio.to_thread(wait_for_line, follower, "begun")
+    (row,) = [row for row in await rows(bench) if row["id"] == process]
+    those = {row["pid"], *ancestors(row["pid"])} - {os.getpid(), *ancestors(os.getpid())}
+    assert server.pid in those
+    for how in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in those:
+            os.kill(pid, how)
+    assert await asyncio.to_thread(follower.wait, 15) == 1
+    assert (await ended(bench, process))["status"] == "lost"
+    assert process not in [row["id"] for row in await rows(bench)]
+    done = await run(bench, "kill", process)
+    assert (done.returncode, "has ended already: lost" in done.stderr) == (1, True)
