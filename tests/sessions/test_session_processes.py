@@ -1,21 +1,19 @@
-"""A session's workspace processes go when it is deleted."""
+"""What becomes of a session's workspace processes when nobody serves it any more."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
 from session_desk import Desk
 
+from bridle.core.process import Process
 from bridle.store.session_row import SessionRow
 from bridle.workspace.processes import Processes
 
 
-async def test_a_deleted_session_ends_its_processes_and_takes_their_output_along(
-    tmp_path: Path,
-) -> None:
-    desk = Desk(tmp_path)
-    desk.project.mkdir(exist_ok=True)
+async def left_running(desk: Desk, linger: float) -> tuple[SessionRow, Process]:
     row = SessionRow(id="old", agent="mock", cwd=str(desk.project), created_at="2026-01-01T00:00Z")
     desk.sessions.catalog.create(row).result(10)
     processes = await Processes.open(
@@ -24,14 +22,36 @@ async def test_a_deleted_session_ends_its_processes_and_takes_their_output_along
         workspace=desk.project,
         folder=desk.paths.processes,
         records=desk.paths.spawns,
+        linger=linger,
     )
+    env = {"PATH": os.environ["PATH"]}
     started = await processes.start(
-        "echo said; sleep 60", cwd=desk.project, env={"PATH": os.environ["PATH"]}, mode="background"
+        "echo said; sleep 60", cwd=desk.project, env=env, mode="background"
     )
     await processes.let_go()
+    return row, started
+
+
+async def test_a_deleted_session_ends_its_processes_and_takes_their_output_along(
+    desk: Desk,
+) -> None:
+    row, started = await left_running(desk, linger=60)
     assert Path(f"/proc/{started.pid}").exists()
     await desk.sessions.delete(row)
     assert not Path(f"/proc/{started.pid}").exists()
     assert desk.sessions.processes.list() == []
     assert not (desk.paths.processes / "old").exists()
-    await desk.close()
+
+
+async def test_any_start_writes_down_the_end_of_what_nobody_looks_after(desk: Desk) -> None:
+    _, started = await left_running(desk, linger=2)
+    await desk.sessions.recover()
+    (running,) = desk.sessions.processes.list()
+    assert running.live  # its lease is not over
+    async with asyncio.timeout(10):
+        while list(desk.paths.spawns.iterdir()):  # noqa: ASYNC110  it ends in its own time
+            await asyncio.sleep(0.02)
+    await desk.sessions.recover()
+    (ended,) = desk.sessions.processes.list()
+    assert (ended.id, ended.status) == (started.id, "killed")
+    assert ended.why == "no server came back for it in time"

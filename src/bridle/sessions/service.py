@@ -308,6 +308,10 @@ class Sessions:
         private_folder(self._paths.spawns)
         await asyncio.to_thread(sweep, self._paths.spawns)
         await asyncio.to_thread(git_changes.sweep)
+        if self.processes.list(live=True):
+            from bridle.workspace.processes import settle
+
+            await settle(self.processes, self._paths.processes, self._paths.spawns)
         recovered = []
         for row in self.catalog.open_turns():
             if lease := Lease.take(self._paths.leases, row.id):
