@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HEAD = ("PROCESS", "SESSION", "STATUS", "BEGAN", "OUTPUT", "COMMAND")
 CHUNK = 256 << 10
 _ENDING = 1.0  # seconds in which the end of a process that is gone is written down
-# Before 6.4 Linux does not tell of what is moved into a file without passing through a program.
+# Before 6.6 Linux does not tell of what is moved into a file without passing through a program.
 _UNTOLD = 1.0
 
 Work = Callable[["Harness", Namespace], Coroutine[Any, Any, int]]
@@ -300,4 +300,4 @@ def _end_of(process: Process) -> Iterator[asyncio.Event]:
 
 def _tells_all() -> bool:
     major, minor, *_ = os.uname().release.split(".")
-    return major.isdecimal() and minor.isdecimal() and (int(major), int(minor)) >= (6, 4)
+    return major.isdecimal() and minor.isdecimal() and (int(major), int(minor)) >= (6, 6)
