@@ -136,6 +136,16 @@ def test_what_no_mount_can_hold_is_said(tmp_path: Path) -> None:
     assert list((tmp_path / "folder").iterdir()) == []
 
 
+def test_a_workspace_that_is_called_by_a_link_has_its_names_held(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    made = confined(tmp_path / "link", ".mcp.json", "../outside")
+    assert (tmp_path / "real/.mcp.json").exists()
+    assert made.unheld == (tmp_path / "real/../outside",)
+    after(made)
+    assert list((tmp_path / "real").iterdir()) == []
+
+
 def test_a_placeholder_stays_until_the_last_command_that_needs_it_has_ended(tmp_path: Path) -> None:
     first, second = confined(tmp_path, ".mcp.json"), confined(tmp_path, ".mcp.json")
     after(first)

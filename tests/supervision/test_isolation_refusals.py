@@ -111,19 +111,29 @@ def test_a_kernel_that_says_it_filters_and_does_not_is_found_out(place: Place) -
     )
 
 
+def with_bubblewrap(place: Place, text: str) -> list[str]:
+    """Another program in its place, in a mount namespace."""
+    (place.outside / "bwrap").write_text(f"#!/bin/sh\n{text}\n")
+    (place.outside / "bwrap").chmod(0o755)
+    place.give()
+    swap = f'mount --bind {place.outside}/bwrap /usr/bin/bwrap || exit; exec "$@"'
+    return [*namespace(place, "--mount"), "sh", "-c", swap, "sh"]
+
+
 def test_a_bubblewrap_that_leaves_the_network_open_is_found_out(
     place: Place, bubblewrap: None
 ) -> None:
-    real, lax = place.outside / "real", place.outside / "lax"
-    shutil.copy("/usr/bin/bwrap", real)
-    lax.write_text(
-        '#!/bin/sh\nfor word; do shift; test "$word" = --unshare-net || set -- "$@" "$word"; done\n'
-        f'exec {real} "$@"\n'
-    )
-    lax.chmod(0o755)
-    place.give()
-    swap = f'mount --bind {lax} /usr/bin/bwrap || exit; exec "$@"'
-    said = refused(place, "high", [*namespace(place, "--mount"), "sh", "-c", swap, "sh"])
-    assert said.message.endswith(
+    shutil.copy("/usr/bin/bwrap", place.outside / "real")
+    drop = 'for word; do shift; test "$word" = --unshare-net || set -- "$@" "$word"; done'
+    around = with_bubblewrap(place, f'{drop}\nexec {place.outside}/real "$@"')
+    assert refused(place, "high", around).message.endswith(
         "a command under it could still connect by TCP, send by UDP, connect to an abstract socket"
     )
+
+
+def test_a_bubblewrap_that_is_too_old_is_told_from_a_kernel_that_forbids(
+    place: Place, bubblewrap: None
+) -> None:
+    said = refused(place, "high", with_bubblewrap(place, "echo Unknown option --size >&2; exit 1"))
+    assert said.message.endswith("Unknown option --size")
+    assert said.hint == "install bubblewrap 0.8 or newer; use medium"

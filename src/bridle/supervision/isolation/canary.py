@@ -112,7 +112,7 @@ def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
             return f"a command under it could still {', '.join(came_off)}", _mend_leak(level)
         if code != 0 or said != f"{_FINE}\n" or not (workspace / "made").exists():
             why = complaint.strip().splitlines()[-1:] or [f"the canary ended with exit {code}"]
-            return why[0], _mend(level)
+            return why[0], _mend(level, why[0])
     return None
 
 
@@ -186,10 +186,12 @@ def _mend_leak(level: str) -> str:
     return "the kernel's namespaces do not hold here; use medium"
 
 
-def _mend(level: str) -> str:
+def _mend(level: str, complaint: str) -> str:
     """The switches that are known to be in the way."""
     if level == "medium":
         return "`bridle doctor` tells what the kernel has; use high, or basic"
+    if "Unknown option" in complaint:
+        return "install bubblewrap 0.8 or newer; use medium"
     for name, bad, good in (
         ("user/max_user_namespaces", "0", "15000"),
         ("kernel/unprivileged_userns_clone", "0", "1"),

@@ -74,12 +74,16 @@ def confine(
     if level == "basic":
         rules: Rules = (limits("basic"), None, None, None, ())
         return Confined(list(argv), dict(env), rules, tuple(protected))
-    workspace = workspace.resolve(strict=True)
+    called, workspace = workspace, workspace.resolve(strict=True)
     _check_workspace(level, workspace)
     if reason := refusal(level):
         raise reason
+    names = [
+        workspace / path.relative_to(called) if path.is_relative_to(called) else path
+        for path in protected
+    ]
     build = _medium if level == "medium" else _high
-    return build(workspace, list(argv), dict(env), cwd, protected, scratch, ())
+    return build(workspace, list(argv), dict(env), cwd, names, scratch, ())
 
 
 def after(confined: Confined) -> None:
