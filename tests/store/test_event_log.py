@@ -113,6 +113,26 @@ def test_repeating_the_tail_together_with_new_entries_adds_only_the_new(
     assert catalog.get("session").output_tokens == 7
 
 
+def test_mere_words_are_counted_in_the_row_of_their_session(
+    log: EventLog, catalog: Catalog
+) -> None:
+    catalog.create(row("newer")).result(WAIT)
+    log.append(heard(1, 3)).result(WAIT)
+    later = "2026-01-01T00:00:09.000Z"
+    words = [msgspec.structs.replace(chunk(seq, turn=2), at=later) for seq in range(4, 50)]
+    log.write(words).result(WAIT)
+    found = catalog.get("session")
+    assert (found.entries, found.turns, found.updated_at) == (49, 2, later)
+    assert [one.id for one in catalog.list()] == ["session", "newer"]
+    log.write(words[-3:]).result(WAIT)  # once more
+    assert catalog.get("session") == found
+
+
+def test_words_for_a_session_that_nobody_created_are_refused(log: EventLog) -> None:
+    with pytest.raises(SessionNotFound):
+        log.write([chunk(1, session="nobody")]).result(WAIT)
+
+
 def test_another_entry_under_a_number_that_is_taken_is_refused(log: EventLog) -> None:
     log.append(heard(1, 3)).result(WAIT)
     other = entry(3, Notice(level="info", kind="session", text="another owner"))

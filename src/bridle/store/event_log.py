@@ -12,7 +12,7 @@ import apsw
 from bridle.core.errors import SessionNotFound, StoreDamaged, StoreError
 from bridle.core.events import Entry, decode_event
 from bridle.store.database import Database
-from bridle.store.packing import Heard, pack_event, pack_lines, unpack_event, unpack_lines
+from bridle.store.packing import Heard, Line, pack_event, pack_lines, unpack_event, unpack_lines
 from bridle.store.projection import Projection
 
 PAGE_ENTRIES = 1000
@@ -22,8 +22,8 @@ ALL = 2**62
 Row = tuple[int, int, str, bytes]  # seq, turn, at, event
 
 # One statement per many rows: each statement hands the interpreter lock to the event loop's
-# thread, and a busy one is slow to give it back.
-_ROWS_PER_INSERT = (256, 64, 16, 8, 4, 2, 1)
+# thread, and a busy one is slow to give it back. What an agent says at a time is a few rows.
+_ROWS_PER_INSERT = (256, 64, *range(32, 0, -1))
 _INSERTS = {
     rows: "INSERT INTO entries (session, seq, turn, at, event) VALUES "
     + ",".join(["(?1,?,?,?,?)"] * rows)
@@ -36,14 +36,24 @@ class EventLog:
         self._database = database
 
     def append(self, heard: Sequence[Heard], *, urgent: bool = False) -> Future[None]:
+        """As `write`, of entries with the line that caused them."""
+        entries = [entry for _, caused in heard for entry in caused]
+        lines = [
+            (each[0].seq, each[-1].seq, raw) for raw, each in heard if raw is not None and each
+        ]
+        return self.write(entries, lines, urgent=urgent)
+
+    def write(
+        self, entries: Sequence[Entry], lines: Sequence[Line] = (), *, urgent: bool = False
+    ) -> Future[None]:
         """Entries of one session, in order; resolved when they are on disk.
 
         What is there already is left alone, so that repeating an append whose acknowledgement was
         lost does nothing. A gap, or another entry under the same number, is refused. On a full
         disk an append waits; an `urgent` one (the notice that says so) takes the reserve.
         """
-        batch = _Batch(heard)
-        session = next((entry.session for _, entries in heard for entry in entries), None)
+        batch = _Batch(entries, lines)
+        session = entries[0].session if entries else None
         return self._database.write(batch.store, prepare=batch.encode, line=session, urgent=urgent)
 
     def since(self, session: str, seq: int = 0, limit: int = 1000) -> list[Entry]:
@@ -128,32 +138,31 @@ def _entry(session: str, row: Row, event: bytes) -> Entry:
 class _Batch:
     """One append on its way to the disk."""
 
-    def __init__(self, heard: Sequence[Heard]) -> None:
-        self._heard = heard
+    def __init__(self, entries: Sequence[Entry], lines: Sequence[Line]) -> None:
+        self._entries = entries
+        self._lines = lines
         self._rows: list[Row] = []
         self._blocks: list[tuple[int, bytes]] = []
         self._session = ""
         self._projection = Projection()
 
     def encode(self) -> None:
-        sessions = set()
-        for _, entries in self._heard:
-            for entry in entries:
-                self._rows.append((entry.seq, entry.turn, entry.at, pack_event(entry.event)))
-                self._projection.note(entry)
-                sessions.add(entry.session)
-        if not self._rows:
+        entries = self._entries
+        if not entries:
             return
+        sessions = {entry.session for entry in entries}
         if len(sessions) > 1:
             raise StoreError(f"one append holds entries of {len(sessions)} sessions")
         (self._session,) = sessions
-        first = self._rows[0][0]
-        if [row[0] for row in self._rows] != list(range(first, first + len(self._rows))):
+        self._rows = [(e.seq, e.turn, e.at, pack_event(e.event)) for e in entries]
+        first = entries[0].seq
+        if [row[0] for row in self._rows] != list(range(first, first + len(entries))):
             raise StoreError(f"entries of session {self._session} are out of order")
-        self._blocks = pack_lines(self._heard)
+        self._projection.note_all(entries)
+        self._blocks = pack_lines(self._lines)
 
     def store(self, connection: apsw.Connection) -> None:
-        if not self._rows:
+        if not self._rows or self._goes_on(connection):
             return
         found = connection.execute(
             "SELECT number, entries, agent FROM sessions WHERE id = ?", (self._session,)
@@ -165,13 +174,34 @@ class _Batch:
         if not rows:
             return
         first = rows[0][0]
-        insert_rows(connection, number, rows)
         whole = first == self._rows[0][0]
-        for seq, lines in self._blocks if whole else pack_lines(self._heard, first):
+        self._insert(connection, number, rows, None if whole else self._blocks_from(first))
+        self._projection.store(connection, number, agent, first)
+
+    def _goes_on(self, connection: apsw.Connection) -> bool:
+        """Words where the log ends, as nearly always: one statement finds the session's row, sees
+        that it is so, and counts them."""
+        number = self._projection.count(connection, self._rows[0][0])
+        if number is not None:
+            self._insert(connection, number, self._rows)
+        return number is not None
+
+    def _insert(
+        self,
+        connection: apsw.Connection,
+        number: int,
+        rows: Sequence[Row],
+        blocks: Sequence[tuple[int, bytes]] | None = None,
+    ) -> None:
+        insert_rows(connection, number, rows)
+        for seq, lines in self._blocks if blocks is None else blocks:
             connection.execute(
                 "INSERT INTO raws (session, seq, lines) VALUES (?, ?, ?)", (number, seq, lines)
             )
-        self._projection.store(connection, number, agent, first)
+
+    def _blocks_from(self, first: int) -> list[tuple[int, bytes]]:
+        left = [(max(first, one), last, raw) for one, last, raw in self._lines if last >= first]
+        return pack_lines(left)
 
     def _new_rows(self, connection: apsw.Connection, number: int, last: int) -> list[Row]:
         rows = self._rows
@@ -197,10 +227,10 @@ class _Batch:
 
 def insert_rows(connection: apsw.Connection, number: int, rows: Sequence[Row]) -> None:
     at = 0
-    for size in _ROWS_PER_INSERT:
-        while len(rows) - at >= size:
-            values: list[int | str | bytes] = [number]
-            for row in rows[at : at + size]:
-                values += row
-            connection.execute(_INSERTS[size], values)
-            at += size
+    while at < len(rows):
+        size = next(size for size in _ROWS_PER_INSERT if size <= len(rows) - at)
+        values: list[int | str | bytes] = [number]
+        for row in rows[at : at + size]:
+            values += row
+        connection.execute(_INSERTS[size], values)
+        at += size

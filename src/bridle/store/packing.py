@@ -12,6 +12,7 @@ from bridle.core import events
 from bridle.core.events import Entry, Event, Unrecognized
 
 Heard = tuple[bytes | None, Sequence[Entry]]  # a line of the agent, and the entries it caused
+Line = tuple[int, int, bytes]  # of the agent, after the numbers of its first and last entries
 
 PACK_ABOVE = 512  # bytes of an event; below it zlib gains nothing
 PACK_LINES_ABOVE = 1024  # bytes of some lines; below it zlib takes longer than it is worth
@@ -19,7 +20,7 @@ ZLIB = b"\x78"  # its first byte, which no list of msgpack has
 BLOCK = 256 * 1024  # bytes of raw lines kept, and unpacked, together
 
 _any_json = msgspec.json.Decoder(msgspec.Raw)
-_lines_decoder = msgspec.msgpack.Decoder(list[tuple[int, int, bytes]])
+_lines_decoder = msgspec.msgpack.Decoder(list[Line])
 
 
 class _Tagged(msgspec.Struct):
@@ -46,7 +47,10 @@ def encode(value: Any) -> bytes:
 
 def pack_event(event: Event) -> bytes:
     """The event's JSON, compressed when it is long."""
-    encoded = encode(event)
+    try:
+        encoded = events.encode(event)
+    except UnicodeEncodeError:
+        encoded = encode(event)
     return encoded if len(encoded) <= PACK_ABOVE else zlib.compress(encoded, 1)
 
 
@@ -70,29 +74,25 @@ def event_type(packed: bytes) -> str:
         return ""
 
 
-def pack_lines(heard: Sequence[Heard], first: int = 0) -> list[tuple[int, bytes]]:
-    """The lines behind entries from `first` on, in compressed blocks.
+def pack_lines(lines: Sequence[Line]) -> list[tuple[int, bytes]]:
+    """Lines in compressed blocks.
 
     Each block goes under the number of its first entry. Compressing many lines together costs a
     third of the time and of the space that compressing each would.
     """
     blocks: list[tuple[int, bytes]] = []
-    lines: list[tuple[int, int, bytes]] = []
-    size = 0
-    for raw, entries in heard:
-        if raw is None or not entries or entries[-1].seq < first:
-            continue
-        lines.append((max(first, entries[0].seq), entries[-1].seq, raw))
+    begin = size = 0
+    for end, (_, _, raw) in enumerate(lines, 1):
         size += len(raw)
         if size >= BLOCK:
-            blocks.append(_pack_block(lines))
-            lines, size = [], 0
-    if lines:
-        blocks.append(_pack_block(lines))
+            blocks.append(_pack_block(lines[begin:end]))
+            begin, size = end, 0
+    if begin < len(lines):
+        blocks.append(_pack_block(lines[begin:]))
     return blocks
 
 
-def unpack_lines(block: bytes) -> list[tuple[int, int, bytes]]:
+def unpack_lines(block: bytes) -> list[Line]:
     """Lines with the numbers of their first and last entries; `ValueError` when damaged."""
     try:
         packed = block[:1] == ZLIB
@@ -101,7 +101,7 @@ def unpack_lines(block: bytes) -> list[tuple[int, int, bytes]]:
         raise ValueError(str(error)) from error
 
 
-def _pack_block(lines: list[tuple[int, int, bytes]]) -> tuple[int, bytes]:
+def _pack_block(lines: Sequence[Line]) -> tuple[int, bytes]:
     block = msgspec.msgpack.encode(lines)
     return lines[0][0], block if len(block) <= PACK_LINES_ABOVE else zlib.compress(block, 1)
 

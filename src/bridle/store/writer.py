@@ -9,9 +9,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import apsw
 
@@ -32,8 +31,7 @@ _SYNC_FAILED = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
+class _Job(NamedTuple):
     work: Callable[[apsw.Connection], Any]
     prepare: Callable[[], None] | None
     line: str | None  # jobs of one line stay in order
