@@ -10,6 +10,7 @@ from bridle.core.events import Entry
 from bridle.store.event_log import EventLog
 
 RECENT_BYTES = 4 * 1024 * 1024  # kept in memory, so that a reader that keeps up reads no file
+READ_BYTES = 64 * 1024  # of them, once every reader has them: for one that is about to come
 PAGE_COST = 1024  # bytes of memory that a page takes besides its entries
 
 
@@ -21,6 +22,7 @@ class Broadcast:
         self._log = log
         self._recent: deque[tuple[Sequence[Entry], int]] = deque()  # pages with their bytes
         self._recent_bytes = 0
+        self._read: dict[object, int] = {}  # the last number that each reader has
         self._last = last_seq
         self._closed = False
         self._failure: BaseException | None = None
@@ -34,10 +36,18 @@ class Broadcast:
         size += PAGE_COST
         self._recent.append((entries, size))
         self._recent_bytes += size
-        while self._recent_bytes > RECENT_BYTES:
-            self._recent_bytes -= self._recent.popleft()[1]
+        self._forget(min(self._read.values(), default=self._last))
         self._last = entries[-1].seq
         self.wake()
+
+    def _forget(self, read: int) -> None:
+        """What every reader has is left to the log: many sessions share one memory."""
+        while self._recent_bytes > READ_BYTES:
+            page, size = self._recent[0]
+            if page[-1].seq > read and self._recent_bytes <= RECENT_BYTES:
+                break
+            self._recent.popleft()
+            self._recent_bytes -= size
 
     def close(self) -> None:
         self._closed = True
@@ -57,17 +67,22 @@ class Broadcast:
         self, since: int = 0, *, until: Callable[[], bool] | None = None
     ) -> AsyncIterator[Sequence[Entry]]:
         """All that is new each time, in order; ends with the session, or once `until` holds."""
-        while True:
-            if since < self._last:
-                page = self._page(since)
-                since = page[-1].seq
-                yield page
-            elif self._failure:
-                raise self._failure
-            elif self._closed or (until and until()):
-                return
-            else:
-                await self.news(since)
+        reader = object()
+        try:
+            while True:
+                self._read[reader] = since
+                if since < self._last:
+                    page = self._page(since)
+                    since = page[-1].seq
+                    yield page
+                elif self._failure:
+                    raise self._failure
+                elif self._closed or (until and until()):
+                    return
+                else:
+                    await self.news(since)
+        finally:
+            del self._read[reader]
 
     async def news(self, since: int) -> int:
         """Waits until something after `since` is there, or the end; returns the last number."""
