@@ -176,7 +176,11 @@ class StdioConversation(Talk):
         assert process is not None
         yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
         async for batch in self._hear(process):
-            yield [self._with_turns(heard) for heard in batch]
+            said = {type(event) for heard in batch for event in heard.events}
+            if self._turn_open and said.isdisjoint(_TURNS):
+                yield batch  # as nearly always
+            else:
+                yield [Heard(raw, list(self._turns_in(e)), kept) for raw, e, kept in batch]
             del batch
         exit = await process.exit()
         last: list[Event] = [self._exited(exit, process)]
@@ -184,16 +188,6 @@ class StdioConversation(Talk):
             last.append(self._ending(None, exit, process))
             self._closed()
         yield [Heard(None, last)]
-
-    def _with_turns(self, heard: Heard) -> Heard:
-        raw, events, kept = heard
-        if self._turn_open:
-            for event in events:
-                if type(event) in _TURNS:
-                    break
-            else:
-                return heard
-        return Heard(raw, list(self._turns_in(events)), kept)
 
     def _turns_in(self, events: Sequence[Event]) -> Iterator[Event]:
         """An agent that works outside of a turn woke, though it did not say so, or says it late."""

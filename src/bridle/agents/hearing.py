@@ -36,10 +36,11 @@ class Hearing:
         heard: list[Heard] = []
         replies: list[dict[str, Any]] = []
         for line in lines:
+            if type(line) is bytes:  # as nearly always
+                if line and not line.isspace():
+                    heard.append(self._decode(line, replies))
+                continue
             match line:
-                case bytes():
-                    if line and not line.isspace():
-                        heard.append(self._decode(line, replies))
                 case Overlong():
                     heard.append(Heard(line.head, [self._overlong(line)]))
                 case Tail(data) if data.strip() and not _looks_whole(data):
@@ -50,7 +51,7 @@ class Hearing:
         return heard, replies
 
     def _decode(self, raw: bytes, replies: list[dict[str, Any]]) -> Heard:
-        if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and deeper_than(MAX_DEPTH, raw):
+        if len(raw) > MAX_DEPTH and _brackets(raw) > MAX_DEPTH and deeper_than(MAX_DEPTH, raw):
             return Heard(raw, [unrecognized(raw, f"nested deeper than {MAX_DEPTH} levels")])
         if len(raw) > LONG and (size := decoded_size(raw)) > MOST_DECODED:
             return Heard(raw, [unrecognized(raw, f"would take {size >> 20} MB to decode")])
@@ -73,6 +74,10 @@ class Hearing:
             sha256=line.sha256,
             spill=line.spill,
         )
+
+
+def _brackets(raw: bytes) -> int:
+    return raw.count(b"{") + raw.count(b"[")
 
 
 def deeper_than(levels: int, raw: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -32,6 +33,14 @@ Chunk = MessageChunk | ThoughtChunk
 _CHUNKS = frozenset({MessageChunk, ThoughtChunk})
 
 
+class Words(NamedTuple):
+    """Pieces of one message and nothing else, as nearly always while an agent speaks."""
+
+    heard: Sequence[Heard]  # a line each, of one event
+    whole: Chunk
+    size: int  # in the log
+
+
 class Intake:
     """One per session; the turn's budget is set anew at each turn."""
 
@@ -57,19 +66,32 @@ class Intake:
         self._budget.refill()
 
     def take(self, batch: Sequence[Heard]) -> Iterator[Heard]:
-        """The lines, their events and pictures as they may be stored.
+        """The lines, their events and pictures as they may be stored."""
+        taken = self.take_at_once(batch)
+        return iter(taken.heard) if isinstance(taken, Words) else taken
+
+    def take_at_once(self, batch: Sequence[Heard]) -> Words | Iterator[Heard]:
+        """As `take`, but words stay together.
 
         A secret is looked for once in all the lines, and once in all the words: only a batch that
         may hold one is gone through piece by piece.
         """
-        kept = list(self._kept(batch))
+        kept, size = self._kept(batch)
         clean = not self._secrets.finds(_BETWEEN.join([heard.raw for heard in kept if heard.raw]))
-        plain = clean and self._redactor.passes("".join(_words(kept)))
+        whole = _one_message(kept) if size < RAW_CAP else None
+        words = _BREAK + whole.text if whole else "".join(_words(kept))
+        plain = clean and self._redactor.passes(words)
+        if whole and plain:
+            self._speaking = kept[-1].events[0]  # type: ignore[assignment]
+            return Words(kept, whole, size)
+        return self._gone_through(kept, clean, plain)
+
+    def _gone_through(self, kept: Sequence[Heard], clean: bool, plain: bool) -> Iterator[Heard]:
         for heard in kept:
             raw, said, pictures = heard
             if plain and len(said) == 1 and type(said[0]) in _CHUNKS and len(raw or b"") <= RAW_CAP:
                 self._speaking = said[0]  # type: ignore[assignment]
-                yield heard  # as nearly always
+                yield heard
                 continue
             events: list[Event] = []
             whole = True
@@ -91,15 +113,20 @@ class Intake:
         """An event of our own making, without the secrets."""
         return self._settled(event)
 
-    def _kept(self, batch: Sequence[Heard]) -> Iterator[Heard]:
+    def _kept(self, batch: Sequence[Heard]) -> tuple[list[Heard], int]:
+        """What the turn has room for, and its size."""
+        kept: list[Heard] = []
+        total = 0
         for heard in batch:
             size = _size(heard)
             if self._budget.spend(size, heard.events):
-                yield heard if size < MESSAGE_CAP else self._shortened(heard)
+                kept.append(heard if size < MESSAGE_CAP else self._shortened(heard))
+                total += size
                 continue
             if not self._dropped:
-                yield Heard(None, [self._over_budget()])
+                kept.append(Heard(None, [self._over_budget()]))
             self._dropped.add(heard.raw or b"")
+        return kept, total
 
     def _shortened(self, heard: Heard) -> Heard:
         """Words must fit before they are gone through; other events are cut one by one."""
@@ -190,12 +217,34 @@ def _spilled(said: Sequence[Event]) -> bool:
 
 def _size(heard: Heard) -> int:
     """What it takes in the log; of what is very long most goes elsewhere."""
-    size = len(heard.raw or b"")
+    raw, events, _ = heard
+    size = len(raw) if raw else 0
     if size > RAW_CAP:
         return 2 * RAW_CAP
-    for event in heard.events:
+    for event in events:
         size += weight(event)
     return size
+
+
+def _one_message(batch: Sequence[Heard]) -> Chunk | None:
+    """All of it as one chunk; None when anything else is in it, or a subagent speaks."""
+    first: Chunk | None = None
+    texts: list[str] = []
+    for _, events, pictures in batch:
+        if len(events) != 1 or pictures:
+            return None
+        event = events[0]
+        if first is None and isinstance(event, Chunk) and event.parent is None:
+            first = event
+        elif (
+            first is None
+            or type(event) is not type(first)
+            or event.message_id != first.message_id
+            or event.parent is not None
+        ):
+            return None
+        texts.append(event.text)
+    return first and type(first)(message_id=first.message_id, text="".join(texts))
 
 
 def _words(batch: Sequence[Heard]) -> Iterator[str]:

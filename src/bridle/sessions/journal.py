@@ -13,10 +13,14 @@ from bridle.core.moment import rfc3339
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.budget import weight
 from bridle.sessions.doorbell import Doorbell
+from bridle.sessions.intake import Words
 from bridle.store.event_log import EventLog
+from bridle.store.packing import Line
 
 IN_FLIGHT = 16  # batches on their way to disk before the agent is held back
 IN_FLIGHT_BYTES = 4 * 1024 * 1024
+
+_NO_LINE: tuple[int, int, None] = (0, 0, None)
 
 
 class Journal:
@@ -28,8 +32,9 @@ class Journal:
         self._broadcast = broadcast
         self._seq = broadcast.last_seq
         self._at = ""
-        self._batch: list[tuple[bytes | None, list[Entry]]] = []
-        self._batch_bytes = 0
+        self._entries: list[Entry] = []
+        self._lines: list[Line] = []
+        self._size = 0
         self._in_flight: deque[Future[None]] = deque()
         self._in_flight_bytes = 0
         self.failure: BaseException | None = None  # why nothing is kept any more
@@ -39,17 +44,38 @@ class Journal:
         """Entries of one line follow each other, each with the same `raw`."""
         if self.failure:
             return  # what would be the next number is not known to be free
-        if not self._batch:
-            self._at = rfc3339(datetime.now(UTC))
-            self._loop.call_soon(self._flush)  # all that is said before then goes together
+        self._begin_batch()
         self._seq += 1
         entry = Entry(session=self._session, seq=self._seq, turn=turn, at=self._at, event=event)
-        self._batch_bytes += weight(event)
-        if raw is not None and self._batch and self._batch[-1][0] is raw:
-            self._batch[-1][1].append(entry)
+        self._entries.append(entry)
+        self._size += weight(event)
+        if raw is None:
             return
-        self._batch.append((raw, [entry]))
-        self._batch_bytes += len(raw or b"")
+        first, last, line = self._lines[-1] if self._lines else _NO_LINE
+        if line is raw and last == self._seq - 1:
+            self._lines[-1] = (first, self._seq, raw)
+        else:
+            self._lines.append((self._seq, self._seq, raw))
+            self._size += len(raw)
+
+    def write_words(self, turn: int, words: Words) -> None:
+        if self.failure:
+            return
+        self._begin_batch()
+        session, at, seq = self._session, self._at, self._seq
+        for raw, (event,), _ in words.heard:
+            seq += 1
+            entry = Entry(session=session, seq=seq, turn=turn, at=at, event=event)
+            self._entries.append(entry)
+            if raw is not None:
+                self._lines.append((seq, seq, raw))
+        self._seq = seq
+        self._size += words.size
+
+    def _begin_batch(self) -> None:
+        if not self._entries:
+            self._at = rfc3339(datetime.now(UTC))
+            self._loop.call_soon(self._flush)  # all that is said before then goes together
 
     def write_urgent(self, turn: int, event: Event) -> None:
         """On a full disk: with all that waits before it, into the room that is kept for this."""
@@ -57,12 +83,11 @@ class Journal:
         self._flush(urgent=True)
 
     def _flush(self, *, urgent: bool = False) -> None:
-        batch, self._batch = self._batch, []
-        size, self._batch_bytes = self._batch_bytes, 0
-        if not batch:
+        if not self._entries:
             return
-        entries = [entry for _, group in batch for entry in group]
-        done = self._log.append(batch, urgent=urgent)
+        entries, lines, size = self._entries, self._lines, self._size
+        self._entries, self._lines, self._size = [], [], 0
+        done = self._log.write(entries, lines, urgent=urgent)
         self._in_flight.append(done)
         self._in_flight_bytes += size
         # The future is not in its own callback: a ring is memory until the collector finds it.
@@ -78,7 +103,7 @@ class Journal:
 
     @property
     def settled(self) -> bool:
-        return not self._batch and not self._in_flight
+        return not self._entries and not self._in_flight
 
     async def durable(self) -> None:
         self._flush()

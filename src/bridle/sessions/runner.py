@@ -40,7 +40,7 @@ from bridle.sessions.clocks import Clocks
 from bridle.sessions.connection import Connection
 from bridle.sessions.gate import WATCHES, Gate
 from bridle.sessions.guard import Guard
-from bridle.sessions.intake import Intake
+from bridle.sessions.intake import Intake, Words
 from bridle.sessions.journal import Journal
 from bridle.sessions.liaison import Liaison
 from bridle.sessions.meter import Meter
@@ -420,13 +420,17 @@ class Runner:
         self._line.warm()
 
     async def _heard(self, batch: Sequence[Heard]) -> None:
-        for raw, events in self._log.take(batch):
-            for event in events:
-                if type(event) in _ACTED_ON:
-                    await self._act(event, raw)
-                else:
-                    self._hear(event, raw)
-            del raw, events
+        taken = self._log.take_at_once(batch)
+        if isinstance(taken, Words):
+            self._hear_words(taken)
+        else:
+            for raw, events in taken:
+                for event in events:
+                    if type(event) in _ACTED_ON:
+                        await self._act(event, raw)
+                    else:
+                        self._hear(event, raw)
+                del raw, events
         self._guard.pause()  # while the store is behind, it is we who are silent
         await self._log.journal.room()
         self._await_words()
@@ -469,6 +473,16 @@ class Runner:
         self._log.write(event, raw)
         if kind in self._watched:
             self._watch(event)
+
+    def _hear_words(self, words: Words) -> None:
+        """As `_hear` of each piece."""
+        if type(words.whole) in self._guard.watches:  # a limit is passed by one of them
+            for heard in words.heard:
+                self._hear(heard.events[0], heard.raw)
+            return
+        self._log.write_words(words)
+        if type(words.whole) in self._watched:
+            self._watch(words.whole)
 
     async def _act(self, event: Event, raw: bytes | None) -> None:
         match event:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from bridle.core.account import Account, account
 from bridle.core.agent import File, Heard
 from bridle.core.events import Attachment, Entry, Event, Notice
-from bridle.sessions.intake import Intake
+from bridle.sessions.intake import Intake, Words
 from bridle.sessions.journal import Journal
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.turns import Turns
 from bridle.store.writer import Storage
+
+Said = tuple[bytes | None, Sequence[Event]]  # a line, and what it meant
 
 _NO_SPACE = Notice(
     level="error",
@@ -51,9 +53,23 @@ class Scribe:
         for event in events:
             self.say(event, raw)
 
-    def take(self, batch: Sequence[Heard]) -> Iterator[tuple[bytes | None, Sequence[Event]]]:
+    def take(self, batch: Sequence[Heard]) -> Iterator[Said]:
         """What an agent said, as it may be written; its pictures are kept already."""
-        for raw, events, pictures in self._intake.take(batch):
+        return self._with_pictures(self._intake.take(batch))
+
+    def take_at_once(self, batch: Sequence[Heard]) -> Words | Iterator[Said]:
+        """As `take`, but words stay together, for `write_words`."""
+        taken = self._intake.take_at_once(batch)
+        return taken if isinstance(taken, Words) else self._with_pictures(taken)
+
+    def write_words(self, words: Words) -> None:
+        """As `write` of each piece."""
+        turn = self._turns.of(words.whole)
+        self.journal.write_words(turn, words)
+        self._shelf.note(turn, words.whole)
+
+    def _with_pictures(self, taken: Iterator[Heard]) -> Iterator[Said]:
+        for raw, events, pictures in taken:
             if pictures:
                 self._shelf.keep_bytes(pictures)
             yield raw, events

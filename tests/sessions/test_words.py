@@ -1,0 +1,125 @@
+"""Words of an agent go to the log many at a time: the same as one by one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from session_desk import Desk
+
+from bridle.core.agent import Heard
+from bridle.core.events import Event, MessageChunk, Notice, ThoughtChunk, encode
+from bridle.sessions.budget import Budget
+from bridle.sessions.intake import Intake, Words
+from bridle.supervision.secrets import Secrets
+
+SECRET = "correct-horse-battery-staple"
+CAP = 10_000
+
+
+@pytest.fixture
+def intake() -> Intake:
+    def no_spill() -> None:
+        raise AssertionError("nothing here is so long")
+
+    return Intake(
+        Secrets({"KEY": SECRET}),
+        output_cap=1_000,
+        budget=Budget(CAP),
+        spill=no_spill,  # type: ignore[arg-type]
+    )
+
+
+def chunk(text: str, message: str = "m", parent: str | None = None) -> MessageChunk:
+    return MessageChunk(message_id=message, text=text, parent=parent)
+
+
+def lines(*events: Event) -> list[Heard]:
+    return [Heard(encode(event), [event]) for event in events]
+
+
+def test_pieces_of_one_message_stay_together(intake: Intake) -> None:
+    batch = lines(chunk("one "), chunk("two "), chunk("three "))
+    taken = intake.take_at_once(batch)
+    assert isinstance(taken, Words)
+    assert taken.heard == batch
+    assert taken.whole == chunk("one two three ")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        chunk("another message ", "n"),
+        chunk("a subagent's ", parent="call"),
+        ThoughtChunk(message_id="m", text="a thought "),
+        Notice(level="info", kind="session", text="no word"),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_is_not_of_the_message_is_gone_through_piece_by_piece(
+    intake: Intake, other: Event, place: int
+) -> None:
+    events: list[Event] = [chunk("one "), chunk("two ")]
+    events.insert(place, other)
+    taken = intake.take_at_once(lines(*events))
+    assert not isinstance(taken, Words)
+    assert [event for heard in taken for event in heard.events] == events
+
+
+def test_a_line_of_two_pieces_is_gone_through_too(intake: Intake) -> None:
+    two = Heard(b"{}", [chunk("one "), chunk("two ")])
+    taken = intake.take_at_once([*lines(chunk("zero ")), two])
+    assert not isinstance(taken, Words)
+    assert [heard.events for heard in taken] == [[chunk("zero ")], [chunk("one "), chunk("two ")]]
+
+
+def test_a_secret_over_many_pieces_is_found(intake: Intake) -> None:
+    pieces = [chunk(SECRET[at : at + 3]) for at in range(0, len(SECRET), 3)]
+    taken = intake.take_at_once(lines(chunk("it is "), *pieces, chunk(" as said")))
+    assert not isinstance(taken, Words)
+    heard = list(taken)
+    text = "".join(e.text for one in heard for e in one.events if isinstance(e, MessageChunk))
+    assert text == "it is [secret:KEY] as said"
+    assert SECRET[-3:] not in b"".join(one.raw or b"" for one in heard[-3:-1]).decode()
+
+
+def test_a_secret_over_two_batches_is_found(intake: Intake) -> None:
+    first, second = SECRET[:9], SECRET[9:]
+    events = [
+        event
+        for batch in (lines(chunk("it is "), chunk(first)), lines(chunk(second), chunk(" so")))
+        for heard in intake.take(batch)
+        for event in heard.events
+    ]
+    assert "".join(e.text for e in events if isinstance(e, MessageChunk)) == "it is [secret:KEY] so"
+
+
+def test_words_over_the_turns_cap_are_dropped_one_by_one(intake: Intake) -> None:
+    """As many are kept as fit, wherever a batch ends."""
+
+    def kept(size: int) -> int:
+        intake.new_turn()
+        batches = [lines(*[chunk("word " * 20)] * size) for _ in range(100 // size)]
+        events = [e for batch in batches for heard in intake.take(batch) for e in heard.events]
+        intake.rest()
+        return sum(isinstance(event, MessageChunk) for event in events)
+
+    assert 0 < kept(1) < 100
+    assert kept(50) == kept(1)
+
+
+async def test_every_piece_is_an_entry_with_its_own_line(desk: Desk) -> None:
+    """In order, under the turn, found by the search, whatever came together in the pipe."""
+    words = " ".join(f"word{number}" for number in range(500))
+    session = await desk.start()
+    entries = [entry async for entry in session.run(json.dumps([{"say": words}]))]
+    assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
+    pieces = [entry for entry in entries if isinstance(entry.event, MessageChunk)]
+    assert len(pieces) > 100
+    assert "".join(p.event.text for p in pieces).split() == words.split()  # type: ignore[union-attr]
+    for piece in pieces:
+        line = json.loads(desk.sessions.log.raw(session.id, piece.seq) or b"null")
+        assert line["text"] == piece.event.text  # type: ignore[union-attr]
+    assert {piece.turn for piece in pieces} == {1}
+    found = desk.sessions.search.search("word499")
+    assert sorted(one.role for one in found) == ["agent", "user"]
