@@ -23,7 +23,8 @@ from bridle.core.process import Process
 from bridle.store.database import Database
 from bridle.store.processes import ProcessTable
 from bridle.supervision import visitor
-from bridle.workspace.processes import MOST, Processes, expire, forget, settle
+from bridle.workspace.aftermath import expire, forget, settle
+from bridle.workspace.processes import MOST, Processes
 from bridle.workspace.refusal import Refused
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

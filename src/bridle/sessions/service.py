@@ -309,7 +309,7 @@ class Sessions:
         await asyncio.to_thread(sweep, self._paths.spawns)
         await asyncio.to_thread(git_changes.sweep)
         if self.processes.list(live=True):
-            from bridle.workspace.processes import settle
+            from bridle.workspace.aftermath import settle
 
             await settle(self.processes, self._paths.processes, self._paths.spawns)
         recovered = []
@@ -341,7 +341,7 @@ class Sessions:
     async def _forget_processes(self, session: str) -> None:
         if not (self._paths.processes / session).exists():
             return
-        from bridle.workspace.processes import forget  # few sessions have any
+        from bridle.workspace.aftermath import forget  # few sessions have any
 
         await forget(session, self.processes, self._paths.processes, self._paths.spawns)
 

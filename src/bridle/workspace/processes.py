@@ -12,58 +12,44 @@ import logging
 import secrets
 import shutil
 import signal
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from bridle.core.errors import BridleError
-from bridle.core.moment import rfc3339
-from bridle.core.process import Mode, Process, Status
+from bridle.core.process import Mode, Process
 from bridle.paths import private_folder
 from bridle.supervision import ending
 from bridle.supervision.children import Ended, Job, Sizes
 from bridle.supervision.isolation import Confined, after, confine
-from bridle.supervision.processes import ancestors, boot_id, find
-from bridle.supervision.sweep import sweep_one
+from bridle.supervision.processes import ancestors, boot_id
 from bridle.supervision.tree import Warden, swept
+from bridle.workspace.aftermath import (
+    PREFIX,
+    WHY,
+    Registry,
+    end_fields,
+    expire,
+    now,
+    settle,
+    settle_one,
+    size_fields,
+    sizes_on_disk,
+)
 from bridle.workspace.refusal import Refused, refused
 
 MOST = 20  # at once, of one session
 CAP = 256 * 1024 * 1024  # bytes of one output file
 INPUT_CAP = 1024 * 1024  # bytes given with the start
 LINGER = 30.0  # seconds a background process outlives its server
-KEPT = timedelta(hours=24)  # after its end
-_PREFIX = "p"  # of an id
 _SCRATCH = "scratch"
 _EXPIRE_EVERY = 3600.0
 _BEGUN_WITHIN = 5.0
 _TOLD_WITHIN = 1.0  # seconds; how long a keeper may take to say how much there is
 
-_WHY = {
-    ending.LEASE: "no server came back for it in time",
-    ending.HARNESS: "its server ended",
-    ending.WARDEN: "its warden was killed",
-    ending.KEEPER: "its keeper was killed",
-    ending.TOLD: "it was told to end",
-}
-
 _logger = logging.getLogger(__name__)
-
-
-class Registry(Protocol):
-    """Where processes are written down; the store's table is one."""
-
-    def get(self, process: str) -> Process | None: ...
-    def list(self, session: str | None = None, *, live: bool = False) -> Sequence[Process]: ...
-    def expired(self, before: str) -> Sequence[Process]: ...
-    def add(self, process: Process) -> Future[None]: ...
-    def change(self, process: str, **fields: Any) -> Future[bool]: ...
-    def remove(self, processes: Sequence[str]) -> Future[None]: ...
 
 
 class _Live:
@@ -246,7 +232,7 @@ class Processes:
         protected: Sequence[Path],
     ) -> Process:
         warden = await self._ready()
-        name = f"{_PREFIX}{secrets.token_hex(5)}"
+        name = f"{PREFIX}{secrets.token_hex(5)}"
         folder = self.folder_of(name)
         try:
             self._make(folder)
@@ -260,7 +246,7 @@ class Processes:
             mode=mode,
             isolation=isolation,
             boot=self._boot,
-            began_at=_now(),
+            began_at=now(),
             warden=warden.folder.name,
         )
         argv = ["/bin/sh", "-c", command]
@@ -285,7 +271,7 @@ class Processes:
         except (OSError, BridleError) as error:
             await added
             await asyncio.to_thread(_clear, confined, folder)
-            await self._write_down(name, status="failed", why=str(error), ended_at=_now())
+            await self._write_down(name, status="failed", why=str(error), ended_at=now())
             if isinstance(error, OSError):
                 raise _not_started(error, cwd) from error
             raise
@@ -539,14 +525,14 @@ class Processes:
         name = live.process.id
         end = await live.job.wait() or Ended.read(self.folder_of(name))
         if end is None:
-            fields = _fields(sizes_on_disk(self.folder_of(name))) | {
+            fields = size_fields(sizes_on_disk(self.folder_of(name))) | {
                 "status": "killed",
                 "signal": int(signal.SIGKILL),
-                "ended_at": _now(),
-                "why": live.intent or _WHY[ending.WARDEN],
+                "ended_at": now(),
+                "why": live.intent or WHY[ending.WARDEN],
             }
         else:
-            fields = _end_fields(end, live.intent)
+            fields = end_fields(end, live.intent)
         if live.process.isolation != "basic":
             await asyncio.to_thread(_clear, live.confined, self.folder_of(name))
         live.process = replace(live.process, **fields)
@@ -600,7 +586,7 @@ class Processes:
         for row in rows.values():
             if row.warden and row.warden != held:
                 await swept(self._records / row.warden)
-            await _settle(row, self._registry, self._all)
+            await settle_one(row, self._registry, self._all)
 
     async def _note_start(self, live: _Live) -> None:
         """One that was found again: it may not have been on record as running yet."""
@@ -619,119 +605,8 @@ class Processes:
         self._expiry = loop.call_later(_EXPIRE_EVERY, self._expire)
 
 
-# -- of any session --------------------------------------------------------------------------------
-
-
-async def settle(registry: Registry, folder: Path, records: Path) -> None:
-    """Write down the end of all that no warden looks after any more, of whatever session."""
-    for row in registry.list(live=True):
-        looked_after = False
-        if row.warden:
-            looked_after = await asyncio.to_thread(_looked_after, records / row.warden)
-        if not looked_after:
-            await _settle(row, registry, folder)
-
-
-async def expire(registry: Registry, folder: Path) -> None:
-    """Those that ended a day ago go, with what they wrote."""
-    rows = registry.expired(rfc3339(datetime.now(UTC) - KEPT))
-    for row in rows:
-        path = folder / row.session / row.id
-        await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            path.parent.rmdir()  # unless others are in it
-    if rows:
-        await asyncio.wrap_future(registry.remove([row.id for row in rows]))
-    for path in await asyncio.to_thread(_old, folder):
-        if registry.get(path.name) is None:  # its server was killed before it was on record
-            await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
-
-
-async def forget(session: str, registry: Registry, folder: Path, records: Path) -> None:
-    """A session that nobody runs is deleted: its processes end and all of them goes."""
-    rows = registry.list(session)
-    for marker in sorted({row.warden for row in rows if row.live and row.warden}):
-        if warden := await Warden.rejoin(records / marker):
-            await warden.close()
-        await swept(records / marker)
-    await asyncio.to_thread(shutil.rmtree, folder / session, ignore_errors=True)
-    await asyncio.wrap_future(registry.remove([row.id for row in rows]))
-
-
-def _old(folder: Path) -> list[Path]:
-    before = time.time() - KEPT.total_seconds()
-    found = []
-    for path in folder.glob(f"*/{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            if path.stat().st_mtime < before:
-                found.append(path)
-    return found
-
-
-def sizes_on_disk(folder: Path) -> Sizes:
-    found = []
-    for name in ending.FILES:
-        try:
-            found.append((folder / name).stat().st_size)
-        except OSError:
-            found.append(0)
-    output, error = found
-    return Sizes(output, error, output, error)
-
-
-async def _settle(row: Process, registry: Registry, folder: Path) -> None:
-    """One that nobody looks after any more."""
-    place = folder / row.session / row.id
-    if end := Ended.read(place):
-        fields = _end_fields(end, "")
-    elif row.boot == boot_id() and _runs(row):
-        return  # it would not die: it is not lost, and not ours to call ended
-    else:
-        fields = _fields(sizes_on_disk(place)) | {
-            "status": "lost",
-            "ended_at": _now(),
-            "why": "the machine was restarted"
-            if row.boot != boot_id()
-            else "nobody looked after it when it ended",
-        }
-    await asyncio.wrap_future(registry.change(row.id, **fields))
-
-
-def _runs(row: Process) -> bool:
-    found = find(row.pid) if row.pid else None
-    return found is not None and not found.dead and found.start == row.started
-
-
-def _looked_after(warden: Path) -> bool:
-    """Somebody holds its lease. If nobody does, what it left is ended now."""
-    return warden.exists() and sweep_one(warden) is None and warden.exists()
-
-
-def _end_fields(end: Ended, intent: str) -> dict[str, Any]:
-    status: Status = (
-        "killed" if end.exit.code is None else "finished" if end.exit.code == 0 else "failed"
-    )
-    told = intent if end.why == ending.TOLD else ""
-    return _fields(end.sizes) | {
-        "status": status,
-        "code": end.exit.code,
-        "signal": end.exit.signal,
-        "ended_at": rfc3339(datetime.fromtimestamp(end.at, UTC)),
-        "why": (told or _WHY.get(end.why)) if status == "killed" else None,
-    }
-
-
-def _fields(sizes: Sizes) -> dict[str, Any]:
-    return {
-        "stdout_bytes": sizes.stdout,
-        "stderr_bytes": sizes.stderr,
-        "stdout_kept": sizes.stdout_kept,
-        "stderr_kept": sizes.stderr_kept,
-    }
-
-
 def _with_sizes(process: Process, sizes: Sizes) -> Process:
-    return replace(process, **_fields(sizes))
+    return replace(process, **size_fields(sizes))
 
 
 def _clear(confined: Confined | None, folder: Path) -> None:
@@ -749,7 +624,3 @@ def _not_started(error: OSError, cwd: Path) -> Refused:
         f"the command could not be started: {error.strerror or error}",
         hint="`bridle doctor` shows what works here",
     )
-
-
-def _now() -> str:
-    return rfc3339(datetime.now(UTC))

@@ -133,7 +133,7 @@ def _ended(process: Process) -> BridleError:
 
 async def _settle(harness: Harness) -> None:
     """What ended while nobody looked after it is not shown as running."""
-    from bridle.workspace.processes import settle
+    from bridle.workspace.aftermath import settle
 
     await settle(harness.sessions.processes, harness.paths.processes, harness.paths.spawns)
 
@@ -150,7 +150,7 @@ def _now(harness: Harness, process: Process) -> Process:
 
     from bridle.core.moment import rfc3339
     from bridle.supervision.children import Ended
-    from bridle.workspace.processes import sizes_on_disk
+    from bridle.workspace.aftermath import sizes_on_disk
 
     folder = _folder(harness, process)
     end = Ended.read(folder)
