@@ -67,17 +67,15 @@ async def _work(options: Namespace, harness: Harness, session: Session) -> None:
 
 
 def _refuse_files() -> None:
-    """A client is at the other end of a pipe, a socket or a terminal."""
+    """A client is at the other end of a pipe, a socket or a terminal; what is closed was made
+    /dev/null when the program began."""
     for number, name in ((0, "input"), (1, "output")):
-        try:
-            mode = os.fstat(number).st_mode
-        except OSError:
-            raise UsageError(f"standard {name} is closed", hint=_HINT) from None
-        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
-            raise UsageError(f"standard {name} is a file: no client can be there", hint=_HINT)
-
-
-_HINT = "let an MCP client start `bridle mcp serve`, or serve it over --http PORT"
+        mode = os.fstat(number).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number)):
+            raise UsageError(
+                f"standard {name} is neither a pipe nor a terminal: no client can be there",
+                hint="let an MCP client start `bridle mcp serve`, or serve it over --http PORT",
+            )
 
 
 def _say(text: str) -> None:

@@ -1,0 +1,175 @@
+"""`bridle mcp serve` on the command line: where it can serve, and what it says where it cannot."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mcp_desk import PATIENCE, Machine, Wire, text
+
+from bridle.app import Harness, open_harness
+from bridle.paths import find_paths
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def test_a_file_is_no_client(house: Machine) -> None:
+    asked = house.project / "requests.jsonl"
+    asked.write_text('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    with asked.open() as file:
+        done = house.run("mcp", "serve", stdin=file)
+    assert done.returncode == 2
+    assert (
+        "standard input is neither a pipe nor a terminal" in done.stderr and "--http" in done.stderr
+    )
+    assert done.stdout == ""
+    with asked.open("a") as file:
+        wrong = subprocess.run(
+            house.command("mcp", "serve"),
+            cwd=house.project,
+            env=house.environment,
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE,
+        )
+    assert wrong.returncode == 2 and b"standard output is neither a pipe" in wrong.stderr
+
+
+@pytest.mark.parametrize("streams", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-", "</dev/null"])
+def test_nor_is_nothing_at_all(house: Machine, streams: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {streams}', "sh", *house.command("mcp", "serve")],
+        cwd=house.project,
+        env=house.environment,
+        input=b"",
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    if "2>" not in streams:
+        assert b"is neither a pipe nor a terminal" in done.stderr
+        assert b"Traceback" not in done.stderr
+
+
+def test_on_a_terminal_it_says_what_it_waits_for(house: Machine) -> None:
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        house.command("mcp", "serve"),
+        cwd=house.project,
+        env=house.environment,
+        stdin=slave,
+        stdout=slave,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    os.close(slave)
+    assert process.stderr
+    with process:
+        assert b"waits for an MCP client on standard input" in process.stderr.readline()
+        os.write(master, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        said = b""
+        while b'"result"' not in said:
+            said += os.read(master, 65536)
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+    os.close(master)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--isolation", "total"], "--isolation"),
+        (["--approve", "everything"], "--approve"),
+        (["--http"], "--http"),
+        (["--http", "many"], "--http"),
+        (["--http", "-1"], "-1"),
+        (["--http", "65536"], "65536"),
+        (["--request-timeout", "soon"], "--request-timeout"),
+        (["--request-timeout", "-5"], "-5"),
+        (["--resume", "nothing"], "nothing"),
+        (["--env", "=x"], "--env"),
+        (["-C", "nowhere"], "nowhere"),
+        (["--nonsense"], "--nonsense"),
+        (["more"], "more"),
+    ],
+)
+def test_what_it_cannot_do_it_says(house: Machine, words: list[str], said: str) -> None:
+    done = house.run("mcp", "serve", *words, stdin=None, input="")
+    assert done.returncode == 2, done
+    assert said in done.stderr and "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+# -- isolation -------------------------------------------------------------------------------------
+
+HIDE = (
+    "for each in /usr/bin/bwrap /usr/local/bin/bwrap; do"
+    ' test ! -e $each || mount --bind /dev/null $each || exit; done; exec "$@"'
+)
+
+
+def test_where_a_level_cannot_be_had_nothing_runs(machine: Machine) -> None:
+    around = ["unshare", "--mount", "sh", "-c", HIDE, "sh"]
+    if os.geteuid() != 0:
+        around[1:1] = ["--user", "--map-root-user"]
+    if not shutil.which("unshare") or subprocess.run([*around, "true"]).returncode:
+        pytest.skip("mounts cannot be made here")
+    wire = Wire(
+        subprocess.Popen(
+            [*around, *machine.command("mcp", "serve", "--approve", "auto", "--isolation", "high")],
+            cwd=machine.project,
+            env=machine.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    )
+    try:
+        wire.greet()
+        for mode in ("sync", "async", "background"):
+            result = wire.call("execute_shell", command="touch ran", run_mode=mode)
+            assert result["isError"] and "bubblewrap (bwrap) is not installed" in text(result)
+        lower = wire.call("execute_shell", command="touch ran", isolation="basic")
+        assert lower["isError"] and "less than this session asks for" in text(lower)
+        assert not wire.call("write_file", path="a.txt", content="x")["isError"]
+        assert [path.name for path in machine.project.iterdir()] == ["a.txt"]
+        assert wire.call("list_processes")["_meta"]["bridle/result"]["processes"] == []
+    finally:
+        wire.kill()
+
+
+# -- plan mode -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    yield folder
+
+
+async def test_who_plans_does_nothing_but_look(folder: Path, tmp_path: Path) -> None:
+    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "bridle")})
+    async with open_harness(cwd=folder, paths=paths) as harness:
+        assert isinstance(harness, Harness)
+        session = await harness.serve(cwd=folder, approve="auto", request_timeout=0.2)
+        assert session.bench
+        await session.configure(mode="plan")
+        (folder / "kept").write_text("kept\n")
+        for tool, arguments in {
+            "execute_shell": {"command": "touch made"},
+            "write_file": {"path": "made", "content": "x"},
+        }.items():
+            done = await session.bench.call(tool, arguments)
+            assert done.outcome == "denied", done.text
+        assert (await session.bench.call("read_file", {"path": "kept"})).outcome == "completed"
+        assert [path.name for path in folder.iterdir()] == ["kept"]
+        await session.configure(mode="agent")
+        done = await session.bench.call("write_file", {"path": "made", "content": "x"})
+        assert done.outcome == "completed"
