@@ -29,6 +29,7 @@ from bridle.sessions.liaison import Ask, Liaison
 from bridle.sessions.recollection import denies
 from bridle.sessions.terms import SERVER, Bench
 from bridle.store.processes import ProcessTable
+from bridle.supervision.isolation import clear_placeholders
 from bridle.supervision.secrets import Secrets
 from bridle.workspace import calls, output, telling
 from bridle.workspace.calls import Call, read_call
@@ -127,6 +128,7 @@ class Workbench:
             level=supervision,
             clean=secrets.redact_text,
         )
+        await asyncio.to_thread(clear_placeholders, _held(cwd))
         files = Files(Root(cwd), exports)
         aside = processes / session / "aside"
         return cls(cwd, bench, liaison, secrets=secrets, files=files, processes=found, aside=aside)
@@ -292,7 +294,7 @@ class Workbench:
                 cwd=cwd,
                 env={**self._bench.environment, **(call.env or {})},
                 stdin=call.stdin.encode() if call.stdin is not UNSET else waits or None,
-                protected=[self._cwd / name for name in HELD],
+                protected=_held(self._cwd),
             )
         except BaseException:
             await asyncio.shield(duty.end())
@@ -434,6 +436,12 @@ class Workbench:
             output.search, path, call.pattern, call.kind, call.limit, call.context, call.offset
         )
         return telling.found(process, matches)
+
+
+def _held(cwd: Path) -> list[Path]:
+    """Where there is no repository yet, a command may make one."""
+    names = HELD if (cwd / ".git").exists() else [n for n in HELD if not n.startswith(".git/")]
+    return [cwd / name for name in names]
 
 
 def _acts(call: Call) -> list[tuple[str, dict[str, Any]]]:
