@@ -58,8 +58,6 @@ class Program:
     def become(self) -> NoReturn:
         for target, number in enumerate(self.stdio):
             os.dup2(number, target)
-        for number in _RESTORED:
-            signal.signal(number, signal.SIG_DFL)
         os.chdir(self.cwd)
         if self.confine:
             self.confine()
@@ -88,7 +86,7 @@ class Keeper:
         *,
         level: str,
         marker: str,
-        record: Record,
+        record: Record | None,
         group: Cgroup | None,
         flow: Flow | None = None,
     ) -> None:
@@ -100,6 +98,7 @@ class Keeper:
         self._flow = flow
         self._watched: int | None = None  # the harness waits for more output than this
         self._why = ""
+        self._keeper = 0  # its own pid
         self._pid = 0
         self._status: int | None = None
 
@@ -110,7 +109,8 @@ class Keeper:
         """
         code = 0
         try:
-            keep = {post.fileno(), lifeline, lease, proc, self._record.number}
+            keep = {post.fileno(), lifeline, lease, proc}
+            keep.add(self._record.number if self._record else None)
             keep.update(self._program.stdio, self._flow.files if self._flow else ())
             _close_all_but({number for number in keep if number is not None})
             self._run(post, lifeline, proc)
@@ -128,6 +128,7 @@ class Keeper:
 
     def _run(self, post: Channel, lifeline: int | None, proc: int | None) -> None:
         """Until it is time to end the tree, for whatever reason."""
+        self._keeper = os.getpid()
         # the warden's word that we are its child and on record, or that it was called off
         if any(message[0] == "kill" for message in post.receive()):
             return
@@ -135,15 +136,28 @@ class Keeper:
         try:
             self._settle(proc)
         except OSError as error:
-            _say(post, "unable", f"{self._level} level: {error}")
+            say(post, "unable", f"{self._level} level: {error}")
             return
         try:
-            pid, start = self._start(proc)
+            gate = self._fork(lambda gate: self._become(proc, gate))
         except OSError as error:
-            self._flow = None  # there is nothing to tell of
-            _say(post, "failed", error.errno, error.strerror, error.filename)
+            self._fail(post, error)
             return
-        _say(post, "started", pid, start)
+        for number in self._program.stdio:
+            os.close(number)
+        self._tend(post, lifeline, woken, gate)
+
+    def _fail(self, post: Channel, error: OSError) -> None:
+        self._flow = None  # there is nothing to tell of
+        say(post, "failed", error.errno, error.strerror, error.filename)
+
+    def _tend(self, post: Channel, lifeline: int | None, woken: int, gate: int) -> None:
+        try:
+            pid, start = self._started(gate)
+        except OSError as error:
+            self._fail(post, error)
+            return
+        say(post, "started", pid, start)
         ready = select.poll()
         ready.register(woken, select.POLLIN)
         ready.register(post.fileno(), select.POLLIN)
@@ -162,7 +176,7 @@ class Keeper:
                         if lifeline is not None:
                             ready.unregister(lifeline)
                             lifeline = None
-                        _say(post, "lasting")
+                        say(post, "lasting")
                     elif not self._obey(post, message, ready):
                         return
             if lifeline in events:
@@ -183,19 +197,14 @@ class Keeper:
             case "cgroup" | "subreaper":
                 kernel.become_subreaper()
 
-    def _start(self, proc: int | None) -> tuple[int, str]:
-        """Fork the program; its pid as the harness sees it and its start time, or the error that
-        kept it from running.
-
-        The program writes itself on record and tells both over the gate, which exec closes.
-        """
+    def _fork(self, become: Callable[[int], NoReturn]) -> int:
+        """Fork the program: what it becomes. The gate, over which it tells its pid as the harness
+        sees it and its start time, or the error that kept it from running; exec closes it."""
         gate, gate_end = os.pipe()
-        keeper = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
             try:
-                self._prepare(keeper, proc, gate_end)
-                self._program.become()
+                become(gate_end)
             except OSError as error:
                 failure = (error.errno, error.strerror, error.filename)
             except BaseException as error:
@@ -203,8 +212,9 @@ class Keeper:
             os.write(gate_end, frame(failure))
             os._exit(127)
         os.close(gate_end)
-        for number in self._program.stdio:
-            os.close(number)
+        return gate
+
+    def _started(self, gate: int) -> tuple[int, str]:
         said = bytearray()
         while part := os.read(gate, 4096):
             said += part
@@ -216,21 +226,25 @@ class Keeper:
                 raise OSError(number, text, name)
         raise OSError(errno.ECHILD, "ended before it could run", self._program.argv[0])
 
-    def _prepare(self, keeper: int, proc: int | None, gate: int) -> None:
+    def _become(self, proc: int | None, gate: int) -> NoReturn:
+        assert self._record
+        enter(self._program, self._prepare(proc), self._record, self._group, gate)
+
+    def _prepare(self, proc: int | None) -> processes.Process:
+        """The program's process, before it is the program: who it is."""
         os.setsid()
         if LINUX and self._level != "namespace":
             kernel.die_with_parent()
-            if os.getppid() != keeper:
+            if os.getppid() != self._keeper:
                 os._exit(127)
-        if self._group:
-            self._group.enter()
+        for number in _RESTORED:
+            signal.signal(number, signal.SIG_DFL)
         if proc is None:
             myself = processes.find(os.getpid())
         else:  # the /proc of the harness's pid namespace, where "self" is our pid out there
             myself = processes.parse_stat(processes.read("self/stat", dir_fd=proc))
         assert myself is not None
-        self._record.add_process(myself)
-        os.write(gate, frame((myself.pid, myself.start)))
+        return myself
 
     def _obey(self, post: Channel, message: tuple[Any, ...], ready: select.poll) -> bool:
         """False when it is to end the tree."""
@@ -239,7 +253,7 @@ class Keeper:
                 # a shell's children are in its group, as they would be in a terminal
                 processes.send(-self._pid if self._flow else self._pid, number)
             case ("input", data, eof) if self._flow:
-                _say(post, "input", self._flow.feed(data, ready, eof=eof))
+                say(post, "input", self._flow.feed(data, ready, eof=eof))
             case ("watch", seen):
                 self._watched = seen if self._watched is None else min(seen, self._watched)
             case ("kill", *why):
@@ -251,7 +265,7 @@ class Keeper:
         assert self._flow
         if self._watched is not None and self._flow.total > self._watched:
             self._watched = None
-            _say(post, "grown", self._flow.sizes)
+            say(post, "grown", self._flow.sizes)
 
     def _reap(self) -> bool:
         """False when there is nobody left."""
@@ -273,14 +287,14 @@ class Keeper:
             return
         known = self._status
         if known is not None:
-            _say(post, "exited", known)
+            say(post, "exited", known)
         if self._level == "namespace":
             return  # the kernel ends the rest of the namespace before anyone can reap us
         left = self._end_tree()
         if known is None and self._status is not None:
-            _say(post, "exited", self._status)
+            say(post, "exited", self._status)
         if left:
-            _say(post, "left", sorted(left))
+            say(post, "left", sorted(left))
 
     def _end_with_output(self, post: Channel, flow: Flow) -> None:
         """End the tree, then report: its output is whole when the harness hears of it."""
@@ -289,9 +303,9 @@ class Keeper:
         status = int(signal.SIGKILL) if self._status is None else self._status
         end = ending.Ending(status, time.time(), flow.sizes, self._why)
         ending.write(flow.folder, end)
-        _say(post, "ended", end.status, end.at, end.sizes, end.why)
+        say(post, "ended", end.status, end.at, end.sizes, end.why)
         if left:
-            _say(post, "left", sorted(left))
+            say(post, "left", sorted(left))
 
     def _end_tree(self) -> set[int]:
         if self._level == "namespace":
@@ -311,6 +325,17 @@ class Keeper:
                 break
             time.sleep(0.0005)
         return set()  # what is left ends with us
+
+
+def enter(
+    program: Program, myself: processes.Process, record: Record, group: Cgroup | None, gate: int
+) -> NoReturn:
+    """On record before it runs, and told as the last thing."""
+    if group:
+        group.enter()
+    record.add_process(myself)
+    os.write(gate, frame((myself.pid, myself.start)))
+    program.become()
 
 
 def end_group(leader: int, marker: str) -> None:
@@ -337,7 +362,7 @@ def _count_pids_from(pid: str) -> None:
         os.close(number)
 
 
-def _say(post: Channel, *message: Any) -> None:
+def say(post: Channel, *message: Any) -> None:
     try:
         post.send(*message)
     except OSError:

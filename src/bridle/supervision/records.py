@@ -86,6 +86,13 @@ class Record:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self.number = os.open(self.path, flags, 0o600)
 
+    @classmethod
+    def passed_on(cls, path: str, number: int) -> Record:
+        """One that another process opened."""
+        record = cls.__new__(cls)
+        record.path, record.number = path, number
+        return record
+
     def add(self, key: str, *values: object) -> None:
         line = " ".join((key, *map(str, values))).encode(errors="surrogateescape") + b"\n"
         if os.write(self.number, line) < len(line):

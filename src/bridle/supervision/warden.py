@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from bridle.supervision.outflow import Flow
     from bridle.supervision.rendezvous import Door, Guest
+    from bridle.supervision.spare import Spare
 else:  # the C halves: their Python wrappers cost every start 9 ms
     import _signal as signal
     import _socket as socket
@@ -112,6 +113,8 @@ class Warden:
         self._boot = processes.boot_id()
         self._proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC) if LINUX else None
         self._kept: dict[int, Kept] = {}
+        self._spare: Spare | None = None  # for the next program whose output goes to files
+        self._spare_at = 0.0  # when it is to be made, or to go; 0 is never
         self._ready = select.poll()
 
     def serve(self) -> None:
@@ -135,6 +138,7 @@ class Warden:
                     os.read(woken, 4096)
                     self._reap()
                 self._end_hung()
+                self._mind_spare()
                 if self._door:
                     self._look_after(self._door, events)
         except (EOFError, _Over):
@@ -150,6 +154,7 @@ class Warden:
             self._ready.unregister(harness.fileno())
             harness.close()
             self._harness = None
+            self._drop_spare()
             self._leave_at = time.monotonic() + self._linger
             for kept in list(self._kept.values()):
                 if not (kept.job and kept.job.lasting):
@@ -217,6 +222,8 @@ class Warden:
         times = [job.end_by for kept in self._kept.values() if (job := kept.job) and job.end_by]
         if self._door and not self._harness:
             times.append(self._leave_at)
+        if self._spare_at:
+            times.append(self._spare_at)
         return max(0.0, min(times) - time.monotonic()) * 1000 if times else None
 
     def _look_after(self, door: Door, events: set[int]) -> None:
@@ -297,18 +304,20 @@ class Warden:
         rules: Any,
     ) -> None:
         """A program whose output goes to files, and whose end is written down in their folder."""
+        from bridle.supervision.isolation import enforce
         from bridle.supervision.outflow import open_flow
+        from bridle.supervision.spare import MADE_AFTER
 
-        confine = None
-        if rules is not None:
-            from bridle.supervision.isolation import enforce
+        job = Job(name, files[0], lasting=lasting)
+        self._spare_at = time.monotonic() + MADE_AFTER
+        if self._run_by_spare(number, (argv, cwd, env), files, (stdin, cap, rules), job):
+            return
 
-            def confine() -> None:
-                enforce(rules)
+        def confine() -> None:
+            enforce(rules)
 
         flow, stdio = open_flow(files, stdin, cap)
         try:
-            job = Job(name, files[0], lasting=lasting)
             self._spawn(number, Program(argv, cwd, env, stdio, confine), job, flow)
         finally:
             for file in (*stdio, *flow.pipes):
@@ -326,10 +335,13 @@ class Warden:
             record.remove()
             raise
         record.add_process(processes.find(kept.keeper))
-        self._kept[number] = kept
-        self._last_number = max(number, self._last_number)
-        self._ready.register(kept.post.fileno(), select.POLLIN)
+        self._look_after_kept(kept)
         self._tell(kept, "go")
+
+    def _look_after_kept(self, kept: Kept) -> None:
+        self._kept[kept.number] = kept
+        self._last_number = max(kept.number, self._last_number)
+        self._ready.register(kept.post.fileno(), select.POLLIN)
 
     def _keep(
         self,
@@ -341,13 +353,8 @@ class Warden:
         flow: Flow | None,
     ) -> Kept:
         """Fork the program's keeper, which waits for the word that it is on record."""
-        record.add("boot", self._boot)
-        record.add("level", self._place.level)
+        group = self._group(marker, record)
         record.add("pipes", *(os.fstat(file).st_ino for file in program.stdio))
-        group = None
-        if self._place.level == "cgroup":
-            group = Cgroup.create(f"bridle-{marker}")
-            record.add("cgroup", group.folder)
         keeper = Keeper(
             program, level=self._place.level, marker=marker, record=record, group=group, flow=flow
         )
@@ -358,6 +365,79 @@ class Warden:
             keeper.run(theirs, lifeline, self._lease.number, self._proc)
         theirs.close()
         return Kept(number, pid, ours, record, group, job)
+
+    def _group(self, marker: str, record: records.Record) -> Cgroup | None:
+        record.add("boot", self._boot)
+        record.add("level", self._place.level)
+        if self._place.level != "cgroup":
+            return None
+        group = Cgroup.create(f"bridle-{marker}")
+        record.add("cgroup", group.folder)
+        return group
+
+    # -- the spare --------------------------------------------------------------------------------
+
+    def _run_by_spare(
+        self,
+        number: int,
+        program: tuple[list[bytes], bytes, dict[bytes, bytes]],
+        files: list[int],
+        how: tuple[bytes | bool | None, int, Any],
+        job: Job,
+    ) -> bool:
+        """False when there is none, or it is gone: then one is made for the program."""
+        from bridle.supervision.spare import Order
+
+        if self._spare is None:
+            return False
+        spare, self._spare = self._spare, None
+        marker = f"{self._marker}.{number}"
+        program[2][processes.MARKER.encode()] = marker.encode()
+        record = records.Record(self._lease.folder, str(number))
+        group = None
+        try:
+            group = self._group(marker, record)
+            record.add_process(spare.row)
+            lifeline = None if job.lasting else self._lifeline
+            where = group.folder if group else None
+            order = Order(marker, where, program, how, [record.number, *files], lifeline)
+            if order.fits:
+                order.give(spare.post)
+                self._look_after_kept(Kept(number, spare.pid, spare.post, record, group, job))
+                return True
+        except OSError:
+            pass
+        if group:
+            group.remove()
+        record.remove()
+        spare.let_go()
+        return False
+
+    def _mind_spare(self) -> None:
+        if not self._spare_at or time.monotonic() < self._spare_at:
+            return
+        if self._spare:
+            self._drop_spare()
+            return
+        from bridle.supervision.spare import KEPT_FOR, Spare, SpareKeeper
+
+        ours, theirs = (Channel(end) for end in socket.socketpair())
+        try:
+            pid = self._fork()
+        except OSError:
+            self._spare_at = 0
+            return
+        if pid == 0:
+            SpareKeeper(self._place.level).run(theirs, None, self._lease.number, self._proc)
+        theirs.close()
+        self._spare = Spare(pid, ours)
+        self._spare_at = time.monotonic() + KEPT_FOR
+
+    def _drop_spare(self) -> None:
+        self._spare_at = 0
+        if self._spare:
+            self._spare.let_go()
+            self._spare = None
 
     def _fork(self) -> int:
         if self._place.level == "namespace":
@@ -402,6 +482,8 @@ class Warden:
                 job.feeding = False
             case "failed" | "unable" | "ended":
                 kept.ended = True
+                if self._spare_at and not self._spare:
+                    self._spare_at = time.monotonic()
                 if not self._harness:
                     self._ended_alone.append(job.name)
 
@@ -430,6 +512,8 @@ class Warden:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
+                if self._spare and pid == self._spare.pid:
+                    self._drop_spare()
                 if kept := keepers.get(pid):
                     self._gone(kept, clean=status == 0)
         except ChildProcessError:
@@ -483,6 +567,8 @@ class Warden:
         if self._place.level == "group":
             end_group(0, f"{self._marker}.{kept.number}")
         others = {one.keeper for one in self._kept.values()}
+        if self._spare:
+            others.add(self._spare.pid)
         return processes.end_children(others, self._reap, END_WITHIN)
 
     def _end_all(self, woken: int) -> None:
@@ -490,6 +576,7 @@ class Warden:
         ended = select.poll()
         ended.register(woken, select.POLLIN)
         why = ending.TOLD if self._harness else ending.LEASE
+        self._drop_spare()
         for kept in list(self._kept.values()):
             self._end(kept, why)
         if any(kept.job for kept in self._kept.values()):

@@ -1,0 +1,163 @@
+"""A keeper made before it is needed, with its program's process: a command only has to be told.
+
+To make both, and a namespace around them, takes most of the time that a short command takes. The
+spare holds no program yet: when the warden goes, it goes.
+"""
+
+# contextlib would cost every start some milliseconds
+# ruff: noqa: SIM105
+
+from __future__ import annotations
+
+import os
+
+from bridle.supervision import processes
+from bridle.supervision.cgroup import Cgroup
+from bridle.supervision.channel import Channel, frame, rights
+from bridle.supervision.isolation.enforcement import enforce
+from bridle.supervision.keeper import Keeper, Program, enter, say, wake_on_child_exit
+from bridle.supervision.outflow import open_flow
+from bridle.supervision.records import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    import socket
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
+
+    _Words = tuple[list[bytes], bytes, dict[bytes, bytes]]
+else:
+    import _signal as signal
+    import _socket as socket
+
+MADE_AFTER = 0.02  # seconds after a command began, unless it has ended
+KEPT_FOR = 30.0  # seconds without a command
+_LARGEST = 32 * 1024  # bytes of an order: it fits the socket of one that does not read
+
+
+class Order:
+    """What a spare is to run. `files`: its record, its folder, and those for output and error."""
+
+    def __init__(
+        self,
+        marker: str,
+        group: str | None,
+        program: _Words,
+        how: tuple[bytes | bool | None, int, Any],
+        files: Sequence[int],
+        lifeline: int | None,
+    ) -> None:
+        self._frame = frame(("go", marker, group, program, how))
+        self._files = [*files, *(() if lifeline is None else (lifeline,))]
+
+    @property
+    def fits(self) -> bool:
+        return len(self._frame) <= _LARGEST
+
+    def give(self, post: Channel) -> None:
+        """OSError when nobody is there; what was given once must not be run by another."""
+        _send(post, self._frame, self._files)
+
+
+class Spare:
+    """As the warden sees it."""
+
+    def __init__(self, pid: int, post: Channel) -> None:
+        self.pid = pid
+        self.post = post
+        self.row = processes.find(pid)
+
+    def let_go(self) -> None:
+        self.post.close()
+        processes.send(self.pid, signal.SIGKILL)
+
+
+class SpareKeeper(Keeper):
+    def __init__(self, level: str) -> None:
+        super().__init__(Program([], b"/", {}, ()), level=level, marker="", record=None, group=None)
+
+    def _run(self, post: Channel, lifeline: int | None, proc: int | None) -> None:
+        self._keeper = os.getpid()
+        woken = wake_on_child_exit()
+        ours, theirs = (Channel(end) for end in socket.socketpair())
+        try:
+            self._settle(proc)
+            gate = self._fork(lambda gate: self._wait(theirs, ours, proc, gate))
+        except OSError:
+            return  # whoever is made for a program has to tell why
+        theirs.close()
+        (_, marker, group, program, how), *more = _heard(post)
+        if any(message[0] == "kill" for message in more):  # nothing else is said so early
+            return
+        try:
+            number, *files = post.take_files(4)
+            self._take(
+                marker,
+                group,
+                Program(program[0], program[1], program[2], ()),
+                Record.passed_on("", number),
+            )
+            self._pass_on(ours, group, program, how, files)
+        except OSError as error:
+            say(post, "unable", str(error))
+            return
+        self._tend(post, next(iter(post.take_files(1)), None), woken, gate)
+
+    def _take(self, marker: str, group: str | None, program: Program, record: Record) -> None:
+        self._marker, self._program, self._record = marker, program, record
+        self._group = Cgroup(group) if group else None
+
+    def _pass_on(
+        self,
+        orders: Channel,
+        group: str | None,
+        program: _Words,
+        how: tuple[bytes | bool | None, int, Any],
+        files: list[int],
+    ) -> None:
+        assert self._record
+        stdin, cap, rules = how
+        flow, stdio = open_flow(files, stdin, cap)
+        self._record.add("pipes", *(os.fstat(file).st_ino for file in stdio))
+        try:
+            _send(orders, frame((group, program, rules)), [*stdio, self._record.number])
+        except OSError:
+            pass  # it was killed, which the gate tells
+        orders.close()
+        for file in stdio:
+            os.close(file)
+        self._flow = flow
+
+    def _wait(self, orders: Channel, other: Channel, proc: int | None, gate: int) -> NoReturn:
+        """The program's process, until it is told what it is."""
+        other.close()
+        myself = self._prepare(proc)
+        group, (argv, cwd, env), rules = _heard(orders)[0]
+        *stdio, number = orders.take_files(4)
+        program = Program(argv, cwd, env, stdio, lambda: enforce(rules))
+        record = Record.passed_on("", number)
+        enter(program, myself, record, Cgroup(group) if group else None, gate)
+
+    def _end(self, post: Channel) -> None:
+        if self._record:
+            super()._end(post)
+        elif self._pid:
+            processes.send(self._pid, signal.SIGKILL)
+
+
+def _send(channel: Channel, message: bytes, files: Sequence[int]) -> None:
+    sent = channel.socket.sendmsg([message], rights(files))
+    while sent < len(message):
+        try:
+            sent += channel.socket.send(message[sent:])
+        except OSError:
+            return
+
+
+def _heard(channel: Channel) -> list[Any]:
+    """At least one message that is whole."""
+    messages: list[Any] = []
+    while not messages:
+        messages = channel.receive()
+    return messages

@@ -1,0 +1,144 @@
+"""The keeper that is made before it is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from bridle.supervision.children import Ended, Job
+from bridle.supervision.tree import Level, Warden
+
+
+@pytest.fixture
+async def warden(level: Level, tmp_path: Path, marker: str) -> AsyncIterator[Warden]:
+    started = await Warden.start(level=level, records=tmp_path / "records", marker=marker, linger=5)
+    yield started
+    await started.close()
+
+
+async def run(warden: Warden, folder: Path, command: str, stdin: bytes | None = None) -> Job:
+    folder.mkdir()
+    return await warden.run(
+        ["/bin/sh", "-c", command],
+        cwd="/",
+        env={"PATH": os.defpath},
+        name=folder.name,
+        folder=folder,
+        cap=10_000_000,
+        stdin=stdin,
+    )
+
+
+async def ended(job: Job) -> Ended:
+    async with asyncio.timeout(20):
+        found = await job.wait()
+    assert found
+    return found
+
+
+async def spare_of(warden: Warden) -> tuple[int, int]:
+    """The keeper and the process that waits, once nothing else is there."""
+
+    def alone() -> bool:
+        keepers = children(warden.pid)
+        return len(keepers) == 1 and len(children(keepers[0])) == 1
+
+    await until(alone)
+    (keeper,) = children(warden.pid)
+    (waits,) = children(keeper)
+    return keeper, waits
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    except OSError:
+        return []
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    def wait() -> None:
+        deadline = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    await asyncio.to_thread(wait)
+
+
+async def until_gone(*pids: int) -> None:
+    await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+
+
+async def test_the_second_command_is_run_by_the_spare(warden: Warden, tmp_path: Path) -> None:
+    await ended(await run(warden, tmp_path / "a", "true"))
+    spare, waits = await spare_of(warden)
+    job = await run(warden, tmp_path / "b", "echo $PPID; pwd; sleep 60")
+    assert job.pid == waits
+    await job.kill()
+    await until_gone(spare, waits)
+
+
+async def test_a_spare_that_was_killed_is_made_up_for(warden: Warden, tmp_path: Path) -> None:
+    await ended(await run(warden, tmp_path / "a", "true"))
+    spare = await spare_of(warden)
+    os.kill(spare[0], signal.SIGKILL)
+    await until_gone(*spare)
+    assert (await ended(await run(warden, tmp_path / "b", "echo on"))).exit.clean
+    assert await spare_of(warden) != spare
+
+
+async def test_a_killed_waiting_process_fails_the_command_in_words(
+    warden: Warden, tmp_path: Path
+) -> None:
+    await ended(await run(warden, tmp_path / "a", "true"))
+    _, waits = await spare_of(warden)
+    os.kill(waits, signal.SIGKILL)
+    with pytest.raises(OSError, match="ended before it could run"):
+        await run(warden, tmp_path / "b", "true")
+    assert (await ended(await run(warden, tmp_path / "c", "exit 3"))).exit.code == 3
+
+
+async def test_what_is_too_much_for_a_message_is_run_all_the_same(
+    warden: Warden, tmp_path: Path
+) -> None:
+    await ended(await run(warden, tmp_path / "a", "true"))
+    await spare_of(warden)
+    job = await run(warden, tmp_path / "b", "wc -c", stdin=b"x" * 900_000)
+    assert (await ended(job)).exit.clean
+    assert (tmp_path / "b/stdout").read_text().strip() == "900000"
+
+
+async def test_what_cannot_be_run_fails_the_same_way(warden: Warden, tmp_path: Path) -> None:
+    await ended(await run(warden, tmp_path / "a", "true"))
+    await spare_of(warden)
+    (tmp_path / "b").mkdir()
+    with pytest.raises(FileNotFoundError):
+        await warden.run(
+            ["/nowhere/program"], cwd="/", env={}, name="b", folder=tmp_path / "b", cap=1
+        )
+
+
+async def test_the_spare_goes_with_its_warden(warden: Warden, tmp_path: Path) -> None:
+    await ended(await run(warden, tmp_path / "a", "true"))
+    spare, waits = await spare_of(warden)
+    os.kill(warden.pid, signal.SIGKILL)
+    await until_gone(spare, waits)
+
+
+async def test_commands_that_begin_at_once_each_have_a_keeper(
+    warden: Warden, tmp_path: Path
+) -> None:
+    await ended(await run(warden, tmp_path / "a", "true"))
+    await spare_of(warden)
+    jobs = await asyncio.gather(
+        *(run(warden, tmp_path / f"b{number}", f"exit {number}") for number in range(8))
+    )
+    ends = await asyncio.gather(*map(ended, jobs))
+    assert [end.exit.code for end in ends] == list(range(8))
