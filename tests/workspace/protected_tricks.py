@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -139,19 +140,22 @@ def guarded(root: Path) -> dict[str, tuple[int, bytes]]:
     for folder, folders, files in os.walk(root):
         for name in folders + files:
             path = Path(folder, name)
-            inner = path.relative_to(root).as_posix()
-            status = path.lstat()
-            if inner.startswith("was/") or not _is_guarded(inner, stat.S_ISDIR(status.st_mode)):
-                continue
-            content = b"(folder)"
-            if stat.S_ISREG(status.st_mode):
-                content = path.read_bytes()
-            elif stat.S_ISLNK(status.st_mode):
-                content = b"-> " + os.fsencode(path.readlink())
-            elif not stat.S_ISDIR(status.st_mode):
-                content = b"(neither file nor folder)"
-            found[inner] = (status.st_mode, content)
+            with suppress(FileNotFoundError):  # taken away just now
+                status = path.lstat()
+                inner = path.relative_to(root).as_posix()
+                if not inner.startswith("was/") and _is_guarded(
+                    inner, stat.S_ISDIR(status.st_mode)
+                ):
+                    found[inner] = (status.st_mode, _content(path, status.st_mode))
     return found
+
+
+def _content(path: Path, mode: int) -> bytes:
+    if stat.S_ISREG(mode):
+        return path.read_bytes()
+    if stat.S_ISLNK(mode):
+        return b"-> " + os.fsencode(path.readlink())
+    return b"(folder)" if stat.S_ISDIR(mode) else b"(neither file nor folder)"
 
 
 def _is_guarded(path: str, is_folder: bool) -> bool:
