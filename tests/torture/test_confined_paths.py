@@ -27,11 +27,16 @@ NAMES = (*Stage.PATHS, "box/other", "kept/inner/other")
 
 
 def raced(stage: Stage, count: int, call: Callable[[int], object]) -> str:
-    """Calls while names are swapped; what comes back must not hold the secret."""
+    """Calls while names are swapped; what comes back must not hold the secret.
+
+    A refusal is quick: while the swapper waits for a core there are thousands in a row. So it goes
+    on until a quarter of the calls found what they wanted.
+    """
     done = refused = 0
     start = time.monotonic()
     with stage.swapping(3_600):
-        for turn in range(count):
+        while done + refused < count or done < count // 4:
+            turn = done + refused
             try:
                 result = call(turn)
             except Refused as refusal:
@@ -41,7 +46,7 @@ def raced(stage: Stage, count: int, call: Callable[[int], object]) -> str:
             done += 1
             assert SECRET not in str(result)
     assert stage.escapes() == []
-    assert done and refused, "the swapper did nothing, or everything was refused"
+    assert refused, "the swapper did nothing"
     return f"{done} done, {refused} refused, 0 escapes in {time.monotonic() - start:.0f} s"
 
 

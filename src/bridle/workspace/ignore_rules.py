@@ -89,8 +89,8 @@ def _pattern(line: str) -> Pattern | None:
     try:
         if by_name:
             return Pattern((_expression(line),), negated, folders_only, by_name)
-        line = re.sub(r"\\(.)", lambda one: "/" if one[1] == "/" else one[0], line)
-        words = line.removeprefix("/").split("/")
+        anchored = line.removeprefix("/")
+        words = re.sub(r"\\(.)", lambda one: "/" if one[1] == "/" else one[0], anchored).split("/")
         parts: list[re.Pattern[str] | None] = []
         for at, word in enumerate(words):
             if word != "**":
