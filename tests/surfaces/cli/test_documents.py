@@ -11,7 +11,7 @@ from bridle.surfaces.cli.schema import document
 from bridle.surfaces.cli.words import option_strings, subcommands
 
 DOCS = Path(__file__).parents[3] / "docs"
-MCP = ["list", "tools", "add", "remove", "enable", "disable"]
+MCP = ["list", "tools", "add", "remove", "enable", "disable", "serve"]
 
 
 def test_the_schema_in_the_docs_is_that_of_the_types() -> None:
