@@ -42,7 +42,7 @@ ERRANDS: list[tuple[str, dict[str, Any], str]] = [
     ("list_directory", {"depth": 2}, "notes/a.txt"),
     ("search_files", {"pattern": "zwei"}, "notes/a.txt:2"),
     ("export_file", {"path": "notes/a.txt"}, "exports"),
-    ("export_zip", {"paths": ["notes"]}, "workspace.zip"),
+    ("export_zip", {"paths": ["notes"]}, "/workspace"),
     ("import_file", {"source": "/etc/hostname", "path": "host.txt"}, "host.txt"),
     ("execute_shell", {"command": TALKER, "run_mode": "background"}, "process_id"),
     ("write_process_input", {"process_id": "*", "text": "ping\n"}, "running"),

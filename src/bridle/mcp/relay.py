@@ -13,6 +13,7 @@ import select
 import sys
 
 CHUNK = 65536
+CLOSED = "it ended, or does not admit this process"
 
 
 def main(path: str) -> int:
@@ -20,34 +21,46 @@ def main(path: str) -> int:
     try:
         harness.connect(path)
     except OSError as error:
-        print(f"bridle: the session is gone: {error.strerror}", file=sys.stderr)
-        return 1
+        return gone(error.strerror or str(error))
     ready = select.poll()
     ready.register(0, select.POLLIN)
     ready.register(harness.fileno(), select.POLLIN)
+    asking = True
     while True:
         events = {number for number, _ in ready.poll()}
-        if harness.fileno() in events:
-            said = harness.recv(CHUNK)
-            if not said:
-                return 0
-            write(1, said)
-        if 0 in events:
-            asked = os.read(0, CHUNK)
-            if asked:
-                harness.sendall(asked)
-            else:
-                ready.unregister(0)
-                harness.shutdown(socket.SHUT_WR)
+        try:
+            if harness.fileno() in events:
+                said = harness.recv(CHUNK)
+                if not said:
+                    return gone(CLOSED) if asking else 0
+                write(1, said)
+            if 0 in events:
+                asked = os.read(0, CHUNK)
+                if asked:
+                    harness.sendall(asked)
+                else:
+                    asking = False
+                    ready.unregister(0)
+                    harness.shutdown(socket.SHUT_WR)
+        except ConnectionError:
+            return gone(CLOSED)
+
+
+def gone(why: str) -> int:
+    print(f"bridle: the session is gone: {why}", file=sys.stderr)
+    return 1
 
 
 def write(number: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(number, data) :]
+    try:
+        while data:
+            data = data[os.write(number, data) :]
+    except BrokenPipeError:
+        sys.exit(0)  # the agent is gone: nobody is left to be told
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1]))
-    except (BrokenPipeError, ConnectionError, KeyboardInterrupt):
+    except KeyboardInterrupt:
         sys.exit(0)

@@ -1,0 +1,235 @@
+"""The relay that an agent starts: bytes go through it as they are, and not everybody's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+import bridle.mcp.relay
+from bridle.agents import load
+from bridle.app import serve_tools
+from bridle.core.agent import SessionSpec
+from bridle.paths import find_paths
+from bridle.sessions.counter import Counter
+from bridle.sessions.service import Sessions
+from bridle.sessions.session import Session
+from bridle.sessions.terms import Bench, Terms
+from bridle.store.database import Database
+
+pytestmark = pytest.mark.timeout(60)
+
+RELAY = [sys.executable, "-I", "-S", str(Path(bridle.mcp.relay.__file__))]
+NOBODY = 65534
+
+
+def relay(path: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*RELAY, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Iterator[socket.socket]:
+    """The other end, played by the test."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "s"))
+    listener.listen()
+    listener.settimeout(20)
+    with listener:
+        yield listener
+
+
+def test_bytes_pass_unchanged_both_ways(harness: socket.socket, tmp_path: Path) -> None:
+    there, back = os.urandom(3_000_000) + b"\0\n\r\n", os.urandom(3_000_000)
+    process = relay(tmp_path / "s")
+    line, _ = harness.accept()
+    heard = bytearray()
+
+    def listen() -> None:
+        while data := line.recv(65536):
+            heard.extend(data)
+
+    def talk() -> None:
+        line.sendall(back)
+        listening.join()
+        line.close()
+
+    listening, talking = threading.Thread(target=listen), threading.Thread(target=talk)
+    listening.start()
+    talking.start()
+    said, errors = process.communicate(there, timeout=30)
+    talking.join(20)
+    assert (bytes(heard), said, errors, process.returncode) == (there, back, b"", 0)
+
+
+def test_who_has_said_all_still_hears_the_answer(harness: socket.socket, tmp_path: Path) -> None:
+    process = relay(tmp_path / "s")
+    line, _ = harness.accept()
+    assert process.stdin and process.stdout
+    process.stdin.write(b"asked\n")
+    process.stdin.close()
+    assert line.recv(100) == b"asked\n"
+    assert line.recv(100) == b""
+    line.sendall(b"answered\n")
+    line.close()
+    with process:
+        assert process.stdout.read() == b"answered\n"
+    assert process.returncode == 0
+
+
+def test_when_the_harness_is_gone_it_ends_with_words(
+    harness: socket.socket, tmp_path: Path
+) -> None:
+    process = relay(tmp_path / "s")
+    line, _ = harness.accept()
+    line.close()
+    with process:
+        assert process.stderr
+        said = process.stderr.read()
+    assert process.returncode == 1 and said.startswith(b"bridle: the session is gone")
+
+
+@pytest.mark.parametrize("kind", ["nothing", "a file", "nobody listens", "too long"])
+def test_where_there_is_no_harness_it_says_so(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / ("x" * 200 if kind == "too long" else "s")
+    if kind == "a file":
+        path.write_text("")
+    if kind == "nobody listens":
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(path))
+    done = subprocess.run([*RELAY, str(path)], input=b"", capture_output=True, timeout=20)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"bridle: the session is gone") and done.stderr.count(b"\n") == 1
+
+
+def test_an_agent_that_goes_away_is_no_mistake(harness: socket.socket, tmp_path: Path) -> None:
+    process = relay(tmp_path / "s")
+    line, _ = harness.accept()
+    assert process.stdout and process.stdin and process.stderr
+    process.stdout.close()
+    line.sendall(b"x" * 100_000)
+    assert process.wait(20) == 0
+    assert process.stderr.read() == b""
+    process.stdin.close()
+    process.stderr.close()
+    line.close()
+
+
+# -- who is served ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def session(tmp_path: Path) -> AsyncIterator[Session]:
+    """One with an agent that is offered the workspace's tools."""
+    project = tmp_path / "project"
+    project.mkdir()
+    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "bridle")})
+    database = Database.open(paths.store)
+    sessions = Sessions(paths, database, serve_tools)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    options = {"pace": "0", "state": str(tmp_path / "mock")}
+    yield await sessions.start(
+        load("mock"),
+        SessionSpec(cwd=project, options=options),
+        Terms(approve="auto", environment=environment, bench=Bench(environment=environment)),
+    )
+    await sessions.close()
+    database.close()
+
+
+def tools_socket(folder: Path) -> Path:
+    [found] = (folder / "bridle").rglob("*-tools.sock")
+    return found
+
+
+async def test_a_client_of_ours_is_served_through_the_relay(
+    session: Session, tmp_path: Path
+) -> None:
+    path = tools_socket(tmp_path)
+    assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o077 == 0
+    server = StdioServerParameters(command=RELAY[0], args=[*RELAY[1:], str(path)])
+    async with Client(server) as client:
+        result = await client.call_tool("write_file", {"path": "a.txt", "content": "one\n"})
+        assert not result.is_error
+    assert (tmp_path / "project/a.txt").read_text() == "one\n"
+
+
+ASK = """\
+(printf '{"jsonrpc":"2.0","id":1,"method":"ping"}\\n'; sleep 1) | $RELAY
+"""
+
+
+async def test_a_command_of_the_session_is_not_served(session: Session, tmp_path: Path) -> None:
+    call = " ".join([*RELAY, str(tools_socket(tmp_path))])
+    (tmp_path / "project" / "ask.sh").write_text(ASK.replace("$RELAY", call))
+    by_hand = await asyncio.create_subprocess_exec(
+        "sh", "ask.sh", cwd=tmp_path / "project", stdout=subprocess.PIPE
+    )
+    said, _ = await by_hand.communicate()
+    assert b'"result":{}' in said  # whoever is none of its commands
+    assert session.bench
+    for command in ("sh ask.sh", "setsid sh -c '(sh ask.sh) & wait'", "sh ask.sh & wait"):
+        done = await session.bench.call("execute_shell", {"command": command, "timeout": 20})
+        assert done.data["stdout"] == "", done.text
+        assert "does not admit this process" in done.data["stderr"], done.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user for a while")
+async def test_another_user_is_not_served(tmp_path: Path) -> None:
+    served = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(writer)
+        writer.write(b"served\n")
+
+    # Open to everybody: what is tried is who is asked for, not the folder's mode.
+    folder = Path("/tmp") / f"relay-{os.getpid()}"
+    folder.mkdir()
+    counter = Counter(serve, lambda pid: True)
+    try:
+        await counter.open(folder / "s")
+        assert (folder / "s").stat().st_mode & 0o777 == 0o600
+        (folder / "s").chmod(0o777)
+        folder.chmod(0o755)
+        talk = (
+            "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
+            "print(s.recv(100))"
+        )
+        for user, expected in ((NOBODY, b"b''\n"), (0, b"b'served\\n'\n")):
+            process = await asyncio.create_subprocess_exec(
+                "/usr/bin/python3", "-c", talk, str(folder / "s"),
+                stdout=subprocess.PIPE, user=user, cwd="/",
+            )  # fmt: skip
+            said, _ = await process.communicate()
+            assert said == expected
+        assert len(served) == 1
+    finally:
+        await counter.close()
+        folder.rmdir()
+
+
+async def test_when_the_session_ends_its_relays_end(session: Session, tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *RELAY, str(tools_socket(tmp_path)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin and process.stdout and process.stderr
+    process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    assert b'"result"' in await process.stdout.readline()
+    await session.close()
+    async with asyncio.timeout(20):
+        assert await process.wait() == 1
+    assert (await process.stderr.read()).startswith(b"bridle: the session is gone")
+    assert not list((tmp_path / "bridle").rglob("*-tools.sock"))
