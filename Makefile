@@ -43,6 +43,9 @@ bench-hooks: $(READY) ## what the gate costs: a hook's round trip, a tool call, 
 	$(BIN)/python tests/real/clis.py install
 	$(BIN)/python -m bench hooks tool_calls policy
 
+bench-mcp: $(READY) ## the workspace server: calls, relays, long output
+	$(BIN)/python -m bench mcp
+
 demo: $(READY) ## a whole turn with the embedded agent, then its replay
 	$(BIN)/bridle demo
 
@@ -70,4 +73,4 @@ fix: $(READY) ## format and mend what ruff can
 help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup check test test-real torture bench bench-hooks demo lock docs verdicts fix help
+.PHONY: setup check test test-real torture bench bench-hooks bench-mcp demo lock docs verdicts fix help
