@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -41,6 +42,7 @@ def program() -> NoReturn:
     own overhead, and everything that matters is closed and flushed by now."""
     if sys.getfilesystemencoding() == "ascii":  # LC_ALL=C; what is typed is UTF-8 all the same
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    gc.set_threshold(50_000)  # what a start loads is no garbage; to look at it took a tenth of it
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:  # noqa: SIM105  contextlib is not loaded yet for `--version`

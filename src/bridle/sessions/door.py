@@ -14,6 +14,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,7 +29,10 @@ from bridle.core.events import (
     RequestAnswered,
 )
 from bridle.sessions.broadcast import Broadcast
-from bridle.sessions.runner import Runner, WhenBusy
+from bridle.sessions.terms import WhenBusy
+
+if TYPE_CHECKING:
+    from bridle.sessions.runner import Runner
 
 LINE_CAP = 64 * 1024 * 1024  # a prompt with images goes through in one line
 

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from bridle.core.agent import Agent, Conversation, Heard, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import (
@@ -52,7 +52,7 @@ from bridle.sessions.requests import Requests
 from bridle.sessions.scribe import Scribe
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.succession import Succession, as_failure
-from bridle.sessions.terms import Order, Terms
+from bridle.sessions.terms import Order, Terms, WhenBusy
 from bridle.sessions.turns import Turns
 from bridle.sessions.until import Check
 from bridle.sessions.vetting import Vetting
@@ -71,8 +71,6 @@ _NOTED = frozenset({BackgroundChanged, SettingsChanged, AgentReady})
 _VISIBLE: frozenset[type] = frozenset({MessageChunk, ToolStarted})  # it was said, or done
 
 CANCEL_GRACE = 5.0  # seconds for background work to end, once the turn has
-
-WhenBusy = Literal["queue", "refuse", "steer"]
 
 
 class Runner:

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,27 +19,14 @@ from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import SessionBusy
 from bridle.core.events import encode
 from bridle.core.moment import rfc3339
-from bridle.core.permission import WORKSPACE, Context, Policy, Rule
 from bridle.paths import Paths, private_folder
 from bridle.sessions.broadcast import Broadcast
-from bridle.sessions.budget import Budget
 from bridle.sessions.door import Door, Visit
 from bridle.sessions.headstart import HeadStart, launch_warden, new_session
-from bridle.sessions.host import SessionHost
-from bridle.sessions.intake import Intake
-from bridle.sessions.journal import Journal
 from bridle.sessions.lease import Lease
-from bridle.sessions.leftovers import Leftovers
 from bridle.sessions.lookout import announce
-from bridle.sessions.recollection import TOLD_BY, Recollection
-from bridle.sessions.relay import Relay
-from bridle.sessions.remembered import Remembered
-from bridle.sessions.runner import Runner
 from bridle.sessions.session import AttachedSession, Session, read_all
-from bridle.sessions.shelf import Shelf
-from bridle.sessions.tenure import Tenure
 from bridle.sessions.terms import Order, Terms
-from bridle.sessions.vigil import Change, Vigil
 from bridle.store.attachments import Attachments
 from bridle.store.catalog import Catalog
 from bridle.store.database import Database
@@ -47,12 +35,19 @@ from bridle.store.processes import ProcessTable
 from bridle.store.search import Search
 from bridle.store.session_row import SessionRow
 from bridle.store.writer import Storage
-from bridle.supervision.secrets import Secrets
-from bridle.supervision.tree import Launched, Warden, sweep
-from bridle.workspace import git_changes
 
 if TYPE_CHECKING:
+    from bridle.core.permission import Rule
+    from bridle.sessions.host import SessionHost
+    from bridle.sessions.leftovers import Leftovers
     from bridle.sessions.offer import ServeTools, Tools
+    from bridle.sessions.recollection import Recollection
+    from bridle.sessions.relay import Relay
+    from bridle.sessions.remembered import Remembered
+    from bridle.sessions.runner import Runner
+    from bridle.sessions.vigil import Change
+    from bridle.supervision.launch import Launched
+    from bridle.supervision.secrets import Secrets
 
 
 class Sessions:
@@ -67,7 +62,6 @@ class Sessions:
         self.log = EventLog(database)
         self.search = Search(database)
         self.attachments = Attachments(database)
-        self.leftovers = Leftovers(paths, self.catalog, self.log)
         self.processes = ProcessTable(database)
         self._serve_tools = serve_tools
         self._open: set[Session] = set()
@@ -151,6 +145,19 @@ class Sessions:
         relay: Relay | None,
         settings: Mapping[str, Any] | None = None,
     ) -> Session:
+        # most commands look at sessions and run none
+        from bridle.core.permission import WORKSPACE, Context, Policy
+        from bridle.sessions.budget import Budget
+        from bridle.sessions.host import SessionHost
+        from bridle.sessions.intake import Intake
+        from bridle.sessions.journal import Journal
+        from bridle.sessions.recollection import Recollection
+        from bridle.sessions.relay import Relay
+        from bridle.sessions.runner import Runner
+        from bridle.sessions.shelf import Shelf
+        from bridle.sessions.tenure import Tenure
+        from bridle.supervision.tree import Warden
+
         spec, terms = order.spec, order.terms
         tools: Tools | None = None
         if terms.bench:
@@ -272,6 +279,8 @@ class Sessions:
 
     def remembered_in(self, cwd: Path) -> Remembered:
         """What was answered with "always" in the project of this folder."""
+        from bridle.sessions.remembered import Remembered
+
         return Remembered.of(self._paths, cwd)
 
     def remembered_by(self, row: SessionRow) -> tuple[Rule, ...]:
@@ -279,10 +288,14 @@ class Sessions:
         return self._recollection(row).rules
 
     def _recollection(self, row: SessionRow) -> Recollection:
+        from bridle.sessions.recollection import TOLD_BY, Recollection
+
         return Recollection.of(self.log.of_types(row.id, TOLD_BY))
 
     def watch_requests(self) -> AsyncIterator[Change]:
         """Of all sessions, whoever runs them: what waits for a person, and how it was settled."""
+        from bridle.sessions.vigil import Vigil
+
         vigil = Vigil(self.catalog, self.log, self._paths.socket, self._paths.watchers)
         return vigil.changes()
 
@@ -300,13 +313,24 @@ class Sessions:
 
     # -- what a dead owner left ------------------------------------------------------------------
 
+    @cached_property
+    def leftovers(self) -> Leftovers:
+        from bridle.sessions.leftovers import Leftovers
+
+        return Leftovers(self._paths, self.catalog, self.log)
+
     async def recover(self) -> list[str]:
         """Ends the processes and the turns that a dead owner left; returns their sessions.
 
         What they asked stays open: somebody may still answer it.
         """
+        from bridle.workspace import git_changes
+
         private_folder(self._paths.spawns)
-        await asyncio.to_thread(sweep, self._paths.spawns)
+        if any(self._paths.spawns.iterdir()):
+            from bridle.supervision.sweep import sweep
+
+            await asyncio.to_thread(sweep, self._paths.spawns)
         await asyncio.to_thread(git_changes.sweep)
         if self.processes.list(live=True):
             from bridle.workspace.aftermath import settle
@@ -375,6 +399,8 @@ class Sessions:
 
 
 def _known(terms: Terms) -> Secrets:
+    from bridle.supervision.secrets import Secrets
+
     secrets = Secrets()
     _register(secrets, terms)
     return secrets

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 from bridle.core.agent import File, Mode, Prompt
 from bridle.core.errors import SessionBusy, SessionError
 from bridle.core.events import Answer, Entry
-from bridle.core.result import Result, result
-from bridle.core.transcript import Transcript, fold
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.door import (
     Call,
@@ -21,10 +19,13 @@ from bridle.sessions.door import (
     SendPrompt,
     Visit,
 )
-from bridle.sessions.runner import Runner, WhenBusy
+from bridle.sessions.terms import WhenBusy
 from bridle.store.event_log import EventLog
 
 if TYPE_CHECKING:
+    from bridle.core.result import Result
+    from bridle.core.transcript import Transcript
+    from bridle.sessions.runner import Runner
     from bridle.sessions.workbench import Workbench
 
 
@@ -134,6 +135,8 @@ class Session:
         await self._runner.idle()
 
     def transcript(self) -> Transcript:
+        from bridle.core.transcript import fold
+
         return fold(read_all(self._log, self.id))
 
     def result(self) -> Result:
@@ -220,6 +223,8 @@ class AttachedSession:
 def last_result(transcript: Transcript) -> Result:
     if not transcript.turns:
         raise SessionError("this session has no turn yet")
+    from bridle.core.result import result
+
     return result(transcript, transcript.turns[-1])
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bridle.core.permission import Rule
 
 
+WhenBusy = Literal["queue", "refuse", "steer"]  # what becomes of a prompt within a turn
 SERVER = "bridle"  # what agents call the workspace's tools by
 
 
