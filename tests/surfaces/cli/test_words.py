@@ -120,6 +120,14 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     assert "exit codes:" in whole
 
 
+def test_a_command_is_found_whether_the_others_are_made_or_not() -> None:
+    every = subcommands(build())
+    for name, parser in every.items():
+        part = subcommands(build(name))
+        assert len(part) < len(every)
+        assert part[name].format_help() == parser.format_help()
+
+
 @pytest.mark.parametrize(
     "words",
     [["--help"], ["run", "--help"], ["sessions", "follow", "-h"], ["requests", "answer", "--help"]],

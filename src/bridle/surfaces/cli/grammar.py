@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 from bridle.surfaces.cli.words import SUMMARY, Parser
@@ -18,6 +19,7 @@ APPROVE = (
 N = TypeVar("N", int, float)
 
 
+@cache
 def everywhere() -> Parser:
     """Options that stand before or after the command."""
     parser = Parser(add_help=False, argument_default=argparse.SUPPRESS)

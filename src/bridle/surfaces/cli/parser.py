@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,24 @@ MODES = ("agent", "plan", "ask")
 SHELLS = ("bash", "zsh", "fish")
 
 
+_PARTS = {  # where commands are made -> which
+    "parser:run": ("run",),
+    "parser:handoff": ("handoff",),
+    "parser:sessions": ("sessions",),
+    "parser:requests": ("requests",),
+    "parser_processes:processes": ("ps", "logs", "kill"),
+    "parser_agents:agents": ("agents", "models", "status", "login", "logout", "mcp", "doctor"),
+    "parser_hooks:hooks": ("hooks",),
+    "parser_hooks:hook": ("hook",),
+    "parser_policy:policy": ("policy",),
+    "parser:config": ("config", "trust"),
+    "parser:others": ("demo", "completion", "schema"),
+}
+
+
 def build(only: str = "") -> Parser:
-    """All commands; for `run` and `hook` just that one: making the others delays an agent."""
+    """All commands, or just the part that has this one: to make all takes as long as many a
+    command does its work."""
     parser = Parser(
         prog="bridle",
         description="One harness for every coding agent.",
@@ -42,36 +59,13 @@ def build(only: str = "") -> Parser:
     parser.add_argument("-V", "--version", action="store_true", help="print the version")
     parser.set_defaults(command=None, parser=parser)
     commands = group(parser)
-    if only == "run":
-        _run(commands)
-        return parser
-    from bridle.surfaces.cli.parser_hooks import hook, hooks
-
-    if only == "hook":
-        hook(commands)
-        return parser
-    from bridle.surfaces.cli.parser_agents import agents
-    from bridle.surfaces.cli.parser_policy import policy
-    from bridle.surfaces.cli.parser_processes import processes
-
-    for add in (
-        _run,
-        _handoff,
-        _sessions,
-        _requests,
-        processes,
-        agents,
-        hooks,
-        hook,
-        policy,
-        _config,
-        _others,
-    ):
-        add(commands)
+    for part in [part for part, made in _PARTS.items() if only in made] or _PARTS:
+        module, _, function = part.partition(":")
+        getattr(import_module(f"bridle.surfaces.cli.{module}"), function)(commands)
     return parser
 
 
-def _others(commands: Any) -> None:
+def others(commands: Any) -> None:
     demo = command(
         commands, "demo", "demo:demo", "see a whole turn: no key, no network, nothing installed"
     )
@@ -81,7 +75,7 @@ def _others(commands: Any) -> None:
     command(commands, "schema", "schema:schema", "JSON schema of what --json prints")
 
 
-def _run(commands: Any) -> None:
+def run(commands: Any) -> None:
     run = command(commands, "run", "run:run", "prompt an agent and watch it work")
     run.usage = "bridle run [options] [prompt]"
     run.add_argument(
@@ -113,7 +107,7 @@ def _limits(run: argparse.ArgumentParser) -> None:
     )
 
 
-def _handoff(commands: Any) -> None:
+def handoff(commands: Any) -> None:
     handoff = one_session(
         commands, "handoff", "handoff:handoff", "let another agent go on with a session"
     )
@@ -179,7 +173,7 @@ def _session_options(run: argparse.ArgumentParser) -> None:
     )
 
 
-def _sessions(commands: Any) -> None:
+def sessions(commands: Any) -> None:
     sessions = folder(commands, "sessions", "look at, follow, steer and keep sessions")
     listing = command(sessions, "list", "sessions:list_all", "newest first")
     listing.add_argument(
@@ -227,7 +221,7 @@ def _sessions(commands: Any) -> None:
     delete.add_argument("-y", "--yes", action="store_true", help="without asking")
 
 
-def _requests(commands: Any) -> None:
+def requests(commands: Any) -> None:
     requests = folder(commands, "requests", "what agents wait for")
     json_option(command(requests, "list", "requests:list_open", "the open ones"))
     answer = command(requests, "answer", "requests:answer", "answer one, wherever it runs")
@@ -262,7 +256,7 @@ def _requests(commands: Any) -> None:
     forget.add_argument("--session", metavar="ID", help="in a session; default: in this project")
 
 
-def _config(commands: Any) -> None:
+def config(commands: Any) -> None:
     config = folder(commands, "config", "settings, and where each came from")
     json_option(command(config, "show", "configure:show", "every value and its source"))
     get = command(config, "get", "configure:get", "one value")
