@@ -20,7 +20,7 @@ check: $(READY) ## lint, types, import rules
 	$(BIN)/python docs/generate.py --check
 
 test: $(READY) ## the tests that need nothing but this checkout
-	$(BIN)/pytest -n 4 -m "not real and not torture"
+	$(BIN)/pytest -n 4 -m "not real and not torture" --ignore tests/real
 
 test-real: $(READY) ## real agent CLIs (from npm) with a scripted model; as root, an ordinary user
 	$(BIN)/python tests/real/clis.py install

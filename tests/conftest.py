@@ -14,3 +14,7 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.
 # Whatever a shell starts in the background ignores interrupts, and so would all that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests start thousands of programs, and each would compile anew what it loads.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
