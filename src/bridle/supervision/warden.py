@@ -482,8 +482,6 @@ class Warden:
                 job.feeding = False
             case "failed" | "unable" | "ended":
                 kept.ended = True
-                if self._spare_at and not self._spare:
-                    self._spare_at = time.monotonic()
                 if not self._harness:
                     self._ended_alone.append(job.name)
 
@@ -538,6 +536,8 @@ class Warden:
                 kept.group.remove()
             kept.record.remove()
         self._say("gone", kept.number, kept.left)
+        if self._spare_at and not self._spare:  # not before: the kernel is busy with its namespace
+            self._spare_at = time.monotonic()
         if kept.job:
             for guest in kept.job.waiting:
                 guest.say("gone", kept.job.name, kept.left)
