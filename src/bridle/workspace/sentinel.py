@@ -45,6 +45,7 @@ WITHOUT_INOTIFY = 0.5
 _FIRST_LOOK = 0.2  # most commands have ended by then
 _AT_ONCE = 1_000  # things put back in one go
 _ROUNDS = 100
+_FEW = 200  # things that are looked at sooner than a thread has begun
 
 Act = Literal["created", "changed", "deleted", "moved"]
 
@@ -123,11 +124,11 @@ class Sentinel:
         """Before a command starts. End the duty when all its processes are gone."""
         duty = Duty(self)
         async with self._turn:
-            if self._duties:
+            if not self._duties:
+                await self._accept()
+            elif not self._as_it_was():
                 await asyncio.to_thread(self.check)
                 self._tell()
-            else:
-                await asyncio.to_thread(self.accept)
             self._duties.append(duty)
             if self._watch is None:
                 self._watch = asyncio.create_task(self._keep_watch(_FIRST_LOOK))
@@ -138,11 +139,18 @@ class Sentinel:
             if duty not in self._duties:
                 return
             await self._unwatch()
-            await asyncio.to_thread(self._last_check)
+            if not self._as_it_was():
+                await asyncio.to_thread(self._last_check)
             self._tell()
             self._duties.remove(duty)
             if self._duties:
                 self._watch = asyncio.create_task(self._keep_watch(0))
+
+    async def _accept(self) -> None:
+        if self._small:
+            self.accept()
+        else:
+            await asyncio.to_thread(self.accept)
 
     def accept(self) -> None:
         """What is there now is as it should be."""
@@ -221,6 +229,40 @@ class Sentinel:
         return _Watched(roles, complete)
 
     # -- looking -----------------------------------------------------------------------------------
+
+    @property
+    def _small(self) -> bool:
+        """Of what is known; before the first look nothing is."""
+        return 0 < len(self._state.folders) + len(self._state.nodes) <= _FEW
+
+    def _as_it_was(self) -> bool:
+        """One look, where it is over at once. False: all has to be checked."""
+        if not self._small or not self._lock.acquire(blocking=False):
+            return False
+        try:
+            before, after = self._state, look(self._root, self._state, baseline=False)
+            after = after._replace(whole=before.whole)
+            if after.has_new_folders or not self._in_place():
+                return False
+            if _differences(before, after) or self._words(before, after):
+                return False
+            if any(_touched(before, after, path) for path in before.nodes):
+                return False
+            self._state = after
+            return True
+        finally:
+            self._lock.release()
+
+    def _in_place(self) -> bool:
+        """The workspace and its repository have their names."""
+        held = [(self._parent, self._path.name, self._root)]
+        if self._git >= 0:
+            held.append((self._root, ".git", self._git))
+        for folder, name, ours in held:
+            now = _status(folder, name)
+            if now is None or not os.path.samestat(now, os.fstat(ours)):
+                return False
+        return True
 
     def _check(self) -> tuple[PutBack, ...]:
         found = self._root_back() + self._git_back()
