@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 # Our words, above every config file: a repository's own may name programs in these.
-_SAFE = {
+SAFE = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.splitIndex": "false",  # else half of a copied index is written beside the real one
@@ -118,12 +118,19 @@ def work_tree(path: Path, deadline: Deadline) -> WorkTree | None:
 
 
 def _environment(config: Mapping[str, str]) -> dict[str, str]:
-    # by variable, not by `-c`: a hostile key with `=` in it would be split in the wrong place
-    pairs = {**_SAFE, **config}
+    return safe_environment({**SAFE, **config}.items())
+
+
+def safe_environment(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     env = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    env |= _SAFE_ENV
-    env["GIT_CONFIG_COUNT"] = str(len(pairs))
-    for number, (key, value) in enumerate(pairs.items()):
+    return env | _SAFE_ENV | configured(pairs)
+
+
+def configured(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Settings above every config file. By variable: `-c` would split a hostile key at its `=`."""
+    pairs = list(pairs)
+    env = {"GIT_CONFIG_COUNT": str(len(pairs))}
+    for number, (key, value) in enumerate(pairs):
         env[f"GIT_CONFIG_KEY_{number}"] = key
         env[f"GIT_CONFIG_VALUE_{number}"] = value
     return env

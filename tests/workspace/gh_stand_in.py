@@ -1,0 +1,75 @@
+"""A `gh` that answers from recordings, and writes down what it was asked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "github"
+_PROGRAM = """\
+#!{python} -IS
+import json, os, subprocess, sys, time
+here = {here!r}
+words = sys.argv[1:]
+def note(what):
+    line = json.dumps([what, os.getpid(), words, dict(os.environ)]) + "\\n"
+    with open(here + "/asked.jsonl", "a") as log:
+        log.write(line)
+note("begins")
+with open(here + "/answers.json") as file:
+    answers = json.load(file)
+answer = next((a for a in answers if words[: len(a["words"])] == a["words"]), None)
+if answer is None:
+    answer = {{"exit": 1, "stderr": "unknown command " + " ".join(words) + "\\n"}}
+time.sleep(answer.get("seconds", 0))
+for command in answer.get("runs", []):
+    subprocess.run(command, capture_output=True)
+sys.stdout.write(answer.get("stdout", ""))
+sys.stderr.write(answer.get("stderr", ""))
+note("ends")
+sys.exit(answer.get("exit", 0))
+"""
+
+
+class GhStandIn:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        program = folder / "gh"
+        program.write_text(_PROGRAM.format(python=sys.executable, here=str(folder)))
+        program.chmod(0o755)
+        self._answers: list[dict[str, Any]] = []
+        self._write()
+
+    def answer(self, *words: str, **answer: Any) -> None:
+        """To calls that begin with the words; the newest comes first."""
+        self._answers.insert(0, {"words": list(words), **answer})
+        self._write()
+
+    def shows(self, recording: str, **changed: Any) -> None:
+        """`gh pr view` gives what was recorded."""
+        told = json.loads((RECORDINGS / f"{recording}.json").read_text()) | changed
+        self.answer("pr", "view", "--json", stdout=json.dumps(told))
+
+    def fails(self, case: str) -> None:
+        told = next(one for one in failures() if one["case"] == case)
+        self.answer("pr", "view", exit=told["exit"], stdout=told["stdout"], stderr=told["stderr"])
+
+    @property
+    def log(self) -> list[tuple[str, int, list[str], dict[str, str]]]:
+        file = self.folder / "asked.jsonl"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [tuple(json.loads(line)) for line in lines]  # type: ignore[misc]
+
+    @property
+    def asked(self) -> list[list[str]]:
+        return [words for what, _, words, _ in self.log if what == "begins"]
+
+    def _write(self) -> None:
+        (self.folder / "answers.json").write_text(json.dumps(self._answers))
+
+
+def failures() -> list[dict[str, Any]]:
+    return list(json.loads((RECORDINGS / "failures.json").read_text()))
