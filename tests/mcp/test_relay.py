@@ -149,15 +149,14 @@ async def session(tmp_path: Path) -> AsyncIterator[Session]:
     database.close()
 
 
-def tools_socket(folder: Path) -> Path:
-    [found] = (folder / "bridle").rglob("*-tools.sock")
-    return found
+def tools_socket(session: Session, folder: Path) -> Path:
+    return find_paths({"BRIDLE_HOME": str(folder / "bridle")}).socket(f"{session.id}-tools")
 
 
 async def test_a_client_of_ours_is_served_through_the_relay(
     session: Session, tmp_path: Path
 ) -> None:
-    path = tools_socket(tmp_path)
+    path = tools_socket(session, tmp_path)
     assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o077 == 0
     server = StdioServerParameters(command=RELAY[0], args=[*RELAY[1:], str(path)])
     async with Client(server) as client:
@@ -172,7 +171,7 @@ ASK = """\
 
 
 async def test_a_command_of_the_session_is_not_served(session: Session, tmp_path: Path) -> None:
-    call = " ".join([*RELAY, str(tools_socket(tmp_path))])
+    call = " ".join([*RELAY, str(tools_socket(session, tmp_path))])
     (tmp_path / "project" / "ask.sh").write_text(ASK.replace("$RELAY", call))
     by_hand = await asyncio.create_subprocess_exec(
         "sh", "ask.sh", cwd=tmp_path / "project", stdout=subprocess.PIPE
@@ -222,7 +221,7 @@ async def test_another_user_is_not_served(tmp_path: Path) -> None:
 
 async def test_when_the_session_ends_its_relays_end(session: Session, tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
-        *RELAY, str(tools_socket(tmp_path)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        *RELAY, str(tools_socket(session, tmp_path)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stdin and process.stdout and process.stderr
@@ -232,4 +231,4 @@ async def test_when_the_session_ends_its_relays_end(session: Session, tmp_path: 
     async with asyncio.timeout(20):
         assert await process.wait() == 1
     assert (await process.stderr.read()).startswith(b"bridle: the session is gone")
-    assert not list((tmp_path / "bridle").rglob("*-tools.sock"))
+    assert not tools_socket(session, tmp_path).exists()
