@@ -122,6 +122,22 @@ def test_two_servers_of_one_folder_do_not_see_each_others_processes(machine: Mac
     assert "running" in text(mine.call("poll_process", process_id=process))
 
 
+def test_of_two_sessions_that_were_left_the_newest_is_gone_on_with(machine: Machine) -> None:
+    wires = [machine.greeted("--approve", "auto") for _ in range(3)]
+    processes = [started(wire) for wire in wires]
+    assert [wire.end() for wire in wires] == [0, 0, 0]
+    again = [machine.greeted("--approve", "auto") for _ in range(3)]
+    found = [
+        [
+            one["process_id"]
+            for one in wire.call("list_processes")["_meta"]["bridle/result"]["processes"]
+        ]
+        for wire in again
+    ]
+    assert found == [[process] for process in reversed(processes)]
+    assert len(machine.sessions()) == 3
+
+
 def test_the_twenty_first_process_is_refused(machine: Machine) -> None:
     wire = machine.greeted("--approve", "auto")
     calls = [

@@ -301,7 +301,8 @@ class Sessions:
 
     async def left_running(self, agent: str, cwd: Path) -> SessionRow | None:
         """The newest of its sessions here whose processes run, though nobody runs the session."""
-        for session in {one.session for one in self.processes.list(live=True)}:
+        running = reversed(self.processes.list(live=True))
+        for session in dict.fromkeys(one.session for one in running):
             row = self.catalog.get(session)
             if (row.agent, row.cwd) == (agent, str(cwd)) and not await self.is_run(session):
                 return row
