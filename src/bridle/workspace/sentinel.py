@@ -117,6 +117,7 @@ class Sentinel:
         self._turn = asyncio.Lock()
         self._duties: list[Duty] = []
         self._watch: asyncio.Task[None] | None = None
+        self._armed: dict[str, tuple[int, int]] | None = None  # the folders that are watched
 
     # -- for the harness ---------------------------------------------------------------------------
 
@@ -138,12 +139,14 @@ class Sentinel:
         async with self._turn:
             if duty not in self._duties:
                 return
-            await self._unwatch()
-            if not self._as_it_was():
-                await asyncio.to_thread(self._last_check)
+            others = len(self._duties) > 1
+            if not (others and self._as_it_was() and self._armed == _places(self._state)):
+                await self._unwatch()
+                if not self._as_it_was():
+                    await asyncio.to_thread(self._last_check)
             self._tell()
             self._duties.remove(duty)
-            if self._duties:
+            if self._duties and self._watch is None:
                 self._watch = asyncio.create_task(self._keep_watch(0))
 
     async def _accept(self) -> None:
@@ -201,12 +204,16 @@ class Sentinel:
                 self._tell()
                 await asyncio.sleep(WITHOUT_INOTIFY)
                 continue
-            with alarm:
+            try:
                 self._replaced = False
                 watched = await asyncio.to_thread(self._arm, alarm)
                 # and what happened before the alarm was set
                 while not (await asyncio.to_thread(self.check)) and not self._replaced:
                     await _until_it_matters(alarm, watched)
+            finally:
+                self._armed = None
+                # the kernel takes its time, and nobody has to wait
+                asyncio.get_running_loop().run_in_executor(None, alarm.close)
             self._tell()
             await asyncio.sleep(PAUSE)
 
@@ -226,6 +233,7 @@ class Sentinel:
                         watch = _add(alarm, held, mask)
                         complete = complete and watch is not None
                         roles.pop(watch or -1, None)
+            self._armed = _places(state)
         return _Watched(roles, complete)
 
     # -- looking -----------------------------------------------------------------------------------
@@ -475,6 +483,10 @@ class Sentinel:
 class _Watched(NamedTuple):
     roles: dict[int, str]  # of folders in which only some names matter
     complete: bool  # False: the system has no more watches
+
+
+def _places(state: State) -> dict[str, tuple[int, int]]:
+    return {path: (seen.mark.device, seen.mark.inode) for path, seen in state.folders.items()}
 
 
 def _add(alarm: Inotify, held: int, mask: int) -> int | None:
