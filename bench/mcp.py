@@ -137,10 +137,10 @@ def their_acts(client: Client) -> tuple[int, dict[str, Callable[[], Any]]]:
             raise SystemExit(f"DesktopCommander says: {said[:500]}")
         return int(found[1])
 
-    pid = start("sleep 600", 1)
+    pid = start("exec sleep 600", 1)
     return pid, {
         "DC sync": lambda: start("true", 10_000),
-        "DC async start": lambda: start("sleep 0.05", 1),
+        "DC async start": lambda: start("true", 1),
         "DC poll": lambda: client.call("read_process_output", pid=pid, timeout_ms=1),
     }
 
