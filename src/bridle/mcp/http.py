@@ -51,6 +51,7 @@ def listen(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
+        listener.listen()  # who is told of it may come at once
     except (OSError, OverflowError) as error:
         listener.close()
         raise UsageError(f"cannot listen on port {port}: {error}", hint="take another") from None
