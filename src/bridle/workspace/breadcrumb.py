@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from bridle.workspace.folder_changes import shown
 from bridle.workspace.pull_request import NoNews, PullRequest
@@ -67,6 +67,28 @@ def crumb(repository: Repository, news: PullRequest | NoNews | None) -> Breadcru
     if isinstance(news, NoNews):
         return Breadcrumb(repository, no_news=news)
     return Breadcrumb(repository, news)
+
+
+def as_data(crumb: Breadcrumb) -> dict[str, Any]:
+    """For programs."""
+    repository, status = crumb.repository, crumb.status
+    state = asdict(repository.state)
+    for key in ("branch", "upstream"):
+        state[key] = None if state[key] is None else shown(state[key])
+    state["conflicts"] = [shown(path) for path in repository.state.conflicts]
+    return {
+        "text": crumb.text,
+        "repository": shown(repository.name),
+        "top": shown(str(repository.top)),
+        "remote": None if repository.remote is None else shown(repository.remote),
+        **state,
+        "status": status.label,
+        "color": status.color,
+        "action": status.action,
+        "skill": status.skill,
+        "pull_request": asdict(crumb.pull_request) if crumb.pull_request else None,
+        "no_news": asdict(crumb.no_news) if crumb.no_news else None,
+    }
 
 
 def derive(repository: Repository, pull_request: PullRequest | None) -> Status:

@@ -110,7 +110,8 @@ class GitHub:
 
     def _variables(self, repository: Repository) -> dict[str, str]:
         pairs = [*overrides(repository.config), *SAFE.items()]
-        return gh_variables(self._environment) | configured(pairs)
+        nowhere = {"GIT_ALLOW_PROTOCOL": "none"}  # gh asks by itself, its git has nothing to fetch
+        return gh_variables(self._environment) | nowhere | configured(pairs)
 
 
 def gh_variables(environment: Mapping[str, str]) -> dict[str, str]:

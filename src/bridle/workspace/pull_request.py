@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -150,12 +150,3 @@ def parse_refusal(code: int, err: str) -> NoNews | None:
 
 NO_REMOTE = NoNews("no_remote", "the repository has no remote", hint="git remote add origin URL")
 NO_BRANCH = NoNews("no_branch", "no branch is checked out", hint="git switch -c NAME")
-
-
-def parse_object(told: bytes) -> dict[str, Any]:
-    """An answer of `gh` that is an object; empty if it is none."""
-    try:
-        found = msgspec.json.decode(told)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return {}
-    return found if isinstance(found, dict) else {}

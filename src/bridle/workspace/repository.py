@@ -193,11 +193,12 @@ async def _git(
     seconds: float,
     pairs: list[tuple[str, str]] | None = None,
     most: int = 4 << 20,
+    env: Mapping[str, str] = {},
 ) -> Said:
     argv = ("git", "--no-optional-locks", "--no-pager", *words)
-    env = safe_environment(SAFE.items() if pairs is None else pairs)
+    safe = safe_environment(SAFE.items() if pairs is None else pairs)
     try:
-        return await ask(argv, cwd=where, env=env, seconds=seconds, most=most)
+        return await ask(argv, cwd=where, env={**safe, **env}, seconds=seconds, most=most)
     except Missing:
         if not where.is_dir():
             raise NoRepository(f"{where}: no such folder") from None
@@ -210,7 +211,9 @@ async def _git(
         ) from None
 
 
-async def ask_git(repository: Repository, *words: str, most: int = 4 << 20) -> Said:
+async def ask_git(
+    repository: Repository, *words: str, most: int = 4 << 20, env: Mapping[str, str] = {}
+) -> Said:
     """One more question about it, with nothing of the repository's that names a program."""
     pairs = [*overrides(repository.config), *SAFE.items()]
-    return await _git(repository.top, *words, seconds=SECONDS, pairs=pairs, most=most)
+    return await _git(repository.top, *words, seconds=SECONDS, pairs=pairs, most=most, env=env)

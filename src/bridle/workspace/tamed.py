@@ -19,10 +19,12 @@ _EXEC = re.compile(
     r"|core\.(?:sshcommand|askpass|editor|pager|gitproxy|alternaterefscommand|attributesfile)"
     r"|sequence\.editor|interactive\.difffilter|pager\..+|browser\..+|web\.browser"
     r"|credential\.(?:.+\.)?helper|gpg\.(?:.+\.)?program|gpg\.ssh\.defaultkeycommand"
-    r"|remote\..+\.(?:receivepack|uploadpack|vcs)|trailer\..+\.(?:command|cmd)"
+    r"|remote\..+\.vcs|trailer\..+\.(?:command|cmd)"
     r"|protocol\.(?:.+\.)?allow|ssh\.variant",
     re.DOTALL,
 )
+# Of these git takes the first it finds, so that nothing said later helps.
+_STUBBORN = re.compile(r"remote\..+\.(?:receivepack|uploadpack)", re.DOTALL)
 # Where nothing said before is the same as no word at all, or would be no word that git takes.
 _PLAIN = {
     "core.sshcommand": "ssh",
@@ -39,8 +41,6 @@ _PLAIN = {
 }
 _PLAIN_ENDS = {
     ".required": "false",
-    ".receivepack": "git-receive-pack",
-    ".uploadpack": "git-upload-pack",
     ".allow": "never",
 }
 # What a command of ours may reach over: not another repository on this machine, whose hooks run.
@@ -90,6 +90,11 @@ def overrides(found: Iterable[Setting]) -> list[tuple[str, str]]:
         pairs.append(("credential.helper", ""))  # forgets those before it
         pairs += [(s.key, s.value) for s in found if s.trusted and _is_helper(s.key)]
     return pairs
+
+
+def stubborn(found: Iterable[Setting]) -> list[str]:
+    """Keys of the repository's that name a program and cannot be overridden."""
+    return [each.key for each in found if not each.trusted and _STUBBORN.fullmatch(each.key)]
 
 
 def protocols(found: Iterable[Setting]) -> list[tuple[str, str]]:
