@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from mcp_desk import HELLO, PATIENCE, Machine, Wire
 
-from bridle.sessions.counter import LONGEST_LINE
+from bridle.sessions.reception import LONGEST_LINE
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -19,7 +19,7 @@ from bridle.agents import load
 from bridle.app import serve_tools
 from bridle.core.agent import SessionSpec
 from bridle.paths import find_paths
-from bridle.sessions.counter import Counter
+from bridle.sessions.reception import Reception
 from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Bench, Terms
@@ -196,9 +196,9 @@ async def test_another_user_is_not_served(tmp_path: Path) -> None:
     # Open to everybody: what is tried is who is asked for, not the folder's mode.
     folder = Path("/tmp") / f"relay-{os.getpid()}"
     folder.mkdir()
-    counter = Counter(serve, lambda pid: True)
+    reception = Reception(serve)
     try:
-        await counter.open(folder / "s")
+        await reception.open(folder / "s")
         assert (folder / "s").stat().st_mode & 0o777 == 0o600
         (folder / "s").chmod(0o777)
         folder.chmod(0o755)
@@ -215,7 +215,7 @@ async def test_another_user_is_not_served(tmp_path: Path) -> None:
             assert said == expected
         assert len(served) == 1
     finally:
-        await counter.close()
+        await reception.close()
         folder.rmdir()
 
 

@@ -18,7 +18,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from bridle.core.errors import UsageError
 from bridle.paths import private_folder
-from bridle.sessions.counter import LONGEST_LINE
+from bridle.sessions.reception import LONGEST_LINE
 
 PATH = "/mcp"
 HOSTS = ("127.0.0.1", "localhost", "[::1]")

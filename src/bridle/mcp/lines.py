@@ -21,7 +21,7 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from bridle.sessions.counter import LONGEST_LINE
+from bridle.sessions.reception import LONGEST_LINE
 
 _ENDS = 256  # bytes of a line too long, from both ends: its id is in one of them
 _ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+|"[^"\\]*")\s*,')

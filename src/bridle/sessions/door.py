@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import socket
-import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +25,9 @@ from bridle.core.events import (
     QuestionAsked,
     RequestAnswered,
 )
+from bridle.hooks.peer import peer_of
 from bridle.sessions.broadcast import Broadcast
+from bridle.sessions.reception import Reception
 from bridle.sessions.terms import WhenBusy
 
 if TYPE_CHECKING:
@@ -92,47 +91,23 @@ class Door:
     def __init__(self, runner: Runner, broadcast: Broadcast) -> None:
         self._runner = runner
         self._broadcast = broadcast
-        self._server: asyncio.Server | None = None
-        self._visits: set[asyncio.Task[None]] = set()
-        self._path: Path | None = None
+        self._reception = Reception(self._hear, limit=LINE_CAP)
 
     async def open(self, path: Path) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)  # we hold the lease: what lies here is a dead owner's
-        before = os.umask(0o177)
-        try:
-            self._server = await asyncio.start_unix_server(self._welcome, path, limit=LINE_CAP)
-        finally:
-            os.umask(before)
-        self._path = path
+        await self._reception.open(path)
 
     async def close(self) -> None:
-        if self._server:
-            self._server.close()
-        for visit in list(self._visits):
-            visit.cancel()
-        await asyncio.gather(*self._visits, return_exceptions=True)
-        if self._path:
-            self._path.unlink(missing_ok=True)
+        await self._reception.close()
 
-    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._visits.add(task)
+    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         feeds: list[asyncio.Task[None]] = []
         try:
-            if _peer_uid(writer.get_extra_info("socket")) != os.getuid():
-                return
-            while line := await reader.readline():
+            while line := await _line(reader):
                 writer.write(_encode(await self._serve(line, writer, feeds)) + b"\n")
                 await writer.drain()
-        except (ConnectionError, ValueError, asyncio.CancelledError):
-            pass
         finally:
             for feed in feeds:
                 feed.cancel()
-            self._visits.discard(task)
-            writer.close()
 
     async def _serve(
         self, line: bytes, writer: asyncio.StreamWriter, feeds: list[asyncio.Task[None]]
@@ -208,7 +183,7 @@ class Visit:
             reader, writer = await asyncio.open_unix_connection(path, limit=LINE_CAP)
         except OSError:
             return None
-        if _peer_uid(writer.get_extra_info("socket")) != os.getuid():
+        if not peer_of(writer.get_extra_info("socket")).is_us:
             writer.close()
             return None
         return cls(reader, writer)
@@ -256,11 +231,9 @@ def _rebuilt(said: Said) -> BridleError:
     return error
 
 
-def _peer_uid(connection: socket.socket) -> int:
-    if not hasattr(socket, "SO_PEERCRED"):
-        return os.getuid()  # the socket's mode is the wall there
-    size = struct.calcsize("3i")
-    _, uid, _ = struct.unpack(
-        "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    )
-    return int(uid)
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """Empty when there is no other, or one that is too long."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        return b""

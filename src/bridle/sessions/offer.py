@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from bridle.core.agent import SessionSpec
 from bridle.paths import Paths
-from bridle.sessions.counter import Counter
 from bridle.sessions.liaison import Liaison
+from bridle.sessions.reception import Reception
 from bridle.sessions.terms import SERVER, Terms
 from bridle.sessions.workbench import Workbench
 from bridle.store.processes import ProcessTable
@@ -36,7 +36,7 @@ class Tools:
         self._serve = serve
         self._socket = paths.socket(f"{session}-tools")
         self._bench: Workbench | None = None
-        self._counter: Counter | None = None
+        self._reception: Reception | None = None
 
     def announced(self, spec: SessionSpec) -> SessionSpec:
         """The agent starts a relay as one of its MCP servers."""
@@ -61,12 +61,12 @@ class Tools:
             supervision=terms.supervision,
         )
         if self._serve:
-            self._counter = Counter(partial(self._serve, bench), bench.admits)
-            await self._counter.open(self._socket)
+            self._reception = Reception(partial(self._serve, bench), admits=bench.admits)
+            await self._reception.open(self._socket)
         return bench
 
     async def close(self) -> None:
-        if self._counter:
-            await self._counter.close()
+        if self._reception:
+            await self._reception.close()
         if self._bench:
             await self._bench.close()

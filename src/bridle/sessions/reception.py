@@ -1,4 +1,4 @@
-"""Where an agent's relay reaches the workspace's tools: a socket that only this user can open."""
+"""A socket that only this user can open: each who comes is heard in a task of their own."""
 
 from __future__ import annotations
 
@@ -11,24 +11,32 @@ from bridle.hooks.peer import peer_of
 
 LONGEST_LINE = 16 * 1024 * 1024  # bytes: a file that is written comes in one
 
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Hear = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Counter:
-    """`serve` speaks with each who comes; `admits` tells by their pid whether they may."""
+class Reception:
+    """`admits` tells by a visitor's pid whether they may come in."""
 
-    def __init__(self, serve: Serve, admits: Callable[[int], bool]) -> None:
-        self._serve = serve
+    def __init__(
+        self,
+        hear: Hear,
+        *,
+        limit: int = LONGEST_LINE,
+        admits: Callable[[int], bool] = lambda pid: True,
+    ) -> None:
+        self._hear = hear
+        self._limit = limit
         self._admits = admits
         self._server: asyncio.Server | None = None
         self._visits: set[asyncio.Task[None]] = set()
         self._path: Path | None = None
 
     async def open(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.unlink(missing_ok=True)  # we hold the lease: what lies here is a dead owner's
         before = os.umask(0o177)
         try:
-            self._server = await asyncio.start_unix_server(self._welcome, path, limit=LONGEST_LINE)
+            self._server = await asyncio.start_unix_server(self._welcome, path, limit=self._limit)
         finally:
             os.umask(before)
         self._path = path
@@ -49,7 +57,7 @@ class Counter:
         try:
             peer = peer_of(writer.get_extra_info("socket"))
             if peer.is_us and self._admits(peer.pid):
-                await self._serve(reader, writer)
+                await self._hear(reader, writer)
         except (OSError, asyncio.CancelledError):
             pass
         finally:
