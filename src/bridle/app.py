@@ -131,7 +131,8 @@ class Harness:
         made = guest_order(self.config, Guest(), cwd=folder, **wishes)
         row = self.find(resume) if resume else await self.sessions.left_running(INFO.name, folder)
         if row is None:
-            return await self.sessions.start(*made, title=f"MCP server of {folder.name}")
+            title = f"MCP server of {folder.name}"
+            return await self.sessions.start(*made, title=title, settings={"served": True})
         if row.agent != INFO.name or Path(row.cwd) != made.spec.cwd:
             raise UsageError(
                 f"session {row.id} was no server of {folder}",
@@ -142,6 +143,11 @@ class Harness:
     async def resume(self, session: str, *, fork: bool = False, **wishes: Any) -> Session:
         """Goes on with a session: its id, the beginning of it, or `last`."""
         row = self._at_home(session)
+        if row.settings.get("served"):
+            raise UsageError(
+                f"session {row.id} is of an MCP client, with no agent to go on",
+                hint=f"`bridle mcp serve --resume {row.id}` serves it again",
+            )
         if fork:
             row = await self.sessions.fork(row)
         config = self._config_of(row)

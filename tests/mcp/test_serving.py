@@ -173,3 +173,19 @@ async def test_who_plans_does_nothing_but_look(folder: Path, tmp_path: Path) -> 
         await session.configure(mode="agent")
         done = await session.bench.call("write_file", {"path": "made", "content": "x"})
         assert done.outcome == "completed"
+
+
+def test_nobody_prompts_a_client(machine: Machine) -> None:
+    machine.greeted("--approve", "auto")
+    [session] = machine.sessions()
+    done = machine.run("sessions", "prompt", session["id"], "hello")
+    assert done.returncode == 2
+    assert "MCP client does not support prompts" in done.stderr
+
+
+def test_an_agent_cannot_go_on_with_a_client_s_session(machine: Machine) -> None:
+    machine.greeted("--approve", "auto").kill()
+    [session] = machine.sessions()
+    done = machine.run("run", "--resume", session["id"], "hello")
+    assert done.returncode == 2
+    assert f"bridle mcp serve --resume {session['id']}" in done.stderr

@@ -25,6 +25,7 @@ class AgentInfo(Struct, frozen=True):
     variables: tuple[str, ...] = ()  # its credentials and endpoints; `NAME` or `PREFIX_*`
     tested: tuple[str, str] | None = None  # oldest and newest version that the suite has run
     sign_in: str = ""  # how, where no command does it: "set GEMINI_API_KEY"
+    prompted: bool = True  # False: it speaks by itself, and nobody can speak to it
     asks: frozenset[ToolClass] = frozenset()  # of every call of these classes, before it runs
 
 

@@ -10,7 +10,7 @@ from bridle.core.agent import AgentInfo, Heard, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import AgentExited, AgentStarted, Answer, Event, TurnEnded, TurnStarted
 
-INFO = AgentInfo(name="mcp", title="MCP client", can=frozenset({"modes"}))
+INFO = AgentInfo(name="mcp", title="MCP client", can=frozenset({"modes"}), prompted=False)
 
 
 class Guest:
@@ -37,11 +37,7 @@ class Visit:
         yield _say(AgentExited(code=0))
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
-        raise Unsupported(
-            INFO.name,
-            "prompts: an MCP client works in this session",
-            hint="`bridle run` starts one with an agent",
-        )
+        raise Unsupported(INFO.name, "prompts")
 
     async def steer(self, prompt: Prompt) -> None:
         await self.prompt(prompt)

@@ -13,6 +13,7 @@ from bridle.core.errors import (
     AgentError,
     BridleError,
     SessionBusy,
+    Unsupported,
 )
 from bridle.core.events import (
     AgentReady,
@@ -178,6 +179,12 @@ class Runner:
         prompt: Prompt,
         when_busy: WhenBusy = "queue",
     ) -> None:
+        if not self._line.agent.info.prompted:
+            raise Unsupported(
+                self._line.agent.info.title,
+                "prompts: it works in this session by itself",
+                hint="`bridle run` starts a session with an agent",
+            )
         await self._vetting.read(prompt)
         self._check.renew()
         if not self._turns and not self._begin_lock.locked():

@@ -450,7 +450,7 @@ def _acts(call: Call) -> list[tuple[str, dict[str, Any]]]:
         case calls.ExecuteShell(command=command, cwd=cwd):
             where = {} if cwd == "." else {"cwd": cwd}
             return [("Bash", {"command": command, **where})]
-        case calls.WriteProcessInput(text=text) if text:
+        case calls.WriteProcessInput(text=text) if text.strip():
             return [("Bash", {"command": text})]  # to a shell, it is one
         case calls.ReadFile(path=path) | calls.ExportFile(path=path):
             return [("Read", {"path": path})]

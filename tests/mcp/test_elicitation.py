@@ -1,0 +1,83 @@
+"""A client that can ask its user is asked what the policy leaves to a person."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp_desk import Machine
+
+pytestmark = pytest.mark.timeout(120)
+
+Said = tuple[str, str | None]
+
+
+class User:
+    """In front of a client, with answers in mind."""
+
+    def __init__(self, *answers: Said) -> None:
+        self.asked: list[str] = []
+        self._answers: Iterator[Said] = iter(answers)
+
+    async def answer(self, context: Any, params: Any) -> types.ElicitResult:
+        self.asked.append(params.message)
+        action, word = next(self._answers)
+        return types.ElicitResult(action=action, content={"answer": word} if word else None)
+
+
+@asynccontextmanager
+async def client(machine: Machine, user: User) -> AsyncIterator[ClientSession]:
+    command, *words = machine.command("mcp", "serve", "--request-timeout", "60")
+    server = StdioServerParameters(
+        command=command, args=words, env=machine.environment, cwd=machine.project
+    )
+    async with (
+        stdio_client(server) as streams,
+        ClientSession(*streams, elicitation_callback=user.answer) as session,
+    ):
+        await session.initialize()
+        yield session
+
+
+async def test_what_the_user_says_counts(machine: Machine) -> None:
+    user = User(("accept", "allow"), ("accept", "deny"), ("decline", None), ("cancel", None))
+    async with client(machine, user) as session:
+        results = [
+            await session.call_tool("execute_shell", {"command": f"echo x > made{number}"})
+            for number in range(4)
+        ]
+    assert [result.is_error for result in results] == [False, True, True, True]
+    assert sorted(path.name for path in machine.project.iterdir()) == ["made0"]
+    assert [question.startswith("Bash `echo x > made") for question in user.asked] == [True] * 4
+    answers = [e["event"] for e in machine.log() if e["event"]["type"] == "request_answered"]
+    assert {(one["by"], one["surface"]) for one in answers} == {("person", "mcp")}
+
+
+async def test_it_is_asked_once_what_is_allowed_from_now_on(machine: Machine) -> None:
+    user = User(("accept", "allow from now on"))
+    async with client(machine, user) as session:
+        for _ in range(3):
+            result = await session.call_tool("execute_shell", {"command": "echo again"})
+            assert not result.is_error
+    assert len(user.asked) == 1
+
+
+async def test_the_whole_of_a_long_command_is_shown(machine: Machine) -> None:
+    command = f"echo {'long ' * 100}end"
+    user = User(("decline", None))
+    async with client(machine, user) as session:
+        await session.call_tool("execute_shell", {"command": command})
+    assert command in user.asked[0]
+
+
+async def test_nobody_is_asked_what_needs_no_word(machine: Machine) -> None:
+    user = User()
+    async with client(machine, user) as session:
+        assert not (await session.call_tool("list_directory", {})).is_error
+        assert (await session.call_tool("write_file", {"path": ".env", "content": ""})).is_error
+    assert user.asked == []
