@@ -53,6 +53,8 @@ def test_every_command_and_option_is_in_the_docs() -> None:
         ("hooks install --us", ["--user"]),
         ("doctor --f", ["--full"]),
         ("logs p1 --st", ["--stdout", "--stderr"]),
+        ("repo ac", ["action"]),
+        ("repo action --approve re", ["readonly"]),
     ],
 )
 def test_bash_completes_commands_options_and_values(

@@ -38,8 +38,8 @@ WRONG = {
     ),
     "xyzzy": (
         "error: unknown command 'xyzzy'\nhint: known: run, handoff, sessions, requests, ps, "
-        "logs, kill, agents, models, status, login, logout, mcp, doctor, hooks, hook, policy, "
-        "config, trust, demo, completion, schema"
+        "logs, kill, repo, agents, models, status, login, logout, mcp, doctor, hooks, hook, "
+        "policy, config, trust, demo, completion, schema"
     ),
     "run hi --modl x": (
         "error: bridle run has no option --modl\nhint: did you mean --model or --mode?"

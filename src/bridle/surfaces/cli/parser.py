@@ -38,6 +38,7 @@ _PARTS = {  # where commands are made -> which
     "parser:sessions": ("sessions",),
     "parser:requests": ("requests",),
     "parser_processes:processes": ("ps", "logs", "kill"),
+    "parser_repo:repo": ("repo",),
     "parser_agents:agents": ("agents", "models", "status", "login", "logout", "mcp", "doctor"),
     "parser_hooks:hooks": ("hooks",),
     "parser_hooks:hook": ("hook",),
