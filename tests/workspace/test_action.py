@@ -143,6 +143,9 @@ async def test_there_is_nothing_to_propose_on_the_default_branch_or_without_a_co
     git("switch", "--quiet", "-c", "fresh")
     with pytest.raises(BridleError, match="fresh has no commit of its own yet"):
         await ready(branch, tmp_path)
+    git("branch", "--quiet", "--set-upstream-to=origin/main")
+    with pytest.raises(BridleError, match="fresh has no commit of its own yet"):
+        await ready(branch, tmp_path)
     git("switch", "--quiet", "--detach")
     with pytest.raises(UsageError, match="no branch is checked out"):
         await ready(branch, tmp_path)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from gh_stand_in import GhStandIn
 
+from bridle.core.errors import BridleError
 from bridle.workspace.github import GitHub
-from bridle.workspace.repository import ask_git, read_repository
+from bridle.workspace.repository import NoRepository, ask_git, read_repository
 from bridle.workspace.tamed import Setting, overrides
 
 Git = Callable[..., str]
@@ -103,6 +104,28 @@ async def test_a_submodule_with_such_a_config_is_not_gone_into(
     with suppress(AssertionError):
         git("status", cwd=outer)
     assert marker.exists()
+
+
+@pytest.mark.parametrize("line", ['[filter "f{n}"]\n\tclean = x\n', '[x "{n}"]\n\tk = {long}\n'])
+async def test_a_config_too_large_to_be_seen_whole_is_not_gone_on_with(
+    hostile: Path, marker: Path, line: str
+) -> None:
+    with (hostile / ".git" / "config").open("a") as config:
+        for number in range(1_000):
+            config.write(line.format(n=number, long="y" * 5_000))
+    with pytest.raises(BridleError, match="larger than is read"):
+        await read_repository(hostile)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("where", ["", "another", "work/lib"])
+async def test_a_repository_cannot_make_another_folder_the_place_of_work(
+    repository: Path, git: Git, tmp_path: Path, where: str
+) -> None:
+    git("init", "--quiet", str(tmp_path / "another"))
+    git("config", "core.worktree", str(tmp_path / where))
+    with pytest.raises(NoRepository, match="not where it lies"):
+        await read_repository(repository)
 
 
 def test_the_users_own_words_stay_and_come_after_the_repositorys() -> None:

@@ -203,7 +203,7 @@ async def test_a_git_that_hangs_is_ended(
 
 async def test_without_git_it_says_so(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(BridleError, match="git is not installed"):
+    with pytest.raises(BridleError, match="git cannot be started"):
         await read_repository(repository)
 
 

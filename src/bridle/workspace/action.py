@@ -19,10 +19,10 @@ from bridle.workspace.git import configured
 from bridle.workspace.github import GitHub, find_gh, gh_variables
 from bridle.workspace.programs import Missing, Said, Slow, ask
 from bridle.workspace.pull_request import NoNews
-from bridle.workspace.repository import Repository, ask_git
+from bridle.workspace.repository import Repository, ask_git, read_config
 from bridle.workspace.skill import CONTEXT, FACTS, Skill, filled_command, filled_prompt
 from bridle.workspace.skill_context import collect
-from bridle.workspace.tamed import LISTING, overrides, protocols, settings, stubborn
+from bridle.workspace.tamed import overrides, protocols, stubborn
 
 SECONDS = 300.0  # for one command
 METHODS = ("merge", "squash", "rebase")
@@ -108,8 +108,7 @@ async def run_command(
     program = find_gh(environment) if name == "gh" else _find_git(environment)
     if program is None:
         raise NotReady(f"{name} is not installed", hint=_INSTALL[name])
-    told = await ask_git(repository, *LISTING)  # anew: an agent may have written it since
-    found = settings(told.out)
+    found = await read_config(repository.top)  # anew: an agent may have written it since
     for key in stubborn(found):
         raise Unsafe(key)
     pairs = [*overrides(found), *protocols(found), *_ACTING.items()]
@@ -147,7 +146,7 @@ async def _obstacle(crumb: Breadcrumb, github: GitHub) -> BridleError | None:
             f"nothing to propose: {shown(state.branch)} is the default branch{ahead}",
             hint="git switch -c NAME starts a branch for a pull request",
         )
-    if status is LOCAL and not state.upstream:
+    if status is LOCAL and state.upstream in (None, f"{crumb.repository.remote}/{default}"):
         return BridleError(
             f"nothing to do: {shown(state.branch)} has no commit of its own yet",
             hint="commit something first",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bridle.config.trust import repository as lies_in
 from bridle.core.errors import BridleError, UsageError
 from bridle.workspace.git import SAFE, safe_environment
 from bridle.workspace.programs import Missing, Said, Slow, ask
@@ -15,6 +16,7 @@ from bridle.workspace.tamed import LISTING, Setting, branch_remote, overrides, r
 SECONDS = 10.0  # for one command
 MOST_STATUS = 16 << 20  # bytes; what is dirty beyond that is counted as "more"
 MOST_AHEAD = 1_000  # commits that are counted
+MOST_OVERRIDES = 500
 CONFLICTS_NAMED = 100
 _STATUS = (
     "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal",
@@ -65,8 +67,7 @@ class NoRepository(UsageError):
 async def read_repository(folder: Path, *, seconds: float = SECONDS) -> Repository:
     """Never waits longer than a few commands may take, and never runs what a repository names."""
     top, name = await _place(folder, seconds)
-    listed = await _git(top, *LISTING, seconds=seconds)
-    config = settings(listed.out) if not listed.code else []
+    config = await read_config(top, seconds=seconds)
     pairs = [*overrides(config), *SAFE.items()]
     said = await _git(top, *_STATUS, seconds=seconds, pairs=pairs, most=MOST_STATUS)
     if said.code and not said.cut:
@@ -83,6 +84,21 @@ async def read_repository(folder: Path, *, seconds: float = SECONDS) -> Reposito
     if state.branch and state.commit and state.ahead is None and known:
         state = replace(state, ahead=await _unpublished(top, seconds))
     return Repository(top, name, state, remote, known.get(remote or ""), tuple(config))
+
+
+async def read_config(top: Path, *, seconds: float = SECONDS) -> list[Setting]:
+    """All of it, or nothing goes on: what was not seen cannot be overridden."""
+    listed = await _git(top, *LISTING, seconds=seconds)
+    config = settings(listed.out)
+    if listed.cut or len(overrides(config)) > MOST_OVERRIDES:
+        raise BridleError(
+            f"the config of {top} is larger than is read", hint="`git config --list` shows it"
+        )
+    if listed.code:
+        raise BridleError(
+            f"git does not read the config of {top}: {listed.complaint}", hint="mend it there"
+        )
+    return config
 
 
 def parse_status(told: bytes, *, cut: bool = False) -> WorkState:
@@ -139,6 +155,11 @@ async def _place(folder: Path, seconds: float) -> tuple[Path, str]:
     if said.code:
         raise _nowhere(folder, said)
     top = Path(os.fsdecode(said.out).partition("\n")[2].removesuffix("\n"))
+    if lies_in(folder.resolve()) != top:  # a repository must not choose where we go on
+        raise NoRepository(
+            f"the config of this repository makes {top} its work tree, which is not where it lies",
+            hint="`git config --show-origin core.worktree` tells where that is said",
+        )
     common = await _git(folder, *words, "--git-common-dir", seconds=seconds)
     git_folder = Path(os.fsdecode(common.out).removesuffix("\n"))
     if git_folder.name == ".git":
@@ -199,11 +220,11 @@ async def _git(
     safe = safe_environment(SAFE.items() if pairs is None else pairs)
     try:
         return await ask(argv, cwd=where, env={**safe, **env}, seconds=seconds, most=most)
-    except Missing:
+    except Missing as error:
         if not where.is_dir():
             raise NoRepository(f"{where}: no such folder") from None
         raise BridleError(
-            "git is not installed", hint="install it: https://git-scm.com/downloads"
+            str(error), hint="is it installed? https://git-scm.com/downloads"
         ) from None
     except Slow as error:
         raise BridleError(
