@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from plain import LONG_LIVED, python
+from relay_desk import Second, entries_of, notices, of, relay, said, script, start
 from session_desk import Desk
-from test_relay import Second, entries_of, notices, of, relay, said, script, start
 
 from bridle.core.events import TurnEnded, TurnStarted
 from bridle.core.failure import Failure

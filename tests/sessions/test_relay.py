@@ -3,94 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from relay_desk import (
+    Missing,
+    Second,
+    entries_of,
+    notices,
+    of,
+    relay,
+    said,
+    script,
+    start,
+)
 from session_desk import Desk
 
 from bridle.agents.mock import INFO
-from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio import StdioAgent
 from bridle.core.account import account
-from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.errors import AgentNotInstalled
 from bridle.core.events import (
     AgentStarted,
-    Entry,
     FileChange,
     FilesChanged,
-    MessageChunk,
     Notice,
     TurnEnded,
     TurnStarted,
     UserMessage,
 )
-from bridle.core.wire import Launch
 from bridle.sessions.relay import Relay
-from bridle.sessions.session import Session
 from bridle.sessions.terms import Order, Rules
-
-Script = list[list[dict[str, Any]]]
-
-
-class Second(StdioAgent):
-    """The mock by another name."""
-
-    def __init__(self, name: str = "second", *, can: frozenset[str] = INFO.can) -> None:
-        super().__init__(replace(INFO, name=name, can=can), MockWire)
-
-
-class Missing(StdioAgent):
-    def __init__(self, name: str = "missing") -> None:
-        super().__init__(replace(INFO, name=name), MissingWire)
-
-
-class MissingWire(MockWire):
-    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
-        return Launch(["no-such-program-anywhere"])
-
-
-def script(desk: Desk, name: str, *turns: list[dict[str, Any]]) -> str:
-    path = desk.folder / f"{name}.json"
-    path.write_text(json.dumps(turns))
-    return str(path)
-
-
-def relay(desk: Desk, *others: tuple[StdioAgent, str], rules: Rules | None = None) -> Relay:
-    orders = {
-        agent.info.name: Order(agent, desk.spec(path), desk.terms()) for agent, path in others
-    }
-
-    async def call(name: str) -> Order:
-        return orders[name]
-
-    return Relay(rules or Rules(), list(orders), call)
-
-
-async def start(desk: Desk, path: str, relay: Relay, **terms: Any) -> Session:
-    return await desk.sessions.start(desk.agent, desk.spec(path), desk.terms(**terms), relay=relay)
-
-
-async def entries_of(session: Session, prompt: str = "do it") -> list[Entry]:
-    async with asyncio.timeout(30):
-        return [entry async for entry in session.run(prompt)]
-
-
-def of(entries: list[Entry], kind: type) -> list[Any]:
-    return [entry.event for entry in entries if isinstance(entry.event, kind)]
-
-
-def said(entries: list[Entry]) -> str:
-    return "".join(event.text for event in of(entries, MessageChunk))
-
-
-def notices(entries: list[Entry]) -> list[tuple[str, str]]:
-    return [(event.kind, event.text) for event in of(entries, Notice)]
-
 
 QUOTA = {"fail": "billing", "message": "the quota is used up"}
 BUSY = {"fail": "rate_limited", "message": "too many requests", "retry_after": 0.05}
