@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from warm_python import run_bridle
 
 from bridle.config import load
 from bridle.config.cases import Case, Group, read_cases
@@ -43,14 +43,8 @@ def test_explain_names_the_right_rule_for_every_case(group: Group, folder: Path)
 
 
 def bridle(folder: Path, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bridle", *words],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "BRIDLE_HOME": str(home / "bridle")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "BRIDLE_HOME": str(home / "bridle")}
+    return run_bridle(words, cwd=folder, env=env)
 
 
 def samples() -> list[object]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
+
+from warm_python import run_bridle
 
 DOCUMENT = Path(__file__).parents[2] / "docs/policy.md"
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -40,13 +40,7 @@ def examples(text: str) -> list[tuple[str, str]]:
 def printed(line: str, project: Path, home: Path) -> str:
     program, *words = shlex.split(line)
     assert program == "bridle"
-    done = subprocess.run(
-        [sys.executable, "-m", "bridle", *words],
-        cwd=project,
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "BRIDLE_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "BRIDLE_HOME": str(home)}
+    done = run_bridle(words, cwd=project, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

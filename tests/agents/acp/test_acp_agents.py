@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from listening import listening
 from msgspec.structs import replace
+from warm_python import run_bridle
 
 from bridle import agents
 from bridle.agents.acp.agent import AcpAgent
@@ -254,16 +255,7 @@ class Machine:
         }
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "bridle", *words],
-            cwd=self.project,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return run_bridle(words, cwd=self.project, env=self.env)
 
     def events(self, *words: str) -> list[Mapping[str, Any]]:
         done = self.run("run", "--json", *words)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from cursor_desk import OLDER, Desk, perform, script
 from cursor_stand_in import install_cursor
+from warm_python import run_bridle
 
 from bridle.core.events import (
     Answer,
@@ -258,15 +259,7 @@ async def test_an_answer_comes_from_another_terminal(desk: Desk) -> None:
     request = await until(session, PermissionRequested)
     words = ["requests", "answer", f"{session.id}/{request.request_id}", "allow"]
     env = {**desk.environment, "BRIDLE_HOME": str(desk.paths.config)}
-    ran = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-m", "bridle", *words],
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ran = await asyncio.to_thread(run_bridle, words, cwd=desk.project, env=env)
     assert ran.returncode == 0, ran.stderr
     log = await rest(session)
     assert (desk.project / "ran").exists()

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from cursor_desk import MODEL, Desk, perform, script
 from msgspec.structs import replace
+from warm_python import run_bridle
 
 from bridle.agents import load
 from bridle.core.agent import File
@@ -459,15 +460,7 @@ async def test_a_prompt_that_is_not_read_can_be_cancelled(desk: Desk) -> None:
 
 def bridle(desk: Desk, *words: str) -> subprocess.CompletedProcess[str]:
     env = {**desk.environment, "BRIDLE_HOME": str(desk.home / "bridle")}
-    return subprocess.run(
-        [sys.executable, "-m", "bridle", *words],
-        cwd=desk.project,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return run_bridle(words, cwd=desk.project, env=env)
 
 
 async def test_the_command_line_runs_it(desk: Desk) -> None:

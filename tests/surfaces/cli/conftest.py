@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from warm_python import run_bridle
 
 PATIENCE = 15.0
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\r")
@@ -53,19 +54,7 @@ class Bench:
         self, *words: str, input: str | bytes | None = None, **environment: str
     ) -> subprocess.CompletedProcess[str]:
         data = input.encode() if isinstance(input, str) else input
-        done = subprocess.run(
-            self.command(*words),
-            cwd=self.project,
-            env=self.environment | environment,
-            input=data,
-            stdin=subprocess.DEVNULL if data is None else None,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        return subprocess.CompletedProcess(
-            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-        )
+        return run_bridle(words, cwd=self.project, env=self.environment | environment, input=data)
 
     def mock(self, steps: list[dict[str, Any]], *words: str, **more: Any) -> Any:
         """`bridle run` with a script of its own for the embedded agent."""
