@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "supervision"))
 from written import WAYS
 
 FRAGMENT = 10  # so many characters of a secret in a row are a find
+HALF = FRAGMENT // 2
 ALPHABETS = (
     string.ascii_letters + string.digits,
     string.ascii_letters + string.digits + "-_",
@@ -46,9 +47,15 @@ class Fragments:
             for way, write in WAYS.items():
                 for piece in _pieces(_own(write(secret), write("?" * len(secret)))):
                     self._known.setdefault(piece, f"{way} of {secret!r}")
+        starts = range(FRAGMENT - HALF + 1)
+        self._halves = {piece[at : at + HALF] for piece in self._known for at in starts}
 
     def found_in(self, data: bytes) -> list[str]:
+        """Wherever a fragment lies, one of the halves that are looked at first is inside it."""
         known = self._known
+        halves = (data[at : at + HALF] for at in range(0, len(data), FRAGMENT - HALF + 1))
+        if self._halves.isdisjoint(halves):
+            return []
         pieces = (data[start : start + FRAGMENT] for start in range(len(data) - FRAGMENT + 1))
         return [f"{piece!r}, {known[piece]}" for piece in pieces if piece in known]
 
