@@ -20,13 +20,12 @@ import re
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from cursor_home import Home
+from cursor_home import Home, new_id
 from cursor_hooks import Hooks
 from cursor_tools import Tools
 
@@ -77,7 +76,7 @@ class Stage:
         self._model = model
         self._format = format
         self._partial = partial
-        self._request = str(uuid.uuid4())
+        self._request = new_id()
         self._model_calls = 0
         self._numbers = count()
         self._said = ""

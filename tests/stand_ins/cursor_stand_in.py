@@ -22,7 +22,7 @@ def install_cursor(
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(
         f"#!/bin/sh\nexport CURSOR_STAND_IN_VERSION={acts_as or version}\n"
-        f'exec "{sys.executable}" -S -B "{HERE / "cursor_agent.py"}" "$@"\n'
+        f'exec "{sys.executable}" -S "{HERE / "cursor_agent.py"}" "$@"\n'
     )
     program.chmod(0o755)
     (folder / "cursor-agent").unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import json
 import os
@@ -307,6 +306,8 @@ class Tools:
         }
 
     def _edit(self, args: Table) -> Table:
+        import difflib
+
         path = self._path(args)
         before = path.read_text() if path.exists() else None
         if swap := args.get("strReplace"):
