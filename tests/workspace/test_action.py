@@ -314,16 +314,18 @@ async def test_a_program_that_cannot_be_overridden_stops_every_command(
 
 
 @pytest.mark.parametrize("url", ["ext::sh -c touch% {marker}", "{hub}"])
+@pytest.mark.parametrize("allows", [True, False])
 async def test_a_repository_cannot_send_a_push_to_a_program_or_a_folder(
-    branch: Path, git: Git, tmp_path: Path, url: str
+    branch: Path, git: Git, tmp_path: Path, url: str, allows: bool
 ) -> None:
     marker = tmp_path / "marker"
     hub = tmp_path / "hub.git"
     (hub / "hooks").mkdir(exist_ok=True)
     (hub / "hooks" / "pre-receive").write_text(f"#!/bin/sh\ntouch {marker}\n")
     (hub / "hooks" / "pre-receive").chmod(0o755)
-    git("config", "protocol.ext.allow", "always")
-    git("config", "protocol.file.allow", "always")
+    if allows:
+        git("config", "protocol.ext.allow", "always")
+        git("config", "protocol.file.allow", "always")
     git("config", "remote.origin.url", url.format(marker=marker, hub=hub))
     git("commit", "--quiet", "--allow-empty", "-m", "more")
     said = await run(branch, "git", "push", "origin", PUSH)
