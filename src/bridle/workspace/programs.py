@@ -12,7 +12,7 @@ from pathlib import Path
 
 MOST = 4 << 20  # bytes of what it says that are kept
 _LAST_WORDS = 16 << 10  # of its errors
-_CHUNK = 64 << 10
+_LINGERING = 1.0  # seconds that its pipes, or its end after a kill, are waited for
 
 
 class Missing(Exception):
@@ -45,8 +45,10 @@ async def ask(
     seconds: float,
     most: int = MOST,
 ) -> Said:
+    """Its end is the end of it: who else holds its pipes is waited for a moment, and left."""
     try:
-        child = await asyncio.create_subprocess_exec(
+        transport, listener = await asyncio.get_running_loop().subprocess_exec(
+            lambda: _Listener(most),
             *argv,
             cwd=cwd,
             env=dict(env),
@@ -57,38 +59,61 @@ async def ask(
         )
     except OSError as error:
         raise Missing(f"{argv[0]} cannot be started: {error.strerror}") from None
-    assert child.stdout and child.stderr
+    group = transport.get_pid()
     try:
         async with asyncio.timeout(seconds):
-            errors = asyncio.ensure_future(_end(child.stderr))
-            out, cut = await _beginning(child.stdout, most)
-            if cut:
-                _kill(child.pid)
-            err = await errors
-            return Said(await child.wait(), out, err, cut)
+            await listener.over.wait()
+            if listener.cut:
+                _kill(group)
+            await listener.exited.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LINGERING):
+                    await listener.closed.wait()
+        return listener.said(transport.get_returncode())
     except TimeoutError:
         raise Slow(f"{Path(argv[0]).name} took longer than {seconds:g} s") from None
     finally:
-        _kill(child.pid)  # and whatever it left behind
-        errors.cancel()
-        await child.wait()
+        _kill(group)  # and whatever it left behind
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LINGERING):
+                await listener.exited.wait()
+        transport.close()
 
 
-async def _beginning(stream: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:
-    parts, size = [], 0
-    while piece := await stream.read(_CHUNK):
-        parts.append(piece)
-        size += len(piece)
-        if size > most:
-            return b"".join(parts)[:most], True
-    return b"".join(parts), False
+class _Listener(asyncio.SubprocessProtocol):
+    """Keeps the beginning of what is said, and the end of what is complained of."""
 
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._out = bytearray()
+        self._err = b""
+        self._open = {1, 2}
+        self.cut = False
+        self.over = asyncio.Event()  # it ended, or said too much
+        self.exited = asyncio.Event()
+        self.closed = asyncio.Event()
 
-async def _end(stream: asyncio.StreamReader) -> bytes:
-    kept = b""
-    while piece := await stream.read(_CHUNK):
-        kept = (kept + piece)[-_LAST_WORDS:]
-    return kept
+    def said(self, code: int | None) -> Said:
+        return Said(-1 if code is None else code, bytes(self._out), self._err, self.cut)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self._err = (self._err + data)[-_LAST_WORDS:]
+            return
+        self._out += data[: self._most + 1 - len(self._out)]
+        if len(self._out) > self._most:
+            del self._out[self._most :]
+            self.cut = True
+            self.over.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._open.discard(fd)
+        if not self._open:
+            self.closed.set()
+
+    def process_exited(self) -> None:
+        self.exited.set()
+        self.over.set()
 
 
 def _kill(group: int) -> None:

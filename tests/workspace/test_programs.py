@@ -1,0 +1,85 @@
+"""Short programs that hang, flood and leave others behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from bridle.workspace.programs import Missing, Said, Slow, ask
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+async def sh(script: str, cwd: Path, **limits: float) -> Said:
+    seconds, most = limits.get("seconds", 20), int(limits.get("most", 1 << 20))
+    return await ask(("sh", "-c", script), cwd=cwd, env=ENV, seconds=seconds, most=most)
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+async def test_what_it_says_and_how_it_ends_are_told(tmp_path: Path) -> None:
+    assert await sh("echo out; echo no >&2; echo why >&2; exit 3", tmp_path) == Said(
+        3, b"out\n", b"no\nwhy\n"
+    )
+    assert (await sh("echo no >&2; echo why >&2; exit 3", tmp_path)).complaint == "why"
+    assert (await sh("exit 3", tmp_path)).complaint == "it ended with 3"
+
+
+async def test_it_hears_nothing_and_has_no_variables_but_those_given(tmp_path: Path) -> None:
+    assert (await sh("cat; echo [$HOME]", tmp_path)).out == b"[]\n"
+
+
+async def test_a_flood_is_cut_and_ended(tmp_path: Path) -> None:
+    said = await sh("yes", tmp_path, most=100_000)
+    assert (len(said.out), said.cut) == (100_000, True)
+
+
+async def test_a_flood_of_errors_leaves_their_end(tmp_path: Path) -> None:
+    said = await sh("yes | head -c 1000000 >&2; echo end >&2", tmp_path)
+    assert said.err.endswith(b"y\nend\n")
+    assert len(said.err) <= 16 << 10
+
+
+async def test_whatever_it_started_goes_with_it(tmp_path: Path) -> None:
+    said = await sh("sleep 60 >/dev/null 2>&1 & echo $!", tmp_path)
+    async with asyncio.timeout(5):
+        while not gone(int(said.out)):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_one_that_holds_its_pipes_from_elsewhere_does_not_hold_us(tmp_path: Path) -> None:
+    script = "echo said; setsid sleep 30 & echo $! > pid; exit 0"
+    async with asyncio.timeout(15):
+        assert await sh(script, tmp_path) == Said(0, b"said\n")
+    os.kill(int((tmp_path / "pid").read_text()), 9)
+
+
+async def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(Slow, match="sh took longer than"):
+        await sh("trap '' TERM; echo $$ > pid; sleep 60; sleep 60", tmp_path, seconds=0.3)
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+async def test_a_caller_that_gives_up_ends_it(tmp_path: Path) -> None:
+    task = asyncio.ensure_future(sh("echo $$ > pid.new; mv pid.new pid; sleep 60", tmp_path))
+    async with asyncio.timeout(5):
+        while not (tmp_path / "pid").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+async def test_one_that_is_not_there_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(Missing, match="nowhere cannot be started"):
+        await ask(("nowhere",), cwd=tmp_path, env=ENV, seconds=1)
