@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,7 @@ async def test_changes_can_be_committed_without_gh(
     (branch / "new.py").write_text("new\n")
     bin = tmp_path / "bin"
     bin.mkdir()
-    (bin / "git").symlink_to("/usr/bin/git")
+    (bin / "git").symlink_to(str(shutil.which("git")))
     monkeypatch.setenv("PATH", str(bin))
     found = await ready(branch, tmp_path)
     assert "new.py" in found.prompt

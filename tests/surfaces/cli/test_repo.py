@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,7 @@ def test_without_gh_the_git_half_is_shown_with_a_hint(
     bench: Bench, project: Project, tmp_path: Path
 ) -> None:
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "git").symlink_to("/usr/bin/git")
+    (tmp_path / "bin" / "git").symlink_to(str(shutil.which("git")))
     bench.environment["PATH"] = str(tmp_path / "bin")
     lines = bench.run("repo", "status").stdout.splitlines()
     assert lines[0] == "project › feature/greeting › LOCAL [Create PR]"
