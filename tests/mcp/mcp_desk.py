@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from warm_python import Forked, run_bridle, start_bridle
+
 PATIENCE = 30.0  # seconds; a busy machine takes its time
 PROCESS = re.compile(r"\bp[0-9a-f]{10}\b")
 TALKER = "echo ready; while read word; do echo heard $word; done"
@@ -74,17 +76,9 @@ class Machine:
         return [sys.executable, "-m", "bridle", *words]
 
     def run(
-        self, *words: str, cwd: Path | None = None, env: Mapping[str, str] = {}, **more: Any
+        self, *words: str, cwd: Path | None = None, input: bytes | None = None
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*words),
-            cwd=cwd or self.project,
-            env=self.environment | dict(env),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            **({"stdin": subprocess.DEVNULL} | more),
-        )
+        return run_bridle(words, cwd=cwd or self.project, env=self.environment, input=input)
 
     def json(self, *words: str) -> Any:
         done = self.run(*words)
@@ -93,13 +87,11 @@ class Machine:
 
     def serve(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] = {}) -> Wire:
         """`bridle mcp serve` on a pipe."""
-        process = subprocess.Popen(
-            self.command("mcp", "serve", *words),
+        process = start_bridle(
+            ["mcp", "serve", *words],
             cwd=cwd or self.project,
             env=self.environment | dict(env),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            libraries=("mcp",),
         )
         wire = Wire(process)
         self._wires.append(wire)
@@ -123,14 +115,14 @@ class Machine:
     def close(self) -> None:
         for wire in self._wires:
             wire.kill()
-        for one in self.sessions():
-            self.run("sessions", "delete", "-y", one["id"])
+        for left in (self.bridle / "state" / "processes").glob("*"):
+            self.run("sessions", "delete", "-y", left.name)
 
 
 class Wire:
     """A client that says exactly what it is told to, line by line."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: Forked | subprocess.Popen[bytes]) -> None:
         self.process = process
         self.notes: list[dict[str, Any]] = []  # what came without an id, or with none of ours
         self._answers: dict[int | str, dict[str, Any]] = {}

@@ -88,14 +88,12 @@ def test_a_session_can_be_named_to_go_on_with(machine: Machine) -> None:
     again = machine.greeted("--resume", session(machine))
     assert "kept" in text(again.call("read_process_output", process_id=process))
     assert len(machine.sessions()) == 1
-    taken = machine.run("mcp", "serve", "--resume", session(machine), stdin=None, input="")
+    taken = machine.run("mcp", "serve", "--resume", session(machine), input=b"")
     assert taken.returncode != 0 and "Traceback" not in taken.stderr
     assert again.end() == 0
     elsewhere = machine.folder / "elsewhere"
     elsewhere.mkdir()
-    other = machine.run(
-        "mcp", "serve", "--resume", session(machine), cwd=elsewhere, input="", stdin=None
-    )
+    other = machine.run("mcp", "serve", "--resume", session(machine), cwd=elsewhere, input=b"")
     assert other.returncode == 2 and "was no server of" in other.stderr
 
 

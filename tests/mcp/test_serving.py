@@ -7,6 +7,7 @@ import pty
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,23 +22,21 @@ pytestmark = pytest.mark.timeout(120)
 def test_a_file_is_no_client(house: Machine) -> None:
     asked = house.project / "requests.jsonl"
     asked.write_text('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-    with asked.open() as file:
-        done = house.run("mcp", "serve", stdin=file)
-    assert done.returncode == 2
-    assert (
-        "standard input is neither a pipe nor a terminal" in done.stderr and "--http" in done.stderr
+    serve = partial(
+        subprocess.run,
+        house.command("mcp", "serve"),
+        cwd=house.project,
+        env=house.environment,
+        stderr=subprocess.PIPE,
+        timeout=PATIENCE,
     )
-    assert done.stdout == ""
+    with asked.open() as file:
+        done = serve(stdin=file, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"standard input is neither a pipe nor a terminal" in done.stderr
+    assert b"--http" in done.stderr
     with asked.open("a") as file:
-        wrong = subprocess.run(
-            house.command("mcp", "serve"),
-            cwd=house.project,
-            env=house.environment,
-            stdin=subprocess.PIPE,
-            stdout=file,
-            stderr=subprocess.PIPE,
-            timeout=PATIENCE,
-        )
+        wrong = serve(stdin=subprocess.PIPE, stdout=file)
     assert wrong.returncode == 2 and b"standard output is neither a pipe" in wrong.stderr
 
 
@@ -100,7 +99,7 @@ def test_on_a_terminal_it_says_what_it_waits_for(house: Machine) -> None:
     ],
 )
 def test_what_it_cannot_do_it_says(house: Machine, words: list[str], said: str) -> None:
-    done = house.run("mcp", "serve", *words, stdin=None, input="")
+    done = house.run("mcp", "serve", *words, input=b"")
     assert done.returncode == 2, done
     assert said in done.stderr and "Traceback" not in done.stderr
     assert done.stdout == ""

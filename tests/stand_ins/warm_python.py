@@ -1,8 +1,8 @@
 """A stand-in for `python -m bridle …`: a Python that has loaded the libraries, and forks.
 
 Most of a short command goes into loading what is not ours. Ours is loaded anew by each process, as
-at any other start; what tests of an interpreter's start, of terminals and of processes that live on
-need is the real thing.
+at any other start. Tests of terminals, of closed streams and of how an interpreter starts need the
+real thing, and so does whatever tells Python something by a variable.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import gc
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import IO
 
 LIBRARIES = (
     "apsw", "argparse", "asyncio", "ctypes", "dataclasses", "datetime", "difflib", "hashlib",
@@ -38,71 +40,104 @@ def run_bridle(
     words: Sequence[str], *, cwd: Path, env: Mapping[str, str], input: bytes | None = None
 ) -> subprocess.CompletedProcess[str]:
     """With its output captured; without input it reads from nowhere."""
-    request = json.dumps([words, str(cwd), dict(env)]).encode()
-    if len(request) > MOST or env.get("LANG", LANG) != LANG or _for_python(env):
-        return _run_really(words, cwd, env, input)
-    stdin, feed = os.pipe()
-    (out, stdout), (err, stderr), (news, tell) = (os.pipe() for _ in range(3))
-    if input is None:
-        os.close(stdin)
-        stdin = os.open(os.devnull, os.O_RDONLY)
-    socket.send_fds(_nursery(), [request], [stdin, stdout, stderr, tell])
-    for fd in (stdin, stdout, stderr, tell):
-        os.close(fd)
-    with ThreadPoolExecutor(3) as pool, os.fdopen(news) as heard:
-        pid = int(heard.readline())
-        pool.submit(_write, feed, input or b"")
-        output, errors = pool.submit(_read, out), pool.submit(_read, err)
+    program = start_bridle(words, cwd=cwd, env=env, stdin=input is not None)
+    with ThreadPoolExecutor(3) as pool:
+        if program.stdin:
+            pool.submit(_write, program.stdin, input or b"")
+        assert program.stdout and program.stderr
+        printed = [pool.submit(_read, stream) for stream in (program.stdout, program.stderr)]
         try:
-            printed = output.result(PATIENCE), errors.result(PATIENCE)
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
+            code = program.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            program.kill()
             raise
-        code = os.waitstatus_to_exitcode(int(heard.readline()))
-    return subprocess.CompletedProcess(words, code, *printed)
+        return subprocess.CompletedProcess(words, code, *(one.result() for one in printed))
 
 
-def _run_really(
-    words: Sequence[str], cwd: Path, env: Mapping[str, str], input: bytes | None
-) -> subprocess.CompletedProcess[str]:
-    ran = subprocess.run(
+def start_bridle(
+    words: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: bool = True,
+    libraries: tuple[str, ...] = (),
+) -> Forked | subprocess.Popen[bytes]:
+    """With pipes for its streams; `libraries` beside those that every command has."""
+    request = json.dumps([words, str(cwd), dict(env)]).encode()
+    told = any(name.startswith(FOR_PYTHON) for name in env) or env.get("LANG", LANG) != LANG
+    if not told and len(request) <= MOST:
+        return Forked(_nursery(LIBRARIES + libraries), request, stdin=stdin)
+    return subprocess.Popen(
         [sys.executable, "-m", "bridle", *words],
         cwd=cwd,
         env=env,
-        stdin=subprocess.DEVNULL if input is None else None,
-        input=input,
-        capture_output=True,
-        timeout=PATIENCE,
-    )
-    return subprocess.CompletedProcess(
-        words, ran.returncode, ran.stdout.decode(), ran.stderr.decode()
+        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
 
 
-def _for_python(env: Mapping[str, str]) -> bool:
-    return any(name.startswith(FOR_PYTHON) for name in env)
+def _write(stream: IO[bytes], data: bytes) -> None:
+    with suppress(BrokenPipeError), stream:
+        stream.write(data)
 
 
-def _write(fd: int, data: bytes) -> None:
-    with suppress(BrokenPipeError), os.fdopen(fd, "wb") as pipe:
-        pipe.write(data)
+def _read(stream: IO[bytes]) -> str:
+    with stream:
+        return stream.read().decode()
 
 
-def _read(fd: int) -> str:
-    with os.fdopen(fd, encoding="utf-8", newline="") as pipe:
-        return pipe.read()
+class Forked:
+    """A process of another, with what `subprocess.Popen` has of it."""
+
+    def __init__(self, nursery: socket.socket, request: bytes, *, stdin: bool) -> None:
+        ends = [os.pipe() for _ in range(4 if stdin else 3)]
+        (out, stdout), (err, stderr), (news, tell), *feed = ends
+        theirs = feed[0][0] if stdin else os.open(os.devnull, os.O_RDONLY)
+        self.stdin: IO[bytes] | None = os.fdopen(feed[0][1], "wb") if stdin else None
+        self.stdout: IO[bytes] = os.fdopen(out, "rb")
+        self.stderr: IO[bytes] = os.fdopen(err, "rb")
+        socket.send_fds(nursery, [request], [theirs, stdout, stderr, tell])
+        for fd in (theirs, stdout, stderr, tell):
+            os.close(fd)
+        self._news = os.fdopen(news)
+        self.pid = int(self._news.readline())
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._news], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(["bridle"], timeout or 0)
+            with self._news:
+                self.returncode = os.waitstatus_to_exitcode(int(self._news.readline()))
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 # -- who forks -------------------------------------------------------------------------------------
 
 
 @cache
-def _nursery() -> socket.socket:
+def _nursery(libraries: tuple[str, ...]) -> socket.socket:
     """One for all tests of a worker. Its own streams are pipes, as those of its children are."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())],
+            [sys.executable, __file__, str(theirs.fileno()), *libraries],
             env={"LANG": LANG},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -118,8 +153,8 @@ def _nursery() -> socket.socket:
     return ours
 
 
-def serve(line: socket.socket) -> None:
-    for name in LIBRARIES:
+def serve(line: socket.socket, libraries: Sequence[str]) -> None:
+    for name in libraries:
         import_module(name)
     gc.collect()
     gc.freeze()  # or each child would copy what it only looks at
@@ -129,7 +164,8 @@ def serve(line: socket.socket) -> None:
         for pid in list(running):
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
-                _write(running.pop(pid), f"{status}\n".encode())
+                with suppress(BrokenPipeError), os.fdopen(running.pop(pid), "w") as tell:
+                    tell.write(f"{status}\n")
 
     signal.signal(signal.SIGCHLD, ended)
     while True:
@@ -163,4 +199,4 @@ def become(words: list[str], cwd: str, env: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
