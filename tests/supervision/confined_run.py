@@ -16,13 +16,14 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import kills
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridle.core.errors import IsolationUnavailable
 from bridle.supervision.isolation import Confined, after, confine, landlock, refusal
 from bridle.supervision.launch import command
+
+if TYPE_CHECKING:
+    import kills
 
 
 class Ran(NamedTuple):
