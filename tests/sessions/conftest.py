@@ -14,7 +14,7 @@ from session_desk import Desk
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
-    subprocess.run(["git", "init", "-q", folder], check=True)
+    subprocess.run(["git", "init", "-q", "--template=", folder], check=True)
     return folder
 
 

@@ -29,7 +29,7 @@ class Desk:
         self.home = folder / "user"
         self.project = folder / "project"
         self.project.mkdir(parents=True)
-        subprocess.run(["git", "init", "-q", self.project], check=True)
+        subprocess.run(["git", "init", "-q", "--template=", self.project], check=True)
         install_cursor(folder / "bin", self.home, version=version)
         self.config = self.home / ".cursor" / "cli-config.json"
         self.config.parent.mkdir()
