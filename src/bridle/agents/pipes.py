@@ -16,7 +16,6 @@ from typing import ClassVar
 from weakref import WeakSet
 
 CHUNK = 256 * 1024
-FEW = 64 * 1024  # bytes: for more the allocator asks the kernel, each time
 HIGH_WATER = 1024 * 1024
 KEEPING = 64  # bytes of memory that a chunk costs besides its own, however short it is
 REST = 0.001  # seconds from one read to the next, for each pipe that something has come from
@@ -43,7 +42,6 @@ class PipeReader:
         self._loop = asyncio.get_running_loop()
         self._chunks: deque[bytes] = deque()
         self._size = 0
-        self._limit = FEW
         self._awaited = True  # the loop tells when something comes
         self._resting: asyncio.TimerHandle | None = None
         self._place = 0
@@ -82,7 +80,7 @@ class PipeReader:
         self._wake()
 
     def _readable(self) -> None:
-        self._take(self._limit)
+        self._take(CHUNK)
         if not self._ended:
             self._await_nothing()
             self._at_rest.add(self)
@@ -91,7 +89,7 @@ class PipeReader:
 
     def _rested(self) -> None:
         """What has come meanwhile is taken without asking the loop whether something has."""
-        if self._size < HIGH_WATER and self._take(self._limit):
+        if self._size < HIGH_WATER and self._take(CHUNK):
             if not self._ended:
                 self._go_to_rest()
             return
@@ -139,7 +137,6 @@ class PipeReader:
             return limit
         self._chunks.append(chunk)
         self._size += len(chunk) + KEEPING
-        self._limit = CHUNK if len(chunk) == limit else FEW
         self._wake()
         return len(chunk)
 

@@ -22,8 +22,8 @@ ALL = 2**62
 Row = tuple[int, int, str, bytes]  # seq, turn, at, event
 
 # One statement per many rows: each statement hands the interpreter lock to the event loop's
-# thread, and a busy one is slow to give it back. What an agent says at a time is a few rows.
-_ROWS_PER_INSERT = (256, 64, *range(32, 0, -1))
+# thread, and a busy one is slow to give it back.
+_ROWS_PER_INSERT = (256, 64, 16, 8, 4, 2, 1)
 _INSERTS = {
     rows: "INSERT INTO entries (session, seq, turn, at, event) VALUES "
     + ",".join(["(?1,?,?,?,?)"] * rows)
@@ -147,22 +147,23 @@ class _Batch:
         self._projection = Projection()
 
     def encode(self) -> None:
-        entries = self._entries
-        if not entries:
+        sessions = set()
+        for entry in self._entries:
+            self._rows.append((entry.seq, entry.turn, entry.at, pack_event(entry.event)))
+            self._projection.note(entry)
+            sessions.add(entry.session)
+        if not self._rows:
             return
-        sessions = {entry.session for entry in entries}
         if len(sessions) > 1:
             raise StoreError(f"one append holds entries of {len(sessions)} sessions")
         (self._session,) = sessions
-        self._rows = [(e.seq, e.turn, e.at, pack_event(e.event)) for e in entries]
-        first = entries[0].seq
-        if [row[0] for row in self._rows] != list(range(first, first + len(entries))):
+        first = self._rows[0][0]
+        if [row[0] for row in self._rows] != list(range(first, first + len(self._rows))):
             raise StoreError(f"entries of session {self._session} are out of order")
-        self._projection.note_all(entries)
         self._blocks = pack_lines(self._lines)
 
     def store(self, connection: apsw.Connection) -> None:
-        if not self._rows or self._goes_on(connection):
+        if not self._rows:
             return
         found = connection.execute(
             "SELECT number, entries, agent FROM sessions WHERE id = ?", (self._session,)
@@ -174,30 +175,13 @@ class _Batch:
         if not rows:
             return
         first = rows[0][0]
-        whole = first == self._rows[0][0]
-        self._insert(connection, number, rows, None if whole else self._blocks_from(first))
-        self._projection.store(connection, number, agent, first)
-
-    def _goes_on(self, connection: apsw.Connection) -> bool:
-        """Words where the log ends, as nearly always: one statement finds the session's row, sees
-        that it is so, and counts them."""
-        number = self._projection.count(connection, self._rows[0][0])
-        if number is not None:
-            self._insert(connection, number, self._rows)
-        return number is not None
-
-    def _insert(
-        self,
-        connection: apsw.Connection,
-        number: int,
-        rows: Sequence[Row],
-        blocks: Sequence[tuple[int, bytes]] | None = None,
-    ) -> None:
         insert_rows(connection, number, rows)
-        for seq, lines in self._blocks if blocks is None else blocks:
+        whole = first == self._rows[0][0]
+        for seq, lines in self._blocks if whole else self._blocks_from(first):
             connection.execute(
                 "INSERT INTO raws (session, seq, lines) VALUES (?, ?, ?)", (number, seq, lines)
             )
+        self._projection.store(connection, number, agent, first)
 
     def _blocks_from(self, first: int) -> list[tuple[int, bytes]]:
         left = [(max(first, one), last, raw) for one, last, raw in self._lines if last >= first]
@@ -227,10 +211,10 @@ class _Batch:
 
 def insert_rows(connection: apsw.Connection, number: int, rows: Sequence[Row]) -> None:
     at = 0
-    while at < len(rows):
-        size = next(size for size in _ROWS_PER_INSERT if size <= len(rows) - at)
-        values: list[int | str | bytes] = [number]
-        for row in rows[at : at + size]:
-            values += row
-        connection.execute(_INSERTS[size], values)
-        at += size
+    for size in _ROWS_PER_INSERT:
+        while len(rows) - at >= size:
+            values: list[int | str | bytes] = [number]
+            for row in rows[at : at + size]:
+                values += row
+            connection.execute(_INSERTS[size], values)
+            at += size

@@ -47,10 +47,7 @@ def encode(value: Any) -> bytes:
 
 def pack_event(event: Event) -> bytes:
     """The event's JSON, compressed when it is long."""
-    try:
-        encoded = events.encode(event)
-    except UnicodeEncodeError:
-        encoded = encode(event)
+    encoded = encode(event)
     return encoded if len(encoded) <= PACK_ABOVE else zlib.compress(encoded, 1)
 
 

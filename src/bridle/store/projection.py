@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
-
 import apsw
 
 from bridle.core.events import (
@@ -46,12 +43,6 @@ _UPDATE = f"""
         touched = {TOUCHED}
     WHERE number = :number
 """
-_COUNT = f"""
-    UPDATE sessions SET
-        entries = ?1, turns = max(turns, ?2), updated_at = ?3, touched = {TOUCHED}
-    WHERE id = ?4 AND entries = ?5
-    RETURNING number
-"""
 _TELLING = frozenset(
     {
         AgentReady, TurnStarted, TurnEnded, UsageReported, SettingsChanged,
@@ -71,20 +62,6 @@ class Projection:
         self._last = entry
         if type(entry.event) in _TELLING:
             self._telling.append(entry)
-
-    def note_all(self, entries: Sequence[Entry]) -> None:
-        self._last = entries[-1]
-        self._telling += [entry for entry in entries if type(entry.event) in _TELLING]
-
-    def count(self, connection: apsw.Connection, first: int) -> int | None:
-        """Counts the entries from `first` on, if there is no more to do and the row says that they
-        come next; returns the session's number then."""
-        last = self._last
-        if last is None or self._telling:
-            return None
-        values = (last.seq, last.turn, last.at, last.session, first - 1)
-        found = connection.execute(_COUNT, values).fetchall()
-        return cast(int, found[0][0]) if found else None
 
     def store(self, connection: apsw.Connection, number: int, agent: str, first: int) -> None:
         """Count the entries from `first` on; those before it were counted already."""

@@ -9,8 +9,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import apsw
 
@@ -31,7 +32,8 @@ _SYNC_FAILED = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
 _logger = logging.getLogger(__name__)
 
 
-class _Job(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Job:
     work: Callable[[apsw.Connection], Any]
     prepare: Callable[[], None] | None
     line: str | None  # jobs of one line stay in order
