@@ -204,8 +204,8 @@ def main(words: Sequence[str] = ()) -> None:
         each = cost.cpu / cost.events
         print(
             f"{title:<28}{each * 1e6:>8.1f} us CPU/event"
-            f"{each * raw.events / raw.cpu:>8.1f} x msgspec decode{goal:<13}"
-            f"{each * loop.events / loop.cpu:>6.1f} x decode from pipes"
+            f"{each * raw.events / raw.cpu:>8.1f} x msgspec decode"
+            f"{each * loop.events / loop.cpu:>6.1f} x decode from pipes{goal}"
         )
     print(f"from pipe to subscriber: p50 {percent[49]:.1f} ms, p99 {percent[98]:.1f} ms")
 
