@@ -267,7 +267,7 @@ async def test_files_are_let_go_by_warden_and_harness(warden: Warden, tmp_path: 
         await job.kill()
     ours, the_wardens = before
     async with asyncio.timeout(20):
-        while open_files(warden.pid) != the_wardens + 1:  # that of the spare keeper
+        while open_files(warden.pid) != the_wardens + 1:  # noqa: ASYNC110 - the spare keeper
             await asyncio.sleep(0.01)
     assert open_files(os.getpid()) == ours
 

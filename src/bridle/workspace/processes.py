@@ -99,7 +99,7 @@ class Processes:
         self._warden: Warden | None = None
         self._warming = asyncio.Lock()
         self._live: dict[str, _Live] = {}
-        self._starting: set[asyncio.Task[Process]] = set()
+        self._starting: set[asyncio.Task[Any]] = set()
         self._closed = False
         self._expiry: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -278,6 +278,8 @@ class Processes:
         pid, ticks = await job.started()
         process = replace(process, status="running", pid=pid, started=ticks)
         live = self._watch(_Live(process, job, confined, added))
+        if task := asyncio.current_task():
+            self._starting.discard(task)  # it counts as one that runs
         self._write_down(name, status="running", pid=pid, started=ticks)
         if mode == "sync":
             self._later(self._recorded(live))
