@@ -163,3 +163,19 @@ def test_nothing_is_made_where_nothing_may_be(machine: Machine, approve: str) ->
     assert [path.name for path in machine.project.iterdir()] == ["kept"]
     assert (machine.project / "kept").read_text() == "kept\n"
     assert wire.call("read_file", path="kept")["isError"] == (approve == "none")
+
+
+def test_a_variable_cannot_change_what_was_allowed(machine: Machine) -> None:
+    """It may name another program to run: then it is another command."""
+    machine.bridle.mkdir(exist_ok=True)
+    (machine.bridle / "config.toml").write_text('[[rules]]\nallow = true\ncommand = "git status"\n')
+    wire = machine.greeted("--approve", "ask", "--request-timeout", "1")
+    plain = wire.call("execute_shell", command="git status")
+    assert "not a git repository" in text(plain)
+    marker = machine.folder / "marker"
+    evil = {"GIT_TRACE_SETUP": str(marker), "GIT_PAGER": f"touch {marker}"}
+    changed = wire.call("execute_shell", command="git status", env=evil)
+    assert changed["isError"] and "Nobody answered" in text(changed)
+    assert not marker.exists()
+    wrong = wire.call("execute_shell", command="true", env={"A=B; touch x": "1"})
+    assert wrong["isError"] and "env" in text(wrong)

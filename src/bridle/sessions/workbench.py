@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shlex
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -447,9 +448,13 @@ def _held(cwd: Path) -> list[Path]:
 def _acts(call: Call) -> list[tuple[str, dict[str, Any]]]:
     """What the policy is asked about: the tool by our names, and its input."""
     match call:
-        case calls.ExecuteShell(command=command, cwd=cwd):
+        case calls.ExecuteShell(command=command, cwd=cwd, env=env, stdin=stdin):
+            if env:  # a variable may name another program to run
+                words = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items())
+                command = f"export {words} && {command}"
             where = {} if cwd == "." else {"cwd": cwd}
-            return [("Bash", {"command": command, **where})]
+            given = {"stdin": stdin} if stdin else {}
+            return [("Bash", {"command": command, **where, **given})]
         case calls.WriteProcessInput(text=text) if text.strip():
             return [("Bash", {"command": text})]  # to a shell, it is one
         case calls.ReadFile(path=path) | calls.ExportFile(path=path):

@@ -280,10 +280,19 @@ def read_call(name: str, arguments: Mapping[str, Any]) -> Call:
         raise Refused(f"there is no tool {name!r}", hint=f"tools: {', '.join(CALLS)}")
     given = {key: value for key, value in arguments.items() if value is not None}
     try:
-        return msgspec.convert(given, call)
+        found = msgspec.convert(given, call)
     except msgspec.ValidationError as error:
         fields = ", ".join(field.name for field in msgspec.structs.fields(call))
         raise Refused(f"{name}: {error}", hint=f"it takes: {fields}") from None
+    _check_variables(found)
+    return found
+
+
+def _check_variables(call: Call) -> None:
+    """Each becomes a word of the command that is judged."""
+    for name in (call.env or ()) if isinstance(call, ExecuteShell) else ():
+        if not (name.isascii() and name.isidentifier()):
+            raise Refused(f"env: {name!r} is no name of a variable", hint="use letters, digits, _")
 
 
 def description_of(call: type[Call]) -> str:
