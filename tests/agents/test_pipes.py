@@ -101,7 +101,7 @@ async def test_many_pipes_that_speak_are_read_together() -> None:
     async with asyncio.timeout(10):
         await asyncio.gather(*reading)
     settled = [len(each) for each in rounds[len(rounds) // 2 : -2]]
-    assert sum(settled) / len(settled) > 8  # of the twenty that a round holds
+    assert sum(settled) / len(settled) > 8  # of the thirty that a round holds
 
 
 async def test_a_pipe_that_speaks_alone_is_read_at_once(pipe: tuple[int, int]) -> None:

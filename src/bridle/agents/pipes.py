@@ -20,7 +20,7 @@ HIGH_WATER = 1024 * 1024
 KEEPING = 64  # bytes of memory that a chunk costs besides its own, however short it is
 REST = 0.001  # seconds from one read to the next, for each pipe that something has come from
 STEP = 0.010  # seconds: a longer rest is a multiple of it, so that it stays when one more speaks
-ROUNDS = 3  # in a longer rest: as many times a third of the pipes is read
+ROUNDS = 2  # in a longer rest, each of half the pipes
 
 
 class PipeReader:
@@ -28,7 +28,7 @@ class PipeReader:
 
     Every chunk costs a wake-up all the way to the disk. So each read is followed by a rest, the
     longer the more pipes speak: one agent is heard at once, and of fifty each many words at a time.
-    Many are read in rounds: a third of them at a time costs one wake-up, and finds the caches warm.
+    Many are read in rounds: half of them at a time, for one wake-up.
     """
 
     _at_rest: ClassVar[WeakSet[PipeReader]] = WeakSet()  # read, and not found silent since
