@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from desk import Desk, ends, of, run, said, shown
 from stages import Actor
 
-from bridle.core.events import PermissionRequested, ToolFinished, ToolStarted, TurnEnded
+from bridle.core.events import Entry, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
+from bridle.sessions.session import Session
 from bridle.sessions.terms import Bench
 from bridle.testing.model_script import Request, Say, Step, reply
 from bridle.workspace.calls import CALLS
@@ -22,6 +24,7 @@ pytestmark = [
 ]
 
 BENCH = Bench(environment={"PATH": "/usr/local/bin:/usr/bin:/bin"})
+NOT_YET = "There are no tools yet."
 PROCESS = re.compile(r"\bp[0-9a-f]{10}\b")
 TALKER = "echo ready; while read word; do echo heard $word; done"
 
@@ -48,7 +51,7 @@ ERRANDS: list[tuple[str, dict[str, Any], str]] = [
     ("execute_shell", {"command": "echo out; echo err >&2; exit 3"}, "exit code 3"),
     ("execute_shell", {"command": TALKER, "run_mode": "background"}, "process_id"),
     ("write_process_input", {"process_id": "*", "text": "ping\n"}, "running"),
-    ("poll_process", {"process_id": "*", "tail": {"src": "stdout", "n": 5}}, "ready"),
+    ("poll_process", {"process_id": "*", "tail": {"src": "stdout"}, "wait_ms": 3000}, "ready"),
     ("read_process_output", {"process_id": "*", "mode": "head"}, "ready"),
     ("search_process_output", {"process_id": "*", "pattern": "ready"}, "1 matches"),
     ("list_processes", {"status_filter": "running"}, "1 processes"),
@@ -62,24 +65,44 @@ def trust(actor: Actor) -> dict[str, Any]:
 
 
 def script(actor: Actor, errands: list[tuple[str, dict[str, Any], str]]) -> Any:
-    def step(request: Request) -> Step:
-        if request.step >= len(errands):
+    replies: dict[int, Step] = {}
+    left = iter(errands)
+
+    def next_reply(request: Request) -> Step:
+        if actor.agent == "codex" and "execute_shell" not in str(request.body.get("tools")):
+            return reply(Say(NOT_YET))  # it begins a turn while servers are still starting
+        errand = next(left, None)
+        if errand is None:
             return reply(Say("All done."))
-        tool, arguments, _ = errands[request.step]
+        tool, arguments, _ = errand
         named = PROCESS.findall(str(request.body))
         given = {
             key: named[-1] if value == "*" and named else value for key, value in arguments.items()
         }
         return reply(actor.stage.mcp("bridle", tool, given))
 
+    def step(request: Request) -> Step:
+        if request.step not in replies:
+            replies[request.step] = next_reply(request)
+        return replies[request.step]
+
     return step
+
+
+async def play(session: Session) -> list[Entry]:
+    """The turn in which it has the tools."""
+    log = await run(session, "@@errands@@ go")
+    while said(log) == NOT_YET:
+        await asyncio.sleep(0.5)
+        log = await run(session, "go on")
+    return log
 
 
 async def test_every_tool_works_from_it(any_desk: Desk, actor: Actor) -> None:
     assert {tool for tool, _, _ in ERRANDS} == set(CALLS)
     any_desk.double.scenarios["errands"] = script(actor, ERRANDS)
     session = await any_desk.start(bench=BENCH, options=trust(actor))
-    log = await run(session, "@@errands@@ go")
+    log = await play(session)
     assert (ends(log), said(log)) == ([TurnEnded(reason="completed")], "All done.")
     ours = [call for call in of(log, ToolStarted) if call.call_id.startswith("bridle-")]
     assert [call.name for call in ours] == [f"bridle.{tool}" for tool, _, _ in ERRANDS]
@@ -100,7 +123,7 @@ async def test_what_the_policy_denies_does_not_happen(any_desk: Desk, actor: Act
     ]
     any_desk.double.scenarios["errands"] = script(actor, errands)
     session = await any_desk.start(bench=BENCH, approve="readonly", options=trust(actor))
-    log = await run(session, "@@errands@@ go")
+    log = await play(session)
     assert not (any_desk.project / "made").exists()
     assert ends(log) == [TurnEnded(reason="completed")]
     assert {end.outcome for end in of(log, ToolFinished)} <= {"denied", "failed"}
