@@ -71,7 +71,7 @@ def test_an_absolute_path_into_the_workspace_is_made_relative(confined: Root, ro
     "path",
     [
         *("..", "../outside/secret", "a/../../outside/secret", "/etc/passwd", "/", "//etc/passwd"),
-        *("/proc/self/root/etc/passwd", "{root}x/file", "{root}/../outside/secret"),
+        *("/proc/self/cwd/../etc/passwd", "{root}x/file", "{root}/../outside/secret"),
     ],
 )
 @pytest.mark.parametrize("write", [False, True])
