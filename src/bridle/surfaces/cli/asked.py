@@ -82,6 +82,16 @@ def wishes(options: Namespace) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value not in (None, (), {})}
 
 
+def limits(options: Namespace) -> dict[str, Any]:
+    """What one who goes on with a task is asked for, of what there are options for."""
+    names = (
+        "model", "mode", "approve", "max_turns", "max_cost", "max_tokens", "timeout",
+        "request_timeout",
+    )  # fmt: skip
+    said = {name: value for name in names if (value := getattr(options, name, None)) is not None}
+    return said | ({"accept_advisory": True} if options.accept_advisory else {})
+
+
 def working_folder(options: Namespace) -> Path:
     _folder(options.cwd, "--cwd")
     return Path(options.cwd).resolve()

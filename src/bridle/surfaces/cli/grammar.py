@@ -68,6 +68,26 @@ def json_option(
         )
 
 
+def limit_options(run: argparse.ArgumentParser) -> None:
+    limits = run.add_argument_group("limits")
+    limits.add_argument("--approve", choices=PRESETS, help=APPROVE)
+    limits.add_argument(
+        "--accept-advisory",
+        action="store_true",
+        help="run an agent though it does not ask before every write or command",
+    )
+    limits.add_argument("--max-turns", type=positive_int, metavar="N", help="model calls at most")
+    limits.add_argument("--max-cost", type=positive, metavar="USD", help="US dollars at most")
+    limits.add_argument("--max-tokens", type=positive_int, metavar="N", help="tokens at most")
+    limits.add_argument("--timeout", type=positive, metavar="SECONDS", help="for the whole turn")
+    limits.add_argument(
+        "--request-timeout",
+        type=positive,
+        metavar="SECONDS",
+        help="then what nobody answered is denied; default: 300 without a terminal, else 3600",
+    )
+
+
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 

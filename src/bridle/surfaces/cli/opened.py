@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bridle.core.errors import SessionNotFound, UsageError
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from bridle.config import Config
     from bridle.management import Management
     from bridle.store.session_row import SessionRow
+
+Work = Callable[["Harness", Namespace], Coroutine[Any, Any, int]]
 
 
 @asynccontextmanager
@@ -28,6 +30,21 @@ async def harness(options: Namespace, cwd: Path | str = ".") -> AsyncIterator[Ha
             sys.stderr.write(f"{opened.mended}\n")
         _tell_withheld(opened.config)
         yield opened
+
+
+def command(work: Work) -> Callable[[Namespace], int]:
+    """A command that is asked of the harness, as the command line calls it."""
+
+    async def run(options: Namespace) -> int:
+        async with harness(options) as found:
+            return await work(found, options)
+
+    def started(options: Namespace) -> int:
+        import asyncio  # a wrong option is told without it
+
+        return asyncio.run(run(options))
+
+    return started
 
 
 def management(options: Namespace) -> tuple[Management, Config]:

@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from bridle.surfaces.cli.grammar import (
-    APPROVE,
-    PRESETS,
     command,
     count,
     everywhere,
     folder,
     group,
     json_option,
+    limit_options,
     name,
     one_session,
-    positive,
     positive_int,
 )
 from bridle.surfaces.cli.words import Parser
@@ -84,28 +82,8 @@ def run(commands: Any) -> None:
     )
     run.add_argument("-f", "--file", type=Path, metavar="FILE", help="read the prompt from FILE")
     _session_options(run)
-    _limits(run)
+    limit_options(run)
     json_option(run, "entries, one a line; --json=summary: a coarser view", lines=True)
-
-
-def _limits(run: argparse.ArgumentParser) -> None:
-    limits = run.add_argument_group("limits")
-    limits.add_argument("--approve", choices=PRESETS, help=APPROVE)
-    limits.add_argument(
-        "--accept-advisory",
-        action="store_true",
-        help="run an agent though it does not ask before every write or command",
-    )
-    limits.add_argument("--max-turns", type=positive_int, metavar="N", help="model calls at most")
-    limits.add_argument("--max-cost", type=positive, metavar="USD", help="US dollars at most")
-    limits.add_argument("--max-tokens", type=positive_int, metavar="N", help="tokens at most")
-    limits.add_argument("--timeout", type=positive, metavar="SECONDS", help="for the whole turn")
-    limits.add_argument(
-        "--request-timeout",
-        type=positive,
-        metavar="SECONDS",
-        help="then what nobody answered is denied; default: 300 without a terminal, else 3600",
-    )
 
 
 def handoff(commands: Any) -> None:
@@ -119,7 +97,7 @@ def handoff(commands: Any) -> None:
     )
     handoff.add_argument("-m", "--model", type=name, metavar="NAME", help="with this model")
     handoff.add_argument("--mode", choices=MODES, help="plan and ask change nothing")
-    _limits(handoff)
+    limit_options(handoff)
     json_option(handoff, "entries, one a line; --json=summary: a coarser view", lines=True)
 
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bridle.surfaces.cli.grammar import (
-    APPROVE,
-    PRESETS,
-    command,
-    folder,
-    json_option,
-    name,
-    positive,
-    positive_int,
-)
+from bridle.surfaces.cli.grammar import command, folder, json_option, limit_options, name
 
 
 def repo(commands: Any) -> None:
@@ -30,21 +21,7 @@ def repo(commands: Any) -> None:
         "-a", "--agent", type=name, metavar="NAME", help="agent, profile, or several: one,two"
     )
     agent.add_argument("-m", "--model", type=name, metavar="NAME", help="with this model")
-    agent.add_argument("--approve", choices=PRESETS, help=APPROVE)
-    agent.add_argument(
-        "--accept-advisory",
-        action="store_true",
-        help="run an agent though it does not ask before every write or command",
-    )
-    agent.add_argument("--max-turns", type=positive_int, metavar="N", help="model calls at most")
-    agent.add_argument("--max-cost", type=positive, metavar="USD", help="US dollars at most")
-    agent.add_argument("--timeout", type=positive, metavar="SECONDS", help="for the whole turn")
-    agent.add_argument(
-        "--request-timeout",
-        type=positive,
-        metavar="SECONDS",
-        help="then what nobody answered is denied",
-    )
+    limit_options(action)
     json_option(action, "entries of the session, one a line; --json=summary: coarser", lines=True)
 
 

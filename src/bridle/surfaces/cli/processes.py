@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,18 +29,8 @@ _ENDING = 1.0  # seconds in which the end of a process that is gone is written d
 # Before 6.6 Linux does not tell of what is moved into a file without passing through a program.
 _UNTOLD = 1.0
 
-Work = Callable[["Harness", Namespace], Coroutine[Any, Any, int]]
 
-
-def _command(work: Work) -> Callable[[Namespace], int]:
-    async def run(options: Namespace) -> int:
-        async with opened.harness(options) as harness:
-            return await work(harness, options)
-
-    return lambda options: asyncio.run(run(options))
-
-
-@_command
+@opened.command
 async def ps(harness: Harness, options: Namespace) -> int:
     session = opened.row(harness, options.session).id if options.session else None
     await _settle(harness)
@@ -57,7 +47,7 @@ async def ps(harness: Harness, options: Namespace) -> int:
     return 0
 
 
-@_command
+@opened.command
 async def logs(harness: Harness, options: Namespace) -> int:
     process = _find(harness, options.process)
     folder = _folder(harness, process)
@@ -79,7 +69,7 @@ async def logs(harness: Harness, options: Namespace) -> int:
     return 0 if process.status == "finished" else 1
 
 
-@_command
+@opened.command
 async def kill(harness: Harness, options: Namespace) -> int:
     from bridle.supervision import visitor
 

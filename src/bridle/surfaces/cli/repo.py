@@ -142,7 +142,7 @@ async def _commands(options: Namespace, crumb: Breadcrumb, ready: Action) -> int
 
 
 async def _session(options: Namespace, crumb: Breadcrumb, found: Found, prompt: str) -> int:
-    from bridle.surfaces.cli import opened, watch
+    from bridle.surfaces.cli import asked, opened, watch
     from bridle.surfaces.cli.run import watch_session
     from bridle.surfaces.cli.view import Scene
 
@@ -154,18 +154,12 @@ async def _session(options: Namespace, crumb: Breadcrumb, found: Found, prompt: 
             cwd=folder,
             title=_line(f"{crumb.status.action}: {crumb.branch}"),
             unattended=keyboard is None,
-            **_wishes(options),
+            **asked.limits(options),
         )
         await session.prompt(prompt)
         scene = Scene(folder, opened.resumable(harness, session.agent))
         notes = [f"skill {found.skill.id}: {_line(found.skill.source)}"]
         return await watch_session(options, session, scene, 0, notes, keyboard)
-
-
-def _wishes(options: Namespace) -> dict[str, Any]:
-    names = ("model", "approve", "max_turns", "max_cost", "timeout", "request_timeout")
-    said = {name: value for name in names if (value := getattr(options, name)) is not None}
-    return said | ({"accept_advisory": True} if options.accept_advisory else {})
 
 
 def _pass_on(said: bytes, stream: Any) -> None:

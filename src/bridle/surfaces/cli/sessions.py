@@ -6,10 +6,10 @@ import asyncio
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bridle.core.errors import UsageError
 from bridle.surfaces.cli import opened, phrases
@@ -22,18 +22,9 @@ if TYPE_CHECKING:
 
 HEAD = ("SESSION", "WHEN", "AGENT", "STATE", "TURNS", "COST", "WHAT")
 PAGE = 200  # entries that are shown at once
-Work = Callable[["Harness", Namespace], Coroutine[Any, Any, int]]
 
 
-def _command(work: Work) -> Callable[[Namespace], int]:
-    async def run(options: Namespace) -> int:
-        async with opened.harness(options) as harness:
-            return await work(harness, options)
-
-    return lambda options: asyncio.run(run(options))
-
-
-@_command
+@opened.command
 async def list_all(harness: Harness, options: Namespace) -> int:
     cwd = str(Path.cwd()) if options.here else None
     from msgspec.structs import replace
@@ -49,7 +40,7 @@ async def list_all(harness: Harness, options: Namespace) -> int:
     return 0
 
 
-@_command
+@opened.command
 async def show(harness: Harness, options: Namespace) -> int:
     from bridle.sessions.session import read_all
 
@@ -62,7 +53,7 @@ async def show(harness: Harness, options: Namespace) -> int:
     return 0
 
 
-@_command
+@opened.command
 async def follow(harness: Harness, options: Namespace) -> int:
     from bridle.surfaces.cli import watch
     from bridle.surfaces.cli.view import Scene
@@ -81,13 +72,13 @@ async def follow(harness: Harness, options: Namespace) -> int:
     return 0
 
 
-@_command
+@opened.command
 async def cancel(harness: Harness, options: Namespace) -> int:
     await harness.attach(_row(harness, options).id).cancel()
     return 0
 
 
-@_command
+@opened.command
 async def prompt(harness: Harness, options: Namespace) -> int:
     if not options.text.strip():
         raise UsageError("the prompt is empty")
@@ -97,7 +88,7 @@ async def prompt(harness: Harness, options: Namespace) -> int:
     return 0
 
 
-@_command
+@opened.command
 async def search(harness: Harness, options: Namespace) -> int:
     hits = harness.sessions.search.search(" ".join(options.words), limit=options.limit)
     if options.json:
@@ -117,7 +108,7 @@ async def search(harness: Harness, options: Namespace) -> int:
     return 0 if hits else 1
 
 
-@_command
+@opened.command
 async def export(harness: Harness, options: Namespace) -> int:
     row = _row(harness, options)
     data = _document(harness, row, options.format)
@@ -134,14 +125,14 @@ async def export(harness: Harness, options: Namespace) -> int:
     return 0
 
 
-@_command
+@opened.command
 async def fork(harness: Harness, options: Namespace) -> int:
     copy = await harness.sessions.fork(_row(harness, options))
     say(copy.id)
     return 0
 
 
-@_command
+@opened.command
 async def rename(harness: Harness, options: Namespace) -> int:
     title = phrases.one_line(_discreet(options.title))
     if not title:
@@ -150,7 +141,7 @@ async def rename(harness: Harness, options: Namespace) -> int:
     return 0
 
 
-@_command
+@opened.command
 async def delete(harness: Harness, options: Namespace) -> int:
     row = _row(harness, options)
     what = f"{row.id} ({_what(row)}, {row.entries} entries)"
