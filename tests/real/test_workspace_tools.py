@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Any
 
+import mcp_desk
 import pytest
 from desk import Desk, ends, of, run, said, shown
 from stages import Actor
@@ -25,37 +25,15 @@ pytestmark = [
 
 BENCH = Bench(environment={"PATH": "/usr/local/bin:/usr/bin:/bin"})
 NOT_YET = "There are no tools yet."
-PROCESS = re.compile(r"\bp[0-9a-f]{10}\b")
-TALKER = "echo ready; while read word; do echo heard $word; done"
-
-# Each tool, in an order that makes sense; `*` stands for the process that was started last.
-ERRANDS: list[tuple[str, dict[str, Any], str]] = [
-    ("write_file", {"path": "notes/a.txt", "content": "one\ntwo\n"}, "created"),
-    ("read_file", {"path": "notes/a.txt"}, "two"),
-    (
-        "replace_lines_in_file",
-        {
-            "path": "notes/a.txt",
-            "start": 2,
-            "end": 2,
-            "new_text": "zwei",
-            "expected_old_text": "two",
-        },
-        "+zwei",
-    ),
-    ("list_directory", {"depth": 2}, "notes/a.txt"),
-    ("search_files", {"pattern": "zwei"}, "notes/a.txt:2"),
-    ("export_file", {"path": "notes/a.txt"}, "exports"),
-    ("export_zip", {"paths": ["notes"]}, "workspace.zip"),
-    ("import_file", {"source": "/etc/hostname", "path": "host.txt"}, "host.txt"),
+# As for any client, but news of the process are waited for, and one command is seen to its end.
+ERRANDS = [
     ("execute_shell", {"command": "echo out; echo err >&2; exit 3"}, "exit code 3"),
-    ("execute_shell", {"command": TALKER, "run_mode": "background"}, "process_id"),
-    ("write_process_input", {"process_id": "*", "text": "ping\n"}, "running"),
-    ("poll_process", {"process_id": "*", "tail": {"src": "stdout"}, "wait_ms": 3000}, "ready"),
-    ("read_process_output", {"process_id": "*", "mode": "head"}, "ready"),
-    ("search_process_output", {"process_id": "*", "pattern": "ready"}, "1 matches"),
-    ("list_processes", {"status_filter": "running"}, "1 processes"),
-    ("kill_process", {"process_id": "*"}, "killed"),
+    *(
+        (tool, arguments | {"wait_ms": 3000}, "ready")
+        if tool == "poll_process"
+        else (tool, arguments, expected)
+        for tool, arguments, expected in mcp_desk.ERRANDS
+    ),
 ]
 
 
@@ -75,7 +53,7 @@ def script(actor: Actor, errands: list[tuple[str, dict[str, Any], str]]) -> Any:
         if errand is None:
             return reply(Say("All done."))
         tool, arguments, _ = errand
-        named = PROCESS.findall(str(request.body))
+        named = mcp_desk.PROCESS.findall(str(request.body))
         given = {
             key: named[-1] if value == "*" and named else value for key, value in arguments.items()
         }

@@ -10,20 +10,14 @@ from session_desk import Desk
 
 from bridle.core.process import Process
 from bridle.store.session_row import SessionRow
-from bridle.workspace.processes import Processes
+from bridle.workspace.processes import Place, Processes
 
 
 async def left_running(desk: Desk, linger: float) -> tuple[SessionRow, Process]:
     row = SessionRow(id="old", agent="mock", cwd=str(desk.project), created_at="2026-01-01T00:00Z")
     desk.sessions.catalog.create(row).result(10)
-    processes = await Processes.open(
-        "old",
-        desk.sessions.processes,
-        workspace=desk.project,
-        folder=desk.paths.processes,
-        records=desk.paths.spawns,
-        linger=linger,
-    )
+    place = Place(desk.project, desk.paths.processes, desk.paths.spawns, linger=linger)
+    processes = await Processes.open("old", desk.sessions.processes, place)
     env = {"PATH": os.environ["PATH"]}
     started = await processes.start(
         "echo said; sleep 60", cwd=desk.project, env=env, mode="background"

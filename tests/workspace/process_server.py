@@ -19,7 +19,7 @@ import msgspec
 from bridle.core.errors import BridleError
 from bridle.store.database import Database
 from bridle.store.processes import ProcessTable
-from bridle.workspace.processes import Processes
+from bridle.workspace.processes import Place, Processes
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ENV = {"PATH": os.environ.get("PATH", os.defpath)}
@@ -30,14 +30,8 @@ async def open_processes(
 ) -> Processes:
     work = home / "work"
     work.mkdir(parents=True, exist_ok=True)
-    return await Processes.open(
-        session,
-        table,
-        workspace=work,
-        folder=home / "processes",
-        records=home / "spawns",
-        **options,
-    )
+    place = Place(work, home / "processes", home / "spawns", **options)
+    return await Processes.open(session, table, place)
 
 
 class Server:

@@ -64,7 +64,9 @@ async def start(processes: Processes, command: str, mode: str = "async", **how: 
 
 
 async def run(processes: Processes, command: str, timeout: float = 20, **how: Any) -> Process:
-    return await processes.run(command, **{"cwd": Path("/"), "env": ENV, "timeout": timeout} | how)
+    on_timeout = how.pop("on_timeout", "kill")
+    started = await start(processes, command, "sync", **how)
+    return await processes.see_through(started, timeout, on_timeout)
 
 
 def text(processes: Processes, process: Process, stream: str = "stdout") -> str:

@@ -36,7 +36,7 @@ from bridle.workspace import calls, output, telling
 from bridle.workspace.calls import Call, read_call
 from bridle.workspace.confined import Root
 from bridle.workspace.files import Files
-from bridle.workspace.processes import Processes
+from bridle.workspace.processes import Place, Processes
 from bridle.workspace.refusal import Refused
 from bridle.workspace.sentinel import Duty, PutBack, Sentinel
 from bridle.workspace.telling import Told
@@ -45,7 +45,6 @@ Progress = Callable[[float, float, str], Awaitable[None]]
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
 LEVELS = ("basic", "medium", "high")
-NEWS = 2.0  # seconds between two words of a command that is waited for
 GRACE = 3.0  # seconds for a process that is asked to end
 GUARDED = 60.0  # seconds that protected names are put back under a process in the background
 SHOWN = 20  # processes in the overview
@@ -120,15 +119,8 @@ class Workbench:
         supervision: str,
     ) -> Workbench:
         """`processes`, `records` and `exports` are folders; what ran before is found again."""
-        found = await Processes.open(
-            session,
-            table,
-            workspace=cwd,
-            folder=processes,
-            records=records,
-            level=supervision,
-            clean=secrets.redact_text,
-        )
+        place = Place(cwd, processes, records, supervision)
+        found = await Processes.open(session, table, place, secrets.redact_text)
         await asyncio.to_thread(clear_placeholders, _held(cwd))
         files = Files(Root(cwd), exports)
         aside = processes / session / "aside"
@@ -303,17 +295,8 @@ class Workbench:
         watch = self._watch(process, duty)
         if call.run_mode != "sync":
             return telling.began(process)
-        try:
-            process = await self._waited(process, call.timeout, progress)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._processes.kill(process.id))
-            raise
-        if process.live and call.on_timeout == "background":
-            process = await self._processes.keep(process.id)
-        elif process.live:
-            process = await self._processes.kill(
-                process.id, why=f"it took longer than {call.timeout:g} s"
-            )
+        news = self._news(progress, call.timeout) if progress else None
+        process = await self._processes.see_through(process, call.timeout, call.on_timeout, news)
         if not process.live:
             await asyncio.shield(watch)
         folder = self._processes.folder(process.id)
@@ -347,15 +330,15 @@ class Workbench:
             process = await self._processes.wait(process.id, GRACE)
         return await self._processes.kill(process.id) if process.live else process
 
-    async def _waited(self, process: Process, timeout: float, progress: Progress | None) -> Process:
+    def _news(self, progress: Progress, timeout: float) -> Callable[[Process], Awaitable[None]]:
         loop = asyncio.get_running_loop()
         began = loop.time()
-        while process.live and (left := began + timeout - loop.time()) > 0:
-            process = await self._processes.wait(process.id, min(left, NEWS))
-            if process.live and progress:
-                last = await asyncio.to_thread(self._last_line, process.id)
-                await progress(loop.time() - began, timeout, last)
-        return process
+
+        async def tell(process: Process) -> None:
+            last = await asyncio.to_thread(self._last_line, process.id)
+            await progress(loop.time() - began, timeout, last)
+
+        return tell
 
     def _last_line(self, process: str) -> str:
         lines = output.tail(self._processes.folder(process) / "stdout", 1).lines

@@ -12,131 +12,80 @@ import logging
 import secrets
 import shutil
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from bridle.core.errors import BridleError
 from bridle.core.process import Mode, Process
 from bridle.paths import private_folder
-from bridle.supervision import ending
-from bridle.supervision.children import Ended, Job, Sizes
-from bridle.supervision.isolation import Confined, after, confine
+from bridle.supervision.isolation import Confined, confine
 from bridle.supervision.processes import ancestors, boot_id
 from bridle.supervision.tree import Warden, swept
 from bridle.workspace.aftermath import (
     PREFIX,
-    WHY,
     Registry,
-    end_fields,
     expire,
     now,
     settle,
     settle_one,
-    size_fields,
-    sizes_on_disk,
 )
 from bridle.workspace.refusal import Refused, refused
+from bridle.workspace.roll import SCRATCH, TOLD_WITHIN, Live, Roll, clear, with_sizes
 
 MOST = 20  # at once, of one session
 CAP = 256 * 1024 * 1024  # bytes of one output file
 INPUT_CAP = 1024 * 1024  # bytes given with the start
+NEWS = 2.0  # seconds between two words of a command that is waited for
 LINGER = 30.0  # seconds a background process outlives its server
-_SCRATCH = "scratch"
 _EXPIRE_EVERY = 3600.0
 _BEGUN_WITHIN = 5.0
-_TOLD_WITHIN = 1.0  # seconds; how long a keeper may take to say how much there is
 
 _logger = logging.getLogger(__name__)
 
 
-class _Live:
-    """A process that this server looks after."""
+class Place(NamedTuple):
+    """Where commands work, and the folders of all sessions' processes and of all wardens."""
 
-    def __init__(
-        self,
-        process: Process,
-        job: Job,
-        confined: Confined | None = None,
-        added: asyncio.Future[None] | None = None,
-    ) -> None:
-        self.process = process
-        self.job = job
-        self.confined = confined
-        self.added = added  # done once it is on record
-        self.intent = ""  # why it was told to end
-        self.ended: asyncio.Task[Process] | None = None
+    workspace: Path
+    folder: Path
+    records: Path
+    level: str = "auto"
+    linger: float = LINGER
+    cap: int = CAP
 
 
 class Processes:
     """Open it with `open`; end it with `close` or `let_go`."""
 
     def __init__(
-        self,
-        session: str,
-        registry: Registry,
-        *,
-        workspace: Path,
-        folder: Path,
-        records: Path,
-        level: str = "auto",
-        linger: float = LINGER,
-        cap: int = CAP,
-        clean: Callable[[str], str] = str,
+        self, session: str, registry: Registry, place: Place, clean: Callable[[str], str] = str
     ) -> None:
         self._session = session
         self._registry = registry
-        self._workspace = workspace
-        self._all = folder
-        self._records = records
-        self._level = level
-        self._linger = linger
-        self._cap = cap
+        self._place = place
         self._clean = clean
         self._boot = boot_id()
+        self._roll = Roll(registry, place.folder / session)
         self._warden: Warden | None = None
         self._warming = asyncio.Lock()
-        self._live: dict[str, _Live] = {}
         self._starting: set[asyncio.Task[Any]] = set()
         self._closed = False
         self._expiry: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._unwritten: set[asyncio.Future[bool]] = set()
 
     @classmethod
     async def open(
-        cls,
-        session: str,
-        registry: Registry,
-        *,
-        workspace: Path,
-        folder: Path,
-        records: Path,
-        level: str = "auto",
-        linger: float = LINGER,
-        cap: int = CAP,
-        clean: Callable[[str], str] = str,
+        cls, session: str, registry: Registry, place: Place, clean: Callable[[str], str] = str
     ) -> Processes:
         """With whatever an earlier server of this session left running.
 
-        `folder` is that of all sessions' processes, `records` that of all wardens. `clean` takes
-        what is secret out of a command before it is put on record.
+        `clean` takes what is secret out of a command before it is put on record.
         """
-        opened = cls(
-            session,
-            registry,
-            workspace=workspace,
-            folder=folder,
-            records=records,
-            level=level,
-            linger=linger,
-            cap=cap,
-            clean=clean,
-        )
+        opened = cls(session, registry, place, clean)
         await opened._find_again()
-        await settle(registry, folder, records)
+        await settle(registry, place.folder, place.records)
         opened._expire()
         return opened
 
@@ -145,39 +94,6 @@ class Processes:
     async def warm(self) -> None:
         """Have the warden ready before the first command needs it."""
         await self._ready()
-
-    async def run(
-        self,
-        command: str,
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        timeout: float,
-        on_timeout: Literal["kill", "background"] = "kill",
-        isolation: str = "basic",
-        stdin: bytes | bool | None = None,
-        protected: Sequence[Path] = (),
-    ) -> Process:
-        """Start it and wait for its end; past the timeout it is killed, or goes on by itself."""
-        started = await self.start(
-            command,
-            cwd=cwd,
-            env=env,
-            mode="sync",
-            isolation=isolation,
-            stdin=stdin,
-            protected=protected,
-        )
-        try:
-            process = await self.wait(started.id, timeout)
-        except asyncio.CancelledError:
-            self._later(self._kill(started.id, "the call was cancelled"))
-            raise
-        if not process.live:
-            return process
-        if on_timeout == "background":
-            return await self.keep(process.id)
-        return await self._kill(process.id, f"it took longer than {timeout:g} s")
 
     async def start(
         self,
@@ -197,8 +113,7 @@ class Processes:
         """
         if self._closed:
             raise Refused("the session has ended", hint="start another session")
-        running = sum(live.process.live for live in self._live.values())
-        if running + len(self._starting) >= MOST:
+        if self._roll.running + len(self._starting) >= MOST:
             raise Refused(
                 f"{MOST} processes of this session run already",
                 hint="`list_processes` shows them; end one with `kill_process`, or wait for one",
@@ -218,7 +133,7 @@ class Processes:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            self._later(self._call_off(task))  # nobody knows its id
+            self._roll.later(self._call_off(task))  # nobody knows its id
             raise
 
     async def _start(
@@ -263,48 +178,37 @@ class Processes:
                 env=confined.env,
                 name=name,
                 folder=folder,
-                cap=self._cap,
+                cap=self._place.cap,
                 stdin=stdin,
                 lasting=mode == "background",
                 rules=confined.rules,
             )
         except (OSError, BridleError) as error:
             await added
-            await asyncio.to_thread(_clear, confined, folder)
-            await self._write_down(name, status="failed", why=str(error), ended_at=now())
+            await asyncio.to_thread(clear, confined, folder)
+            await self._roll.write_down(name, status="failed", why=str(error), ended_at=now())
             if isinstance(error, OSError):
                 raise _not_started(error, cwd) from error
             raise
         pid, ticks = await job.started()
         process = replace(process, status="running", pid=pid, started=ticks)
-        live = self._watch(_Live(process, job, confined, added))
+        live = self._roll.watch(Live(process, job, confined, added))
         if task := asyncio.current_task():
             self._starting.discard(task)  # it counts as one that runs
-        self._write_down(name, status="running", pid=pid, started=ticks)
+        self._roll.write_down(name, status="running", pid=pid, started=ticks)
         if mode == "sync":
-            self._later(self._recorded(live))
+            self._roll.later(self._roll.recorded(live))
         else:
-            await self._recorded(live)
+            await self._roll.recorded(live)
         return live.process
 
     def _make(self, folder: Path) -> None:
         try:
             folder.mkdir(mode=0o700)
         except FileNotFoundError:
-            private_folder(self._all)
+            private_folder(self._place.folder)
             private_folder(folder.parent)
             folder.mkdir(mode=0o700)
-
-    async def _recorded(self, live: _Live) -> None:
-        """What cannot be put on record does not run."""
-        if live.added is None:
-            return
-        try:
-            await live.added
-        except Exception:
-            live.intent = live.intent or "it could not be put on record"
-            await live.job.kill()
-            raise
 
     async def _confine(
         self,
@@ -318,12 +222,12 @@ class Processes:
         def confined() -> Confined:
             return confine(
                 isolation,  # type: ignore[arg-type]  # refused if it is none
-                workspace=self._workspace,
+                workspace=self._place.workspace,
                 argv=argv,
                 env=env,
                 cwd=cwd,
                 protected=protected,
-                scratch=folder / _SCRATCH,
+                scratch=folder / SCRATCH,
             )
 
         return confined() if isolation == "basic" else await asyncio.to_thread(confined)
@@ -331,18 +235,18 @@ class Processes:
     async def _call_off(self, task: asyncio.Task[Process]) -> None:
         with contextlib.suppress(BridleError, OSError):
             process = await task
-            await self._kill(process.id, "the call was cancelled")
+            await self.kill(process.id, why="the call was cancelled")
 
     async def _ready(self) -> Warden:
         """The session's warden; a new one, if there is none or something killed it."""
         async with self._warming:
             if self._warden is None or self._warden.lost:
-                private_folder(self._records)
+                private_folder(self._place.records)
                 self._warden = await Warden.start(
-                    level=self._level,
-                    records=self._records,
+                    level=self._place.level,
+                    records=self._place.records,
                     marker=f"{secrets.token_hex(8)}-ws",
-                    linger=self._linger,
+                    linger=self._place.linger,
                 )
             return self._warden
 
@@ -353,32 +257,53 @@ class Processes:
         return self.folder_of(self._mine(process).id)
 
     def folder_of(self, process: str) -> Path:
-        return self._all / self._session / process
+        return self._roll.folder_of(process)
 
     async def get(self, process: str) -> Process:
         found = self._mine(process)
-        live = self._live.get(process)
-        return await self._measured(live) if live else found
+        live = self._roll.live.get(process)
+        return await self._roll.measured(live) if live else found
 
     def list(self, status: str | None = None) -> list[Process]:
         """Oldest first; `status` is one of theirs. Those that run have the sizes of their files."""
-        rows = [self._known(row) for row in self._registry.list(self._session)]
-        return [self._sized(row) for row in rows if status in (None, "all", row.status)]
+        rows = [self._roll.known(row) for row in self._registry.list(self._session)]
+        return [self._roll.sized(row) for row in rows if status in (None, "all", row.status)]
 
     async def wait(self, process: str, seconds: float | None = None) -> Process:
         """Its end, or what it is by then."""
         found = self._mine(process)
-        live = self._live.get(process)
+        live = self._roll.live.get(process)
         if live is None:
             return found
         assert live.ended
         done, _ = await asyncio.wait({live.ended}, timeout=seconds)
-        return live.ended.result() if done else await self._measured(live)
+        return live.ended.result() if done else await self._roll.measured(live)
+
+    async def see_through(
+        self,
+        process: Process,
+        timeout: float,
+        on_timeout: Literal["kill", "background"] = "kill",
+        news: Callable[[Process], Awaitable[None]] | None = None,
+    ) -> Process:
+        """Its end; past the timeout it is killed, or goes on by itself. `news`: told meanwhile."""
+        deadline = asyncio.get_running_loop().time() + timeout
+        try:
+            while process.live and (left := deadline - asyncio.get_running_loop().time()) > 0:
+                process = await self.wait(process.id, min(left, NEWS) if news else left)
+                if news and process.live:
+                    await news(process)
+        except asyncio.CancelledError:
+            self._roll.later(self.kill(process.id, why="the call was cancelled"))
+            raise
+        if process.live and on_timeout == "background":
+            return await self.keep(process.id)
+        return await self.kill(process.id, why=f"it took longer than {timeout:g} s")
 
     async def changed(self, process: str, since: int, seconds: float) -> Process:
         """Once it has ended or written more than `since` bytes to both; or what it is by then."""
         found = self._mine(process)
-        live = self._live.get(process)
+        live = self._roll.live.get(process)
         if live is None:
             return found
         try:
@@ -387,8 +312,8 @@ class Processes:
                 if sizes is None:
                     return await self.wait(process)
         except TimeoutError:
-            return await self._measured(live)
-        return _with_sizes(live.process, sizes)
+            return await self._roll.measured(live)
+        return with_sizes(live.process, sizes)
 
     def started(self, pid: int) -> bool:
         """Whether it is one of those, or was started by one."""
@@ -403,20 +328,20 @@ class Processes:
         One that has ended already stays as it is.
         """
         found = self._mine(process)
-        live = self._live.get(process)
+        live = self._roll.live.get(process)
         if live is None or not live.process.live:
             return found
         if number is None or number == signal.SIGKILL:
-            return await self._kill(process, why or "it was killed on request")
+            return await self._roll.kill(live, why or "it was killed on request")
         if number not in set(signal.valid_signals()) - {0}:
             raise Refused(f"{number} is no signal", hint="15 asks it to end, 2 interrupts it")
         live.job.signal(number)
-        return await self.wait(process, _TOLD_WITHIN)
+        return await self.wait(process, TOLD_WITHIN)
 
     async def write(self, process: str, data: bytes, *, eof: bool = False) -> Process:
         """To its standard input, which must have been left open when it was started."""
         self._mine(process)
-        live = self._live.get(process)
+        live = self._roll.live.get(process)
         answer = await live.job.write(data, eof=eof) if live else "closed"
         if answer == "full":
             raise Refused(
@@ -433,12 +358,12 @@ class Processes:
     async def keep(self, process: str) -> Process:
         """Let one that waits for its caller go on in the background, under the lease."""
         self._mine(process)
-        live = self._live.get(process)
+        live = self._roll.live.get(process)
         if live and await live.job.last():
-            await self._recorded(live)
+            await self._roll.recorded(live)
             live.process = replace(live.process, mode="background")
-            self._write_down(process, mode="background")
-            return await self._measured(live)
+            self._roll.write_down(process, mode="background")
+            return await self._roll.measured(live)
         return await self.wait(process)
 
     async def close(self) -> None:
@@ -451,10 +376,10 @@ class Processes:
     async def let_go(self) -> None:
         """The server stops and the session goes on: what runs in the background stays."""
         await self._stop("its server ended", but_lasting=True)
-        for live in self._live.values():
+        for live in self._roll.live.values():
             if live.ended:
                 live.ended.cancel()
-        self._live.clear()
+        self._roll.live.clear()
         if self._warden:
             self._warden.let_go()
             self._warden = None
@@ -465,19 +390,19 @@ class Processes:
             self._expiry.cancel()
         if self._starting:  # on a full disk one may wait for its record, but it runs
             await asyncio.wait(self._starting, timeout=_BEGUN_WITHIN)
-        those = [one for one in self._live.values() if not (but_lasting and one.job.lasting)]
+        those = [one for one in self._roll.live.values() if not (but_lasting and one.job.lasting)]
         for live in those:
             live.intent = live.intent or why
         ends = [live.ended for live in those if live.ended]
         kills = [live.job.kill() for live in those]
         await asyncio.gather(*kills, *ends, return_exceptions=True)
-        await asyncio.gather(*self._tasks, *self._unwritten, return_exceptions=True)
+        await self._roll.settled()
 
     # -- inside -----------------------------------------------------------------------------------
 
     def _mine(self, process: str) -> Process:
         """One of another session is as unknown as one that never was."""
-        if live := self._live.get(process):
+        if live := self._roll.live.get(process):
             return live.process
         found = self._registry.get(process)
         if found is None or found.session != self._session:
@@ -487,89 +412,11 @@ class Processes:
             )
         return found
 
-    def _known(self, row: Process) -> Process:
-        live = self._live.get(row.id)
-        return live.process if live else row
-
-    def _sized(self, process: Process) -> Process:
-        if not process.live:
-            return process
-        return _with_sizes(process, sizes_on_disk(self.folder_of(process.id)))
-
-    async def _measured(self, live: _Live) -> Process:
-        if live.ended and live.ended.done():
-            return live.ended.result()
-        try:
-            async with asyncio.timeout(_TOLD_WITHIN):
-                sizes = await live.job.grown()
-                if sizes is None and live.ended:
-                    return await asyncio.shield(live.ended)
-        except TimeoutError:
-            sizes = None
-        return _with_sizes(live.process, sizes) if sizes else self._sized(live.process)
-
-    async def _kill(self, process: str, why: str) -> Process:
-        live = self._live.get(process)
-        if live is None or not live.process.live:
-            return self._mine(process)
-        live.intent = live.intent or why
-        await live.job.kill()
-        assert live.ended
-        return await asyncio.shield(live.ended)
-
-    def _watch(self, live: _Live) -> _Live:
-        self._live[live.process.id] = live
-        live.ended = asyncio.create_task(self._see_off(live))
-        return live
-
-    async def _see_off(self, live: _Live) -> Process:
-        """Its end. Nobody waits for the disk: until it is there, the folder tells the same."""
-        name = live.process.id
-        end = await live.job.wait() or Ended.read(self.folder_of(name))
-        if end is None:
-            fields = size_fields(sizes_on_disk(self.folder_of(name))) | {
-                "status": "killed",
-                "signal": int(signal.SIGKILL),
-                "ended_at": now(),
-                "why": live.intent or WHY[ending.WARDEN],
-            }
-        else:
-            fields = end_fields(end, live.intent)
-        if live.process.isolation != "basic":
-            await asyncio.to_thread(_clear, live.confined, self.folder_of(name))
-        live.process = replace(live.process, **fields)
-        written = self._write_down(name, **fields)
-        written.add_done_callback(lambda _: self._live.pop(name, None))
-        return live.process
-
-    def _write_down(self, process: str, **fields: Any) -> asyncio.Future[bool]:
-        written = asyncio.wrap_future(self._registry.change(process, **fields))
-        self._unwritten.add(written)
-
-        def done(future: asyncio.Future[bool]) -> None:
-            self._unwritten.discard(future)
-            if not future.cancelled() and (error := future.exception()):
-                _logger.warning("process %s could not be written down: %s", process, error)
-
-        written.add_done_callback(done)
-        return written
-
-    def _later(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-
-        def done(task: asyncio.Task[Any]) -> None:
-            self._tasks.discard(task)
-            if not task.cancelled() and (error := task.exception()):
-                _logger.warning("%s", error)
-
-        self._tasks.add(task)
-        task.add_done_callback(done)
-
     async def _find_again(self) -> None:
         """What ran when the last server of this session ended."""
         rows = {row.id: row for row in self._registry.list(self._session, live=True)}
         for marker in sorted({row.warden for row in rows.values() if row.warden}):
-            warden = await Warden.rejoin(self._records / marker)
+            warden = await Warden.rejoin(self._place.records / marker)
             if warden is None:
                 continue
             self._warden = warden
@@ -579,44 +426,21 @@ class Processes:
                     continue
                 row = rows.pop(name)
                 mode: Mode = "background" if job.lasting else row.mode
-                live = self._watch(_Live(replace(row, mode=mode), job))
+                live = self._roll.watch(Live(replace(row, mode=mode), job))
                 if job.pid:
-                    await self._note_start(live)
+                    await self._roll.note_start(live)
                 else:
-                    self._later(self._note_start(live))
+                    self._roll.later(self._roll.note_start(live))
         held = self._warden.folder.name if self._warden else None
         for row in rows.values():
             if row.warden and row.warden != held:
-                await swept(self._records / row.warden)
-            await settle_one(row, self._registry, self._all)
-
-    async def _note_start(self, live: _Live) -> None:
-        """One that was found again: it may not have been on record as running yet."""
-        with contextlib.suppress(BridleError, OSError):
-            pid, ticks = await live.job.started()
-            if live.process.live:
-                live.process = replace(live.process, status="running", pid=pid, started=ticks)
-                mode = live.process.mode
-                self._write_down(
-                    live.process.id, status="running", pid=pid, started=ticks, mode=mode
-                )
+                await swept(self._place.records / row.warden)
+            await settle_one(row, self._registry, self._place.folder)
 
     def _expire(self) -> None:
-        self._later(expire(self._registry, self._all))
+        self._roll.later(expire(self._registry, self._place.folder))
         loop = asyncio.get_running_loop()
         self._expiry = loop.call_later(_EXPIRE_EVERY, self._expire)
-
-
-def _with_sizes(process: Process, sizes: Sizes) -> Process:
-    return replace(process, **size_fields(sizes))
-
-
-def _clear(confined: Confined | None, folder: Path) -> None:
-    """What a confined command needed besides; after a restart its home and temporary files."""
-    with contextlib.suppress(OSError):
-        if confined:
-            after(confined)
-        shutil.rmtree(folder / _SCRATCH, ignore_errors=True)
 
 
 def _not_started(error: OSError, cwd: Path) -> Refused:
