@@ -7,7 +7,8 @@ import os
 import secrets
 import shutil
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MOST_THINGS = 200  # of one workspace; what comes later is removed
@@ -32,44 +33,38 @@ class Aside:
         if self._things <= 0:
             _remove(folder, name)
             return ""
-        self._things -= 1
-        there, place = self._place(name)
-        try:
-            os.mkdir(place, 0o700, dir_fd=there)
-            into = os.open(place, _FOLDER, dir_fd=there)
-            try:
-                self._move(folder, name, into)
-            finally:
-                os.close(into)
-        finally:
-            os.close(there)
+        with self._open() as ours, _new_folder(ours) as (place, into):
+            self._move(folder, name, into)
         return str(self._folder / place / name)
 
     def copy(self, folder: int, name: str) -> str:
         """The same, and the thing itself stays: it is about to be replaced at once."""
         if self._things <= 0:
             return ""
-        self._things -= 1
-        there, place = self._place(name)
-        try:
-            os.mkdir(place, 0o700, dir_fd=there)
-            into = os.open(place, _FOLDER, dir_fd=there)
+        with self._open() as ours:
             try:
-                try:
-                    os.link(name, name, src_dir_fd=folder, dst_dir_fd=into, follow_symlinks=False)
-                except OSError:
-                    self._copy(folder, name, into)
-            finally:
-                os.close(into)
-        except OSError:
-            return ""
-        finally:
-            os.close(there)
+                with _new_folder(ours) as (place, into):
+                    self._link(folder, name, into)
+            except OSError:
+                return ""
         return str(self._folder / place / name)
 
-    def _place(self, name: str) -> tuple[int, str]:
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        """For one thing more."""
+        self._things -= 1
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.open(self._folder, _FOLDER), secrets.token_hex(4)
+        ours = os.open(self._folder, _FOLDER)
+        try:
+            yield ours
+        finally:
+            os.close(ours)
+
+    def _link(self, folder: int, name: str, into: int) -> None:
+        try:
+            os.link(name, name, src_dir_fd=folder, dst_dir_fd=into, follow_symlinks=False)
+        except OSError:
+            self._copy(folder, name, into)
 
     def _move(self, folder: int, name: str, into: int) -> None:
         try:
@@ -121,6 +116,18 @@ class Aside:
                     out.write(part)
         finally:
             os.close(source)
+
+
+@contextmanager
+def _new_folder(within: int) -> Iterator[tuple[str, int]]:
+    """Its name, and itself, open."""
+    place = secrets.token_hex(4)
+    os.mkdir(place, 0o700, dir_fd=within)
+    into = os.open(place, _FOLDER, dir_fd=within)
+    try:
+        yield place, into
+    finally:
+        os.close(into)
 
 
 def _open_up(folder: int, name: str) -> None:

@@ -14,11 +14,12 @@ import time
 import unicodedata
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from bridle.core.permission import names
 from bridle.supervision.isolation.placeholders import is_placeholder
 from bridle.workspace.folder_changes import SKIPPED
+from bridle.workspace.walk import Kind, kind_of
 
 MOST_FOLDERS = 2_000
 DEEPEST = 12
@@ -34,8 +35,6 @@ _GIT = frozenset({"config", "config.worktree", "hooks", "commondir"})
 _GIT_SHELVES = frozenset({"modules", "worktrees"})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-
-Kind = Literal["file", "folder", "link", "other"]
 
 
 class Mark(NamedTuple):
@@ -283,7 +282,7 @@ class _Look:
             return
         if is_placeholder(status) or _is_draft(name, status):
             return  # of a sandbox, which minds the name itself
-        kind = _kind(status.st_mode)
+        kind = kind_of(status.st_mode)
         content = None
         if kind == "file":
             known = self._before.nodes.get(path)
@@ -371,14 +370,6 @@ def _is_draft(name: str, status: os.stat_result) -> bool:
 
 def _join(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
-
-
-def _kind(mode: int) -> Kind:
-    if stat.S_ISREG(mode):
-        return "file"
-    if stat.S_ISDIR(mode):
-        return "folder"
-    return "link" if stat.S_ISLNK(mode) else "other"
 
 
 def _target(folder: int, name: str) -> bytes | None:

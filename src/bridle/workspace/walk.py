@@ -104,7 +104,7 @@ class Walk:
                 status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             except OSError:
                 continue  # gone
-            found = Found((*names, name), _kind(status.st_mode), status, folder)
+            found = Found((*names, name), kind_of(status.st_mode), status, folder)
             if not self._ignored and self._is_ignored(found, chain):
                 self.left_out["ignored"] += 1
                 continue
@@ -173,7 +173,7 @@ def _take(opened: int) -> bytes:
         os.close(opened)
 
 
-def _kind(mode: int) -> Kind:
+def kind_of(mode: int) -> Kind:
     if stat.S_ISREG(mode):
         return "file"
     if stat.S_ISDIR(mode):
