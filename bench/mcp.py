@@ -40,7 +40,7 @@ from pathlib import Path
 import bridle
 from bridle.mcp.lines import serve_lines
 from bridle.mcp.server import workspace_server
-from bridle.sessions.counter import Counter
+from bridle.sessions.reception import Reception
 
 async def serve(bench, reader, writer):
     await serve_lines(workspace_server(bench), reader, writer)
@@ -48,13 +48,13 @@ async def serve(bench, reader, writer):
 async def main():
     async with bridle.open(cwd=sys.argv[1]) as harness:
         session = await harness.serve(approve="auto")
-        counter = Counter(partial(serve, session.bench), lambda pid: True)
-        await counter.open(Path(sys.argv[2]))
+        reception = Reception(partial(serve, session.bench))
+        await reception.open(Path(sys.argv[2]))
         print("ready", flush=True)
         done = asyncio.Event()
         asyncio.get_running_loop().add_reader(0, done.set)
         await done.wait()
-        await counter.close()
+        await reception.close()
 
 asyncio.run(main())
 """
