@@ -9,7 +9,9 @@ spare holds no program yet: when the warden goes, it goes.
 
 from __future__ import annotations
 
+import errno
 import os
+import time
 
 from bridle.supervision import processes
 from bridle.supervision.cgroup import Cgroup
@@ -23,41 +25,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     import socket
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
-    _Words = tuple[list[bytes], bytes, dict[bytes, bytes]]
+    Words = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
+    How = tuple[bytes | bool | None, int, Any]  # its input, the cap of its output, its rules
 else:
     import _signal as signal
     import _socket as socket
 
-MADE_AFTER = 0.02  # seconds after a command began, unless it has ended
-KEPT_FOR = 30.0  # seconds without a command
+_MADE_AFTER = 0.02  # seconds after a command began, unless it has ended
+_KEPT_FOR = 30.0  # seconds without a command
 _LARGEST = 32 * 1024  # bytes of an order: it fits the socket of one that does not read
-
-
-class Order:
-    """What a spare is to run. `files`: its record, its folder, and those for output and error."""
-
-    def __init__(
-        self,
-        marker: str,
-        group: str | None,
-        program: _Words,
-        how: tuple[bytes | bool | None, int, Any],
-        files: Sequence[int],
-        lifeline: int | None,
-    ) -> None:
-        self._frame = frame(("go", marker, group, program, how))
-        self._files = [*files, *(() if lifeline is None else (lifeline,))]
-
-    @property
-    def fits(self) -> bool:
-        return len(self._frame) <= _LARGEST
-
-    def give(self, post: Channel) -> None:
-        """OSError when nobody is there; what was given once must not be run by another."""
-        _send(post, self._frame, self._files)
 
 
 class Spare:
@@ -68,9 +47,71 @@ class Spare:
         self.post = post
         self.row = processes.find(pid)
 
+    def order(
+        self, marker: str, group: str | None, program: Words, how: How, files: Sequence[int]
+    ) -> None:
+        """Have it run a program. OSError when it cannot be told; what was told once must not be
+        run by another. `files`: the program's record, its folder, those for output and error, and
+        the lifeline unless it is to last."""
+        message = frame(("go", marker, group, program, how))
+        if len(message) > _LARGEST:
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+        _send(self.post, message, files)
+
     def let_go(self) -> None:
         self.post.close()
         processes.send(self.pid, signal.SIGKILL)
+
+
+class Standby:
+    """When a warden has a spare: one is made after a command began, and goes if none follows."""
+
+    def __init__(self, fork: Callable[[], int], level: str, lease: int, proc: int | None) -> None:
+        self.due = 0.0  # when one is to be made, or to go; 0 is never
+        self._spare: Spare | None = None
+        self._fork = fork
+        self._level = level
+        self._lease = lease
+        self._proc = proc
+
+    @property
+    def pid(self) -> int:
+        return self._spare.pid if self._spare else 0
+
+    def take(self) -> Spare | None:
+        """For a command that begins: another is made soon."""
+        self.due = time.monotonic() + _MADE_AFTER
+        spare, self._spare = self._spare, None
+        return spare
+
+    def hurry(self) -> None:
+        """A command is gone. Not before: the kernel is busy with its namespace."""
+        if self.due and not self._spare:
+            self.due = time.monotonic()
+
+    def mind(self) -> None:
+        if not self.due or time.monotonic() < self.due:
+            return
+        if self._spare:
+            self.drop()
+            return
+        ours, theirs = (Channel(end) for end in socket.socketpair())
+        try:
+            pid = self._fork()
+        except OSError:
+            self.due = 0
+            return
+        if pid == 0:
+            SpareKeeper(self._level).run(theirs, None, self._lease, self._proc)
+        theirs.close()
+        self._spare = Spare(pid, ours)
+        self.due = time.monotonic() + _KEPT_FOR
+
+    def drop(self) -> None:
+        self.due = 0
+        if self._spare:
+            self._spare.let_go()
+            self._spare = None
 
 
 class SpareKeeper(Keeper):
@@ -112,8 +153,8 @@ class SpareKeeper(Keeper):
         self,
         orders: Channel,
         group: str | None,
-        program: _Words,
-        how: tuple[bytes | bool | None, int, Any],
+        program: Words,
+        how: How,
         files: list[int],
     ) -> None:
         assert self._record

@@ -7,8 +7,8 @@ reason, ends everything; a warden that may linger keeps the programs that are to
 until a harness comes back to it.
 """
 
-# pathlib and contextlib would cost every start some milliseconds
-# ruff: noqa: PTH119, SIM105
+# pathlib would cost every start some milliseconds
+# ruff: noqa: PTH119
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from bridle.supervision.keeper import (
     end_group,
     wake_on_child_exit,
 )
+from bridle.supervision.kept import ENDS, HANGS_AFTER, Job, Kept
 from bridle.supervision.namespace import fork_init
 from bridle.supervision.processes import LINUX
 
@@ -35,59 +36,16 @@ if TYPE_CHECKING:
     import socket
     from typing import Any
 
+    from bridle.supervision.door import Door
     from bridle.supervision.outflow import Flow
-    from bridle.supervision.rendezvous import Door, Guest
-    from bridle.supervision.spare import Spare
+    from bridle.supervision.spare import How, Spare, Standby, Words
 else:  # the C halves: their Python wrappers cost every start 9 ms
     import _signal as signal
     import _socket as socket
 
 
-# seconds until a keeper that was told to end its program, and move its output, is killed
-_HANGS_AFTER = 1.0
-_PATIENCE = 3.0  # while somebody waits who wants to read it
-
-
 class _Over(Exception):
     """It is time to end everything."""
-
-
-class Kept:
-    """A program that has a keeper, as the warden sees it."""
-
-    def __init__(
-        self,
-        number: int,
-        keeper: int,
-        post: Channel,
-        record: records.Record,
-        group: Cgroup | None,
-        job: Job | None,
-    ) -> None:
-        self.number = number
-        self.keeper = keeper
-        self.post = post
-        self.record = record
-        self.group = group
-        self.job = job
-        self.ended = False
-        self.silent = False
-        self.left: list[int] = []
-
-
-class Job:
-    """What is known besides of a program whose output goes to files."""
-
-    def __init__(self, name: str, folder: int, *, lasting: bool) -> None:
-        self.name = name
-        self.folder = folder
-        self.lasting = lasting
-        self.pid = 0
-        self.start = ""
-        self.end_by: float | None = None  # its keeper was told to; if that hangs, it is killed
-        self.why = ending.KEEPER
-        self.feeding = False
-        self.waiting: list[Guest] = []  # for its end
 
 
 class Warden:
@@ -106,15 +64,13 @@ class Warden:
         self._last_number = 0
         self._ended_alone: list[str] = []  # while there was no harness
         self._door: Door | None = None
-        self._line: list[tuple[Guest, int]] = []  # who would hold it next, with a lifeline
         self._place = place
         self._lease = lease
         self._marker = os.path.basename(lease.folder)
         self._boot = processes.boot_id()
         self._proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC) if LINUX else None
         self._kept: dict[int, Kept] = {}
-        self._spare: Spare | None = None  # for the next program whose output goes to files
-        self._spare_at = 0.0  # when it is to be made, or to go; 0 is never
+        self._standby: Standby | None = None  # once a program's output went to files
         self._ready = select.poll()
 
     def serve(self) -> None:
@@ -123,7 +79,9 @@ class Warden:
         for number in (woken, self._harness.fileno()):
             self._ready.register(number, select.POLLIN)
         if self._linger:
-            self._open_door()
+            from bridle.supervision.door import Door
+
+            self._door = Door(self._lease.folder, self._kept, self._ready)
         self._say("hello", *self._introduction())
         try:
             while True:
@@ -137,12 +95,25 @@ class Warden:
                 if woken in events:
                     os.read(woken, 4096)
                     self._reap()
-                self._end_hung()
-                self._mind_spare()
+                for kept in self._kept.values():
+                    kept.end_if_hung()
+                if self._standby:
+                    self._standby.mind()
                 if self._door:
-                    self._look_after(self._door, events)
+                    self._door.serve(events)
+                    if not self._harness:
+                        self._await_harness(self._door)
         except (EOFError, _Over):
             self._end_all(woken)
+
+    def _patience(self) -> float | None:
+        """Milliseconds until something has to be done unasked."""
+        times = [job.end_by for kept in self._kept.values() if (job := kept.job) and job.end_by]
+        if not self._harness:
+            times.append(self._leave_at)
+        if self._standby and self._standby.due:
+            times.append(self._standby.due)
+        return max(0.0, min(times) - time.monotonic()) * 1000 if times else None
 
     def _hear_harness(self, harness: Channel) -> None:
         try:
@@ -154,11 +125,12 @@ class Warden:
             self._ready.unregister(harness.fileno())
             harness.close()
             self._harness = None
-            self._drop_spare()
+            if self._standby:
+                self._standby.drop()
             self._leave_at = time.monotonic() + self._linger
             for kept in list(self._kept.values()):
                 if not (kept.job and kept.job.lasting):
-                    self._end(kept, ending.HARNESS)
+                    kept.end(ending.HARNESS)
 
     def _obey(self, harness: Channel, message: tuple[Any, ...]) -> None:
         match message:
@@ -170,175 +142,114 @@ class Warden:
                     self._say("unable", number, str(error))
                 for file in stdio:
                     os.close(file)
-            case ("run", number, argv, cwd, env, *how):
+            case ("run", number, argv, cwd, env, name, lasting, *how):
                 files = harness.take_files(3)
+                job = Job(name, files[0], lasting=lasting)
                 try:
-                    self._run(number, argv, cwd, env, files, *how)
+                    self._run(number, (argv, cwd, env), files, tuple(how), job)
                 except (OSError, ImportError) as error:
                     os.close(files[0])
                     self._say("unable", number, str(error))
                 for file in files[1:]:
                     os.close(file)
             case ("signal", number, signal_number) if kept := self._kept.get(number):
-                self._tell(kept, "signal", signal_number)
+                kept.tell("signal", signal_number)
             case ("kill", number):
                 if kept := self._kept.get(number):
-                    self._end(kept)
+                    kept.end()
             case ("last", number) if (kept := self._kept.get(number)) and kept.job:
                 kept.job.lasting = True
-                self._tell(kept, "last")
+                kept.tell("last")
             case ("input", number, data, eof) if (kept := self._kept.get(number)) and kept.job:
                 if kept.job.feeding:  # a keeper that does not read must not stop us
                     self._say("input", number, "full")
                 else:
                     kept.job.feeding = True
-                    self._tell(kept, "input", data, eof)
+                    kept.tell("input", data, eof)
             case ("watch", number, seen) if kept := self._kept.get(number):
-                self._tell(kept, "watch", seen)
+                kept.tell("watch", seen)
             case ("end",):
                 raise _Over
 
-    # -- without a harness ------------------------------------------------------------------------
-
-    def _open_door(self) -> None:
-        from bridle.supervision.rendezvous import Door
-
-        self._door = Door(self._lease.folder)
-        self._ready.register(self._door.fileno(), select.POLLIN)
+    def _await_harness(self, door: Door) -> None:
+        """The harness that comes back, or another in its place, or the end."""
+        if came := door.next_holder():
+            os.close(self._lifeline)
+            self._harness, self._lifeline = came
+            self._harness.socket.setblocking(True)
+            ended, self._ended_alone = self._ended_alone, []
+            programs = door.programs()
+            self._say("hello", *self._introduction(), self._last_number, programs, ended)
+        elif time.monotonic() >= self._leave_at or not any(
+            kept.job and kept.job.lasting for kept in self._kept.values()
+        ):
+            raise _Over
 
     def _introduction(self) -> tuple[Any, ...]:
         return self._place.level, self._place.notes, os.getpid()
 
-    def _programs(self) -> list[tuple[Any, ...]]:
-        """Those that have not ended; one that has not begun yet has no pid."""
-        return [
-            (kept.number, kept.job.name, kept.job.pid, kept.job.start, kept.job.lasting)
-            for kept in self._kept.values()
-            if kept.job and not kept.ended
-        ]
-
-    def _patience(self) -> float | None:
-        """Milliseconds until something has to be done unasked."""
-        times = [job.end_by for kept in self._kept.values() if (job := kept.job) and job.end_by]
-        if self._door and not self._harness:
-            times.append(self._leave_at)
-        if self._spare_at:
-            times.append(self._spare_at)
-        return max(0.0, min(times) - time.monotonic()) * 1000 if times else None
-
-    def _look_after(self, door: Door, events: set[int]) -> None:
-        if door.fileno() in events and (guest := door.admit()):
-            self._ready.register(guest.channel.fileno(), select.POLLIN)
-        for guest in [one for number, one in door.guests.items() if number in events]:
-            try:
-                for message in guest.receive(door.key):
-                    self._attend(guest, message)
-            except BlockingIOError:
-                continue
-            except (EOFError, OSError):
-                self._dismiss(door, guest)
-        if surplus := door.too_many():
-            self._dismiss(door, surplus)
-        if not self._harness and self._line:
-            self._welcome(door, *self._line.pop(0))
-        if not self._harness and (time.monotonic() >= self._leave_at or not self._any_lasts()):
-            raise _Over
-
-    def _any_lasts(self) -> bool:
-        return any(kept.job and kept.job.lasting for kept in self._kept.values())
-
-    def _attend(self, guest: Guest, message: tuple[Any, ...]) -> None:
-        """Anybody of the user may list, signal and kill; one at a time holds us alive."""
-        match message:
-            case ("hold",):
-                self._line += [(guest, lifeline) for lifeline in guest.channel.take_files(1)]
-            case ("list",):
-                guest.say("programs", self._programs())
-            case ("signal" | "kill" as word, str(name), *rest):
-                jobs = [kept for kept in self._kept.values() if kept.job and kept.job.name == name]
-                if not jobs:
-                    guest.say("unknown", name)
-                for kept in jobs:
-                    assert kept.job
-                    if word == "kill":
-                        kept.job.waiting.append(guest)
-                        self._end(kept)
-                    else:
-                        self._tell(kept, "signal", *rest)
-                        guest.say("signalled", name)
-
-    def _dismiss(self, door: Door, guest: Guest) -> None:
-        self._ready.unregister(guest.channel.fileno())
-        for waiting, lifeline in list(self._line):
-            if waiting is guest:
-                os.close(lifeline)
-                self._line.remove((waiting, lifeline))
-        for kept in self._kept.values():
-            if kept.job and guest in kept.job.waiting:
-                kept.job.waiting.remove(guest)
-        door.drop(guest)
-
-    def _welcome(self, door: Door, guest: Guest, lifeline: int) -> None:
-        """The harness is back, or another took its place."""
-        del door.guests[guest.channel.fileno()]
-        os.close(self._lifeline)
-        self._harness, self._lifeline = guest.channel, lifeline
-        self._harness.socket.setblocking(True)
-        ended, self._ended_alone = self._ended_alone, []
-        programs = self._programs()
-        self._say("hello", *self._introduction(), self._last_number, programs, ended)
-
     # -- programs ---------------------------------------------------------------------------------
 
-    def _run(
-        self,
-        number: int,
-        argv: list[bytes],
-        cwd: bytes,
-        env: dict[bytes, bytes],
-        files: list[int],
-        name: str,
-        lasting: bool,
-        stdin: bytes | bool | None,
-        cap: int,
-        rules: Any,
-    ) -> None:
+    def _run(self, number: int, program: Words, files: list[int], how: How, job: Job) -> None:
         """A program whose output goes to files, and whose end is written down in their folder."""
         from bridle.supervision.isolation import enforce
         from bridle.supervision.outflow import open_flow
-        from bridle.supervision.spare import MADE_AFTER
+        from bridle.supervision.spare import Standby
 
-        job = Job(name, files[0], lasting=lasting)
-        self._spare_at = time.monotonic() + MADE_AFTER
-        if self._run_by_spare(number, (argv, cwd, env), files, (stdin, cap, rules), job):
+        stdin, cap, rules = how
+        if self._standby is None:
+            self._standby = Standby(self._fork, self._place.level, self._lease.number, self._proc)
+        spare = self._standby.take()
+        if spare and self._run_by(spare, number, program, files, how, job):
             return
-
-        def confine() -> None:
-            enforce(rules)
-
         flow, stdio = open_flow(files, stdin, cap)
         try:
-            self._spawn(number, Program(argv, cwd, env, stdio, confine), job, flow)
+            self._spawn(number, Program(*program, stdio, lambda: enforce(rules)), job, flow)
         finally:
             for file in (*stdio, *flow.pipes):
                 os.close(file)
 
+    def _run_by(
+        self, spare: Spare, number: int, program: Words, files: list[int], how: How, job: Job
+    ) -> bool:
+        """False when it is gone, or cannot be told: then a keeper is made for the program."""
+        marker, record = self._enroll(number, program[2])
+        group = None
+        try:
+            group = self._group(marker, record)
+            record.add_process(spare.row)
+            where = group.folder if group else None
+            lifeline = () if job.lasting else (self._lifeline,)
+            spare.order(marker, where, program, how, [record.number, *files, *lifeline])
+        except OSError:
+            if group:
+                group.remove()
+            record.remove()
+            spare.let_go()
+            return False
+        level = self._place.level
+        self._add(Kept(number, spare.pid, spare.post, record, group, level, job))
+        return True
+
     def _spawn(
         self, number: int, program: Program, job: Job | None = None, flow: Flow | None = None
     ) -> None:
-        marker = f"{self._marker}.{number}"
-        program.env[processes.MARKER.encode()] = marker.encode()
-        record = records.Record(self._lease.folder, str(number))
+        marker, record = self._enroll(number, program.env)
         try:
             kept = self._keep(number, program, marker, record, job, flow)
         except BaseException:
             record.remove()
             raise
         record.add_process(processes.find(kept.keeper))
-        self._look_after_kept(kept)
-        self._tell(kept, "go")
+        self._add(kept)
+        kept.tell("go")
 
-    def _look_after_kept(self, kept: Kept) -> None:
+    def _enroll(self, number: int, env: dict[bytes, bytes]) -> tuple[str, records.Record]:
+        marker = f"{self._marker}.{number}"
+        env[processes.MARKER.encode()] = marker.encode()
+        return marker, records.Record(self._lease.folder, str(number))
+
+    def _add(self, kept: Kept) -> None:
         self._kept[kept.number] = kept
         self._last_number = max(kept.number, self._last_number)
         self._ready.register(kept.post.fileno(), select.POLLIN)
@@ -364,7 +275,7 @@ class Warden:
         if pid == 0:
             keeper.run(theirs, lifeline, self._lease.number, self._proc)
         theirs.close()
-        return Kept(number, pid, ours, record, group, job)
+        return Kept(number, pid, ours, record, group, self._place.level, job)
 
     def _group(self, marker: str, record: records.Record) -> Cgroup | None:
         record.add("boot", self._boot)
@@ -375,74 +286,12 @@ class Warden:
         record.add("cgroup", group.folder)
         return group
 
-    # -- the spare --------------------------------------------------------------------------------
-
-    def _run_by_spare(
-        self,
-        number: int,
-        program: tuple[list[bytes], bytes, dict[bytes, bytes]],
-        files: list[int],
-        how: tuple[bytes | bool | None, int, Any],
-        job: Job,
-    ) -> bool:
-        """False when there is none, or it is gone: then one is made for the program."""
-        from bridle.supervision.spare import Order
-
-        if self._spare is None:
-            return False
-        spare, self._spare = self._spare, None
-        marker = f"{self._marker}.{number}"
-        program[2][processes.MARKER.encode()] = marker.encode()
-        record = records.Record(self._lease.folder, str(number))
-        group = None
-        try:
-            group = self._group(marker, record)
-            record.add_process(spare.row)
-            lifeline = None if job.lasting else self._lifeline
-            where = group.folder if group else None
-            order = Order(marker, where, program, how, [record.number, *files], lifeline)
-            if order.fits:
-                order.give(spare.post)
-                self._look_after_kept(Kept(number, spare.pid, spare.post, record, group, job))
-                return True
-        except OSError:
-            pass
-        if group:
-            group.remove()
-        record.remove()
-        spare.let_go()
-        return False
-
-    def _mind_spare(self) -> None:
-        if not self._spare_at or time.monotonic() < self._spare_at:
-            return
-        if self._spare:
-            self._drop_spare()
-            return
-        from bridle.supervision.spare import KEPT_FOR, Spare, SpareKeeper
-
-        ours, theirs = (Channel(end) for end in socket.socketpair())
-        try:
-            pid = self._fork()
-        except OSError:
-            self._spare_at = 0
-            return
-        if pid == 0:
-            SpareKeeper(self._place.level).run(theirs, None, self._lease.number, self._proc)
-        theirs.close()
-        self._spare = Spare(pid, ours)
-        self._spare_at = time.monotonic() + KEPT_FOR
-
-    def _drop_spare(self) -> None:
-        self._spare_at = 0
-        if self._spare:
-            self._spare.let_go()
-            self._spare = None
-
     def _fork(self) -> int:
         if self._place.level == "namespace":
             return fork_init(user=self._place.user)
         return os.fork()
+
+    # -- their news -------------------------------------------------------------------------------
 
     def _say(self, *message: Any) -> None:
         try:
@@ -450,12 +299,6 @@ class Warden:
                 self._harness.send(*message)
         except OSError:
             pass  # the harness is gone, which `serve` is about to read
-
-    def _tell(self, kept: Kept, *message: Any) -> None:
-        try:
-            kept.post.send(*message)
-        except OSError:
-            pass  # the keeper is ending by itself; SIGCHLD follows
 
     def _listen(self, kept: Kept) -> bool:
         """Pass a keeper's news on; False when there is none. It is gone when it is reaped."""
@@ -466,42 +309,15 @@ class Warden:
         for word, *rest in messages:
             if word == "left":
                 kept.left = rest[0]
-                continue
-            if kept.job:
-                self._note(kept, kept.job, word, rest)
             else:
-                kept.ended = kept.ended or word != "started"
-            self._say(word, kept.number, *rest)
+                self._pass_on(kept, word, *rest)
         return True
 
-    def _note(self, kept: Kept, job: Job, word: str, rest: list[Any]) -> None:
-        match word:
-            case "started":
-                job.pid, job.start = rest
-            case "input":
-                job.feeding = False
-            case "failed" | "unable" | "ended":
-                kept.ended = True
-                if not self._harness:
-                    self._ended_alone.append(job.name)
-
-    def _end(self, kept: Kept, why: str = ending.TOLD) -> None:
-        if kept.job:  # whose output is to be whole, and whose end written down
-            if not kept.job.end_by:
-                kept.job.why = why
-                patience = _PATIENCE if why == ending.TOLD else _HANGS_AFTER
-                kept.job.end_by = time.monotonic() + patience
-            self._tell(kept, "kill", why)
-        elif self._place.level == "namespace":
-            processes.send(kept.keeper, signal.SIGKILL)
-        else:
-            self._tell(kept, "kill")
-
-    def _end_hung(self) -> None:
-        for kept in self._kept.values():
-            if kept.job and kept.job.end_by and kept.job.end_by <= time.monotonic():
-                kept.job.end_by = None
-                processes.send(kept.keeper, signal.SIGKILL)
+    def _pass_on(self, kept: Kept, word: str, *rest: Any) -> None:
+        kept.note(word, rest)
+        if kept.job and word in ENDS and not self._harness:
+            self._ended_alone.append(kept.job.name)
+        self._say(word, kept.number, *rest)
 
     def _reap(self) -> None:
         keepers = {kept.keeper: kept for kept in self._kept.values()}
@@ -510,8 +326,8 @@ class Warden:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                if self._spare and pid == self._spare.pid:
-                    self._drop_spare()
+                if self._standby and pid == self._standby.pid:
+                    self._standby.drop()
                 if kept := keepers.get(pid):
                     self._gone(kept, clean=status == 0)
         except ChildProcessError:
@@ -525,34 +341,15 @@ class Warden:
             kept.group.kill(END_WITHIN)
         if not clean and self._place.level != "namespace":
             kept.left = sorted(self._end_strays(kept))
-        if kept.job:
-            self._close_job(kept, kept.job)
-        elif not kept.ended:
-            self._say("exited", kept.number, int(signal.SIGKILL))
-        for pid in kept.left:  # what we could not end stays on record
-            kept.record.add_process(processes.find(pid))
-        if not kept.left:
-            if kept.group:
-                kept.group.remove()
-            kept.record.remove()
+        if not kept.ended:
+            self._pass_on(kept, *kept.killed())
+        kept.close()
         self._say("gone", kept.number, kept.left)
-        if self._spare_at and not self._spare:  # not before: the kernel is busy with its namespace
-            self._spare_at = time.monotonic()
+        if self._standby:
+            self._standby.hurry()
         if kept.job:
             for guest in kept.job.waiting:
                 guest.say("gone", kept.job.name, kept.left)
-
-    def _close_job(self, kept: Kept, job: Job) -> None:
-        """What its keeper was killed before it could write and tell."""
-        if not kept.ended:
-            end = ending.read(job.folder)
-            if end is None:
-                sizes = ending.sizes_on_disk(job.folder)
-                end = ending.Ending(int(signal.SIGKILL), time.time(), sizes, job.why)
-                ending.write(job.folder, end)
-            self._note(kept, job, "ended", [])
-            self._say("ended", kept.number, end.status, end.at, end.sizes, end.why)
-        os.close(job.folder)
 
     def _hear_out(self, kept: Kept) -> None:
         kept.post.socket.setblocking(False)
@@ -567,8 +364,8 @@ class Warden:
         if self._place.level == "group":
             end_group(0, f"{self._marker}.{kept.number}")
         others = {one.keeper for one in self._kept.values()}
-        if self._spare:
-            others.add(self._spare.pid)
+        if self._standby:
+            others.add(self._standby.pid)
         return processes.end_children(others, self._reap, END_WITHIN)
 
     def _end_all(self, woken: int) -> None:
@@ -576,11 +373,12 @@ class Warden:
         ended = select.poll()
         ended.register(woken, select.POLLIN)
         why = ending.TOLD if self._harness else ending.LEASE
-        self._drop_spare()
-        for kept in list(self._kept.values()):
-            self._end(kept, why)
+        if self._standby:
+            self._standby.drop()
+        for kept in self._kept.values():
+            kept.end(why)
         if any(kept.job for kept in self._kept.values()):
-            deadline = time.monotonic() + _HANGS_AFTER
+            deadline = time.monotonic() + HANGS_AFTER
         while self._kept and (left := deadline - time.monotonic()) > 0:
             if ended.poll(left * 1000):
                 os.read(woken, 4096)
