@@ -99,6 +99,21 @@ def model_rows() -> Kind:
     )
 
 
+def key_table() -> Kind:
+    """`[screen.keys]`: what is done by another key than usual."""
+
+    def read(value: Any) -> dict[str, str]:
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value.values()):
+            raise WrongKind
+        return value
+
+    return Kind(
+        'a table such as quit = "ctrl+x"',
+        read,
+        show=lambda value: ", ".join(f"{name} = {key}" for name, key in value.items()) or "none",
+    )
+
+
 def _is_price(value: Any) -> bool:
     return (
         isinstance(value, list)

@@ -218,7 +218,7 @@ def _flatten(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
     for name, value in tables.items():
         key = prefix + name
         inside_an_agent = key.count(".") >= 2
-        if key == "models":  # its names may hold dots
+        if key in ("models", "screen.keys"):  # tables of names that are not ours
             yield key, value
         elif isinstance(value, dict) and not inside_an_agent and (value or key in _SECTIONS):
             yield from _flatten(value, f"{key}.")

@@ -12,6 +12,7 @@ from bridle.config.kinds import (
     Kind,
     choice,
     count,
+    key_table,
     model_rows,
     names,
     roster,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 APPROVE = ("none", "readonly", "ask", "edits", "auto")  # strictest first
 HANDOFF = ("never", "limits", "always")
 ISOLATION = ("high", "medium", "basic")  # strictest first
+NOTIFY = ("desktop", "bell", "none")
+PLACES = ("top", "bottom", "left", "right", "hidden")
 SUPERVISION = ("auto", "namespace", "cgroup", "subreaper", "group")
 KB, MB = 1 << 10, 1 << 20
 
@@ -79,6 +82,15 @@ class Store(Struct, frozen=True):
     keep_days: int | None = None
 
 
+class Screen(Struct, frozen=True):
+    """The terminal interface."""
+
+    theme: str = "bridle-dark"
+    breadcrumb: str = "top"
+    notify: str = "desktop"
+    keys: Mapping[str, str] = field(default_factory=dict)  # what a key does -> the key
+
+
 class Source(Struct, frozen=True):
     """Where a value came from."""
 
@@ -114,6 +126,7 @@ class Config(Struct, frozen=True):
     prompts: Prompts = Prompts()
     until: Until = Until()
     workspace: Workspace = Workspace()
+    screen: Screen = Screen()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models.NAME]
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
     rules: tuple[Rule, ...] = ()  # [[rules]]: the project's, then the user's
@@ -175,6 +188,10 @@ _SETTINGS = (
         "of their commands, at least",
     ),
     Setting("models", model_rows(), "names of models, added to the table that comes with bridle"),
+    Setting("screen.theme", text(), "of the terminal interface; /theme shows them"),
+    Setting("screen.breadcrumb", choice(PLACES), "where it tells how far the branch is"),
+    Setting("screen.notify", choice(NOTIFY), "what calls a person when an agent waits unseen"),
+    Setting("screen.keys", key_table(), "keys of the terminal interface, by what they do"),
     Setting("store.keep_days", count(optional=True), "then sessions are deleted; none keeps them"),
 )
 SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _SETTINGS}
@@ -182,6 +199,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "env": Env,
     "limits": Limits,
     "prompts": Prompts,
+    "screen": Screen,
     "store": Store,
     "team": Team,
     "until": Until,

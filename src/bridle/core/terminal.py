@@ -97,3 +97,39 @@ def _shortest(unfinished: re.Match[str]) -> str:
             return "\x1b " if len(text) > 1 else "\x1b"
         case _:
             return "\x1b]" + unfinished["ending"]
+
+
+# What a person should see of text that a terminal would obey: a sign in its place.
+_SIGNS = (
+    {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"}
+    | {0x7F: 0x2421}
+    | {code: f"⟨{code:02x}⟩" for code in range(0x80, 0xA0)}
+    | {
+        code: f"⟨{code:04x}⟩"
+        for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    }
+    | {0x2028: "\n", 0x2029: "\n"}
+    | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+)
+
+
+def reveal(text: str) -> str:
+    """The text with a sign for each control, escape and bidi character: seen, and not obeyed.
+
+    What only shapes its neighbours, as the joiners of emoji do, is left out.
+    """
+    if _DIRTY.search(text) is None:
+        return text
+    return clean(text.replace("\r\n", "\n").translate(_SIGNS))
+
+
+class Revealer:
+    """Reveals text that comes in pieces; a line's end may be cut in two."""
+
+    def __init__(self) -> None:
+        self._carry = ""
+
+    def feed(self, text: str) -> str:
+        text = self._carry + text
+        self._carry = "\r" if text.endswith("\r") else ""
+        return reveal(text[: len(text) - len(self._carry)])

@@ -109,6 +109,10 @@ class Session:
         """Past, then live; ends when the session is closed."""
         return self._broadcast.entries(since)
 
+    def pages(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        """As `entries`, all that is new each time."""
+        return self._broadcast.pages(since)
+
     def answer(self, request_id: str, answer: Answer, *, surface: str = "api") -> None:
         """First answer wins; a later one raises RequestNotOpen.
 
@@ -179,6 +183,12 @@ class AttachedSession:
 
     async def entries(self, since: int = 0) -> AsyncIterator[Entry]:
         """Past, then live; ends with its owner."""
+        async for page in self.pages(since):
+            for entry in page:
+                yield entry
+
+    async def pages(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        """As `entries`, all that is new each time."""
         visit = await Visit.pay(self._socket)
         try:
             if visit:
@@ -186,21 +196,20 @@ class AttachedSession:
         except SessionBusy:
             visit = None  # it went away just now
         while page := self._log.page(self.id, since):
-            for entry in page:
-                yield entry
+            yield page
             since = page[-1].seq
         if not visit:
             return
         try:
             async for last in visit.news():
                 while since < last and (page := self._log.page(self.id, since)):
-                    for entry in page:
-                        yield entry
+                    yield page
                     since = page[-1].seq
         finally:
             visit.leave()
-        for entry in read_all(self._log, self.id, since):
-            yield entry
+        while page := self._log.page(self.id, since):
+            yield page
+            since = page[-1].seq
 
     async def _call(self, call: Call) -> None:
         if not await self._reach(call):

@@ -14,9 +14,10 @@ from bridle.config.profiles import Broken, Profile
 from bridle.core.capabilities import CAPABILITIES
 from bridle.core.terminal import clean
 from bridle.management import Report
-from bridle.surfaces.cli import opened, phrases, profiles
+from bridle.surfaces.cli import opened, profiles
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, width
 from bridle.surfaces.cli.waiting import ask_all
+from bridle.surfaces.drawn import phrases
 
 HEAD = ("AGENT", "STATE", "VERSION", "TESTED", "SIGNED IN")
 

@@ -14,11 +14,11 @@ from rich.text import Text
 from bridle.core.errors import BridleError, RequestNotOpen, SessionNotFound
 from bridle.core.events import Answer, PermissionRequested, QuestionAsked, RequestAnswered
 from bridle.sessions.vigil import Change
-from bridle.surfaces.cli import phrases
-from bridle.surfaces.cli.dialog import EDIT, Dialog, PermissionDialog, dialog_for
 from bridle.surfaces.cli.editor import edit
 from bridle.surfaces.cli.keyboard import Keyboard
 from bridle.surfaces.cli.requests_watch import Lines
+from bridle.surfaces.drawn import phrases
+from bridle.surfaces.drawn.dialog import EDIT, Dialog, PermissionDialog, dialog_for
 
 if TYPE_CHECKING:
     from bridle.app import Harness

@@ -37,9 +37,9 @@ from bridle.core.events import (
     UserMessage,
 )
 from bridle.core.terminal import Cleaner, clean
-from bridle.surfaces.cli import phrases, pieces
-from bridle.surfaces.cli.outcome import Outcomes, seconds_between
-from bridle.surfaces.cli.prose import Prose
+from bridle.surfaces.drawn import phrases, pieces
+from bridle.surfaces.drawn.outcome import Outcomes, seconds_between
+from bridle.surfaces.drawn.prose import Prose
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TAIL_LINES = 12

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bridle.config import Paths
 from bridle.core.errors import BridleError
-from bridle.surfaces.cli import phrases
 from bridle.surfaces.cli.findings import Finding
+from bridle.surfaces.drawn import phrases
 
 CHECKED_BY_ITSELF = 256 * 10**6  # bytes of a store that is read as a whole without being asked to
 SCARCE = 10**9  # bytes of free space

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from bridle.core.events import Entry, encode
 from bridle.core.terminal import json_safe
-from bridle.surfaces.cli.outcome import Outcomes
 from bridle.surfaces.cli.output import write
+from bridle.surfaces.drawn.outcome import Outcomes
 
 
 class EntriesView:

@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-ENTER, BACKSPACE, ESCAPE, CLEAR = "\r", "\x7f", "\x1b", "\x15"
+from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, ENTER, ESCAPE
+
 _SAME = {"\n": ENTER, "\b": BACKSPACE}
 _CONTROLS = frozenset({ENTER, BACKSPACE, CLEAR})
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\x1b])")  # arrows and the like

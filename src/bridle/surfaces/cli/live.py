@@ -13,12 +13,12 @@ from rich.text import Text
 
 from bridle.core.errors import BridleError, RequestNotOpen
 from bridle.core.events import Answer, Entry
-from bridle.surfaces.cli.dialog import EDIT, Dialog, PermissionDialog, dialog_for
 from bridle.surfaces.cli.drawing import Drawing
 from bridle.surfaces.cli.editor import edit
 from bridle.surfaces.cli.keyboard import Keyboard
-from bridle.surfaces.cli.outcome import Outcomes
 from bridle.surfaces.cli.view import Reachable, Scene
+from bridle.surfaces.drawn.dialog import EDIT, Dialog, PermissionDialog, dialog_for
+from bridle.surfaces.drawn.outcome import Outcomes
 
 INTERVAL = 0.05  # seconds between two refreshes at least
 SPIN = 0.1

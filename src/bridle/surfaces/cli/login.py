@@ -14,8 +14,8 @@ from bridle.core.errors import AgentError
 from bridle.management import DESKTOP, Management
 from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.agents import signed_in
-from bridle.surfaces.cli.exits import CANCELLED, NOT_READY
 from bridle.surfaces.cli.output import say, write
+from bridle.surfaces.exits import CANCELLED, NOT_READY
 
 
 def login(options: Namespace) -> int:

@@ -11,9 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bridle.core.errors import BridleError, UsageError
-from bridle.surfaces.cli.exits import BROKEN_PIPE, CANCELLED
 from bridle.surfaces.cli.parser import build
+from bridle.surfaces.cli.streams import terminal
 from bridle.surfaces.cli.words import parse
+from bridle.surfaces.exits import BROKEN_PIPE, CANCELLED
 
 if TYPE_CHECKING:
     from bridle.sessions.headstart import HeadStart
@@ -39,6 +40,8 @@ def _guarded(words: list[str], head: HeadStart | None) -> int:
     debug = "--debug" in words
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
+    if not words and terminal():
+        words = ["tui"]
     try:
         options = parse(build(words[0] if words else ""), words)
         options.color = getattr(options, "color", None)

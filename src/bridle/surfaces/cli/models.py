@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from bridle.core.errors import AgentNotInstalled, BridleError
 from bridle.core.management import Model
 from bridle.management import Management
-from bridle.surfaces.cli import opened, phrases
+from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, warn, width
 from bridle.surfaces.cli.waiting import ask_all
+from bridle.surfaces.drawn import phrases
 
 HEAD = ("AGENT", "MODEL", "CONTEXT", "EFFORT", "WHAT")
 OURS = "* from bridle's own table: the agent does not list its models"

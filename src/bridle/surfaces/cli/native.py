@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from bridle.core.errors import UsageError
 from bridle.core.management import NativeSession
-from bridle.surfaces.cli import opened, phrases
+from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, width
+from bridle.surfaces.drawn import phrases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -33,6 +33,7 @@ SHELLS = ("bash", "zsh", "fish")
 _PARTS = {  # where commands are made -> which
     "parser:run": ("run",),
     "parser:handoff": ("handoff",),
+    "parser_tui:tui": ("tui",),
     "parser:sessions": ("sessions",),
     "parser:requests": ("requests",),
     "parser_processes:processes": ("ps", "logs", "kill"),

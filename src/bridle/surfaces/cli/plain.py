@@ -15,10 +15,10 @@ from bridle.core.events import (
     ToolFinished,
     ToolStarted,
 )
-from bridle.surfaces.cli import phrases
 from bridle.surfaces.cli.final_text import FinalText
-from bridle.surfaces.cli.outcome import Outcome, Outcomes
 from bridle.surfaces.cli.output import write
+from bridle.surfaces.drawn import phrases
+from bridle.surfaces.drawn.outcome import Outcome, Outcomes
 
 
 class PlainView:

@@ -17,8 +17,9 @@ from typing import IO, TYPE_CHECKING, Any
 from bridle.core.errors import BridleError, UsageError
 from bridle.core.process import Process, Status
 from bridle.core.terminal import Cleaner
-from bridle.surfaces.cli import opened, phrases
+from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.output import Style, colored, is_terminal, say, say_json, table, width
+from bridle.surfaces.drawn import phrases
 
 if TYPE_CHECKING:
     from bridle.app import Harness

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bridle.core.errors import RequestNotOpen, SessionError, UsageError
 from bridle.core.events import Answer, PermissionRequested, QuestionAsked
 from bridle.core.terminal import clean
-from bridle.surfaces.cli import opened, phrases
+from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.output import (
     Style,
     colored,
@@ -26,6 +26,7 @@ from bridle.surfaces.cli.output import (
     write,
 )
 from bridle.surfaces.cli.words import json_object
+from bridle.surfaces.drawn import phrases
 
 if TYPE_CHECKING:
     from bridle.app import Harness

@@ -12,9 +12,10 @@ from datetime import datetime
 from bridle.core.events import PermissionRequested, QuestionAsked, RequestAnswered, encode
 from bridle.core.terminal import json_safe
 from bridle.sessions.vigil import Change, Waits
-from bridle.surfaces.cli import opened, phrases
+from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.output import colored, write
 from bridle.surfaces.cli.watch import find_keyboard
+from bridle.surfaces.drawn import phrases
 
 
 def watch(options: Namespace) -> int:

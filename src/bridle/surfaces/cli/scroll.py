@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from rich.console import Console, RenderableType
 
 from bridle.core.events import Entry
-from bridle.surfaces.cli import pieces
 from bridle.surfaces.cli.drawing import Drawing
-from bridle.surfaces.cli.outcome import Outcomes
 from bridle.surfaces.cli.output import write
+from bridle.surfaces.drawn import pieces
+from bridle.surfaces.drawn.outcome import Outcomes
 
 PIPE_WIDTH = 100
 

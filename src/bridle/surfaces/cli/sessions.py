@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridle.core.errors import UsageError
-from bridle.surfaces.cli import opened, phrases
+from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.output import Style, colored, confirmed, say, say_json, table, width
+from bridle.surfaces.drawn import phrases
 
 if TYPE_CHECKING:
     from bridle.app import Harness

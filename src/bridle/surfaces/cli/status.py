@@ -14,11 +14,12 @@ from bridle.core.errors import BridleError
 from bridle.core.management import TellsAbout
 from bridle.core.terminal import clean
 from bridle.management import Management, Report
-from bridle.surfaces.cli import opened, phrases
+from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.agents import next_steps, signed_in, state
-from bridle.surfaces.cli.exits import NOT_READY
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, width
 from bridle.surfaces.cli.waiting import ask_all
+from bridle.surfaces.drawn import phrases
+from bridle.surfaces.exits import NOT_READY
 
 HEAD = ("AGENT", "STATE", "SIGNED IN, OR HOW TO")
 

@@ -22,3 +22,13 @@ def mend_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def terminal() -> bool:
+    """Somebody sits in front of one that can show more than lines."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    try:
+        seen = all(stream is not None and stream.isatty() for stream in streams)
+    except ValueError:  # closed
+        return False
+    return seen and os.environ.get("TERM", "dumb") != "dumb"

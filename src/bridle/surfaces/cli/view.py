@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bridle.core.events import Answer, Entry
-from bridle.surfaces.cli.outcome import Outcomes
+from bridle.surfaces.drawn.outcome import Outcomes
 
 
 class View(Protocol):

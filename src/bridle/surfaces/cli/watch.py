@@ -14,13 +14,13 @@ from typing import Any, Protocol
 
 from bridle.core.errors import BridleError
 from bridle.core.events import Entry, PermissionRequested, QuestionAsked, RequestAnswered
-from bridle.surfaces.cli import phrases
-from bridle.surfaces.cli.exits import CANCELLED
 from bridle.surfaces.cli.jsonlines import EntriesView, SummaryView
 from bridle.surfaces.cli.keyboard import Keyboard
 from bridle.surfaces.cli.output import colored, is_terminal
 from bridle.surfaces.cli.plain import PlainView
 from bridle.surfaces.cli.view import Reachable, Scene, View
+from bridle.surfaces.drawn import phrases
+from bridle.surfaces.exits import CANCELLED
 
 SHOW_CURSOR = b"\x1b[?25h"
 _log = logging.getLogger("bridle")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bridle.core.events import FileChange, PermissionRequested, QuestionAsked, RequestAnswered
 from bridle.core.terminal import clean
-from bridle.surfaces.cli.outcome import Outcome
+from bridle.surfaces.drawn.outcome import Outcome
 
 if TYPE_CHECKING:
     from bridle.core.permission import Rule

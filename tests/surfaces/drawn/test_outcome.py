@@ -15,7 +15,7 @@ from bridle.core.failure import Failure
 from bridle.core.result import final_text
 from bridle.core.transcript import fold
 from bridle.surfaces.cli.final_text import FinalText
-from bridle.surfaces.cli.outcome import Outcome, Outcomes
+from bridle.surfaces.drawn.outcome import Outcome, Outcomes
 
 
 def entries(*events: Event, turn: int = 1) -> list[Entry]:

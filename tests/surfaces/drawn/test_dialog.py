@@ -14,8 +14,9 @@ from bridle.core.events import (
     Question,
     QuestionAsked,
 )
-from bridle.surfaces.cli.dialog import EDIT, Dialog, PermissionDialog, QuestionDialog
-from bridle.surfaces.cli.keyboard import BACKSPACE, CLEAR, ENTER, ESCAPE, _keys
+from bridle.surfaces.cli.keyboard import _keys
+from bridle.surfaces.drawn.dialog import EDIT, Dialog, PermissionDialog, QuestionDialog
+from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, ENTER, ESCAPE
 
 REQUEST = PermissionRequested(
     request_id="r", tool="Bash", title="Bash `rm x`", input={"command": "rm x"}, reason="tidy up"

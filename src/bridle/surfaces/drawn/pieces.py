@@ -20,9 +20,9 @@ from bridle.core.events import (
 from bridle.core.events import Text as ToolText
 from bridle.core.terminal import clean
 from bridle.sessions.export.patch import hunks
-from bridle.surfaces.cli import phrases
-from bridle.surfaces.cli.markdown import Markdown
-from bridle.surfaces.cli.outcome import Outcome
+from bridle.surfaces.drawn import phrases
+from bridle.surfaces.drawn.markdown import Markdown
+from bridle.surfaces.drawn.outcome import Outcome
 
 MARKDOWN_CAP = 16_384  # characters of one block; more than that is shown as it is
 DIFF_LINES = 40

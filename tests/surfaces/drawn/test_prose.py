@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridle.surfaces.cli.prose import TAIL_CAP, Prose
+from bridle.surfaces.drawn.prose import TAIL_CAP, Prose
 
 TEXT = "# Title\n\nOne *two*\nthree\n\n```py\na = 1\n\nb = 2\n```\n\n- x\n- y\n\n\nend"
 BLOCKS = ["# Title", "One *two*\nthree", "```py\na = 1\n\nb = 2\n```", "- x\n- y", "end"]

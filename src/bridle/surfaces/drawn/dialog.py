@@ -16,8 +16,8 @@ from bridle.core.events import Answer, Diff, Option, PermissionRequested, Questi
 from bridle.core.permission.always import rule_for
 from bridle.core.terminal import clean
 from bridle.sessions.remembered import project_of
-from bridle.surfaces.cli import phrases, pieces
-from bridle.surfaces.cli.keyboard import BACKSPACE, CLEAR, ENTER, ESCAPE
+from bridle.surfaces.drawn import phrases, pieces
+from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, ENTER, ESCAPE
 
 EDIT = "edit"  # what a key press may ask of the view, besides an answer
 INPUT_LINES = 20

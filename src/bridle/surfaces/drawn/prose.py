@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from bridle.core.terminal import Cleaner
 
 TAIL_CAP = 32_768  # characters; a block that never ends is let go in parts
 
 
+class Harmless(Protocol):
+    """Makes words safe for a terminal, wherever they were cut."""
+
+    def feed(self, text: str, /) -> str: ...
+
+
 class Prose:
-    def __init__(self) -> None:
-        self._cleaner = Cleaner()
+    def __init__(self, harmless: Harmless | None = None) -> None:
+        self._harmless = harmless or Cleaner()
         self._block: list[str] = []  # whole lines
         self._line = ""
         self._size = 0
@@ -17,7 +25,7 @@ class Prose:
 
     def feed(self, chunk: str) -> list[str]:
         """The blocks that these words complete."""
-        text = self._cleaner.feed(chunk)
+        text = self._harmless.feed(chunk)
         if "\n" not in text:
             self._line += text
             self._size += len(text)
@@ -33,6 +41,11 @@ class Prose:
     def tail(self, lines: int) -> str:
         """The last lines of what is not sealed yet."""
         return "\n".join([*self._block[-lines:], self._line][-lines:])
+
+    @property
+    def size(self) -> int:
+        """Characters that are not sealed yet."""
+        return self._size
 
     def end(self) -> list[str]:
         if self._line:

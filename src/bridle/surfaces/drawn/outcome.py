@@ -18,7 +18,7 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure, exit_code
 from bridle.core.usage import added
-from bridle.surfaces.cli.exits import CANCELLED, TIMED_OUT
+from bridle.surfaces.exits import CANCELLED, TIMED_OUT
 
 _TELLING = frozenset({TurnStarted, TurnEnded, UsageReported, FilesChanged, Notice})
 

@@ -1,0 +1,24 @@
+"""`bridle tui`, and `bridle` alone: the terminal interface."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from bridle.core.errors import UsageError
+from bridle.surfaces.cli import asked
+from bridle.surfaces.cli.streams import terminal
+
+
+def open_screen(options: Namespace) -> int:
+    if not terminal():
+        raise UsageError(
+            "the terminal interface needs a terminal",
+            hint='in a script: bridle run "what to do"; and set TERM if it is one',
+        )
+    folder = asked.working_folder(options)
+    wishes = {"agent": options.agent, **asked.limits(options)}
+    from bridle.surfaces.tui.app import BridleApp
+
+    app = BridleApp(folder, session=options.session, wishes=wishes)
+    code = app.run()
+    return app.return_code or code or 0

@@ -1,0 +1,121 @@
+"""A session as one tab has it: begun with its first prompt, gone on with, or run elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bridle.core.agent import File, Mode
+from bridle.core.errors import SessionBusy
+from bridle.core.events import Answer, Entry
+from bridle.sessions.session import AttachedSession, Session
+from bridle.sessions.terms import WhenBusy
+
+if TYPE_CHECKING:
+    from bridle.app import Harness
+    from bridle.store.session_row import SessionRow
+
+SURFACE = "terminal"
+TAIL = 1_500  # entries that are read when a session is opened; the rest when somebody looks
+
+
+class Channel:
+    """Wishes count until the session is there; from then on its log and its row say what is."""
+
+    def __init__(self, harness: Harness, cwd: Path, row: SessionRow | None = None, **wishes: Any):
+        self.harness = harness
+        self.cwd = Path(row.cwd) if row else cwd
+        self.wishes = wishes  # agent, model, mode, approve
+        self._id = row.id if row else None
+        self._session: Session | AttachedSession | None = None
+
+    @property
+    def id(self) -> str | None:
+        """None before the first prompt."""
+        return self._id
+
+    @property
+    def row(self) -> SessionRow | None:
+        return self.harness.find(self._id) if self._id else None
+
+    @property
+    def ours(self) -> bool:
+        """This process runs it."""
+        return isinstance(self._session, Session)
+
+    @property
+    def running(self) -> bool:
+        """Somebody runs it, here or elsewhere."""
+        return self._session is not None
+
+    # -- what was, and what happens ----------------------------------------------------------------
+
+    def tail(self, before: int | None = None) -> tuple[int, int]:
+        """Numbers of the entry before the first that is read at once, and of the last."""
+        if self._id is None:
+            return 0, 0
+        last = self.harness.sessions.log.last_seq(self._id)
+        return max(0, (last if before is None else before) - TAIL), last
+
+    def past(self, since: int, until: int) -> list[Entry]:
+        assert self._id is not None
+        return self.harness.sessions.log.since(self._id, since, until - since)
+
+    async def live(self, since: int) -> AsyncIterator[Sequence[Entry]]:
+        """What comes after `since`; ends when nobody runs the session."""
+        session = self._session
+        if session is None and self._id and await self.harness.sessions.is_run(self._id):
+            session = self._session = self.harness.attach(self._id)
+        if session:
+            async for page in session.pages(since):
+                yield page
+        self._session = None if session is self._session else self._session
+
+    # -- what is said to it ------------------------------------------------------------------------
+
+    async def prompt(
+        self, text: str, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
+    ) -> bool:
+        """True if the session runs here only from now on: somebody has to follow it."""
+        fresh = self._session is None
+        session = self._session or await self._begin()
+        await session.prompt(text, files=files, when_busy=when_busy)
+        return fresh
+
+    async def _begin(self) -> Session | AttachedSession:
+        if self._id is None:
+            wishes = {name: value for name, value in self.wishes.items() if value is not None}
+            agent = wishes.pop("agent", None)
+            self._session = await self.harness.start(agent, cwd=self.cwd, **wishes)
+            self._id = self._session.id
+            return self._session
+        wishes = {name: value for name, value in self.wishes.items() if name != "agent"}
+        try:
+            self._session = await self.harness.resume(self._id, **wishes)
+        except SessionBusy:
+            self._session = self.harness.attach(self._id)
+        return self._session
+
+    async def answer(self, request_id: str, answer: Answer) -> None:
+        session = self._session or self.harness.attach(self._id or "")
+        given = session.answer(request_id, answer, surface=SURFACE)
+        if given is not None:
+            await given
+
+    async def cancel(self) -> None:
+        if self._session:
+            await self._session.cancel()
+
+    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+        """Of a session that nobody runs now it is kept for when it goes on."""
+        if self._session:
+            await self._session.configure(model=model, mode=mode)
+        else:
+            given = {"model": model, "mode": mode}
+            self.wishes |= {name: value for name, value in given.items() if value is not None}
+
+    async def close(self) -> None:
+        if isinstance(self._session, Session):
+            await self._session.close()
+        self._session = None

@@ -1,0 +1,233 @@
+"""The conversation: lines of a session's pieces, drawn where somebody looks, following the end."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from bridle.surfaces.tui import look
+from bridle.surfaces.tui.document import Document
+from bridle.surfaces.tui.outline import Outline, Piece
+from bridle.surfaces.tui.painter import Painter
+
+
+class Conversation(ScrollView, can_focus=True):
+    """`outline` is changed by whoever follows the session; `show` brings it to the screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "previous", "Previous", show=False),
+        Binding("down", "next", "Next", show=False),
+        Binding("enter,space", "unfold", "Unfold", show=True),
+        Binding("home", "start", "Beginning", show=False),
+        Binding("end", "end", "End", show=False),
+    ]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"conversation--current"}
+    DEFAULT_CSS = """
+    Conversation { height: 1fr; background: $background; scrollbar-size-vertical: 1; }
+    Conversation > .conversation--current { background: $boost; }
+    """
+
+    class ReachedStart(Message):
+        """Somebody looks at the oldest line that is known here."""
+
+    def __init__(self, outline: Outline) -> None:
+        super().__init__()
+        self._outline = outline
+        self._painter = Painter()
+        self._document = Document(outline, self._draw, 80)
+        self._following = True
+        self._current: Piece | None = None
+        self.tick = 0
+
+    # -- what is shown -----------------------------------------------------------------------------
+
+    def show(self) -> None:
+        """After the outline was added to."""
+        if self.size.width < 4:
+            return
+        self._outline.refresh(self.tick)
+        if self._following:
+            if not self._document.at_end and not self._document.height:
+                self._document.end(self._screenful)
+            self._document.follow()
+        else:
+            self._document.stay()
+        self._resize_virtually()
+        if self._following:
+            self._to_end()
+        self.refresh()
+
+    def reopen(self, outline: Outline) -> None:
+        """The same session, with more of its past."""
+        self._outline = outline
+        self._document = Document(outline, self._draw, self._inner_width)
+        outline.refresh(self.tick)
+        self._document.end(self._screenful)
+        self._resize_virtually()
+        self._to_end()
+        self.refresh()
+
+    def redraw(self) -> None:
+        """Everything anew, as after a change of theme."""
+        for piece in self._outline.pieces:
+            piece.drawn = None
+        self._layout(self._inner_width)
+
+    @property
+    def following(self) -> bool:
+        return self._following
+
+    def render_line(self, y: int) -> Strip:
+        line = y + self.scroll_offset.y
+        base = self.rich_style
+        width = self.size.width
+        found = self._document.place(line)
+        if found is None:
+            return Strip.blank(width, base)
+        piece, row = found
+        if piece is self._current and self.has_focus:
+            base = base + self.get_component_rich_style("conversation--current", partial=True)
+        strip = self._document.lines_of(piece)[row]
+        strip = strip.crop_extend(0, width, None).apply_style(base)
+        selection = self.text_selection
+        if selection is not None and (span := selection.get_span(line)) is not None:
+            strip = _selected(
+                strip, span, self.screen.get_component_rich_style("screen--selection")
+            )
+        return strip.apply_offsets(0, line)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        lines = [self._document.line(y) for y in range(self._document.height)]
+        text = "\n".join(line.text.rstrip() if line else "" for line in lines)
+        return selection.extract(text), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self.refresh()
+
+    def _draw(self, piece: Piece, width: int) -> list[Strip]:
+        return self._painter.lines(look.draw(piece, width, self.tick), width)
+
+    # -- where somebody looks ----------------------------------------------------------------------
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._layout(self._inner_width)
+
+    def watch_scroll_y(self, old: float, new: float) -> None:
+        super().watch_scroll_y(old, new)
+        self._following = self._document.at_end and new >= self.max_scroll_y
+        if new < old and new < self.size.height:
+            if not self._document.at_start:
+                added = self._document.before()
+                self._resize_virtually()
+                self.scroll_to(y=new + added, animate=False, immediate=True)
+            elif new <= 0:
+                self.post_message(self.ReachedStart())
+        elif new > old and not self._document.at_end and new > self.max_scroll_y - self.size.height:
+            self._document.after()
+            self._resize_virtually()
+
+    def action_end(self) -> None:
+        self._document.end(self._screenful)
+        self._following = True
+        self._resize_virtually()
+        self._to_end()
+        self.refresh()
+
+    def action_start(self) -> None:
+        self._document.start(self._screenful)
+        self._resize_virtually()
+        self.scroll_to(y=0, animate=False, immediate=True)
+        self.refresh()
+        self.post_message(self.ReachedStart())
+
+    def action_previous(self) -> None:
+        self._move(-1)
+
+    def action_next(self) -> None:
+        self._move(1)
+
+    def action_unfold(self) -> None:
+        if self._current:
+            self._toggle(self._current)
+
+    def on_click(self, event: events.Click) -> None:
+        found = self._document.place(event.y + self.scroll_offset.y)
+        if found and found[0].foldable and found[1] == 0:
+            self._current = found[0]
+            self._toggle(found[0])
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self._current = None
+        self.refresh()
+
+    def _move(self, by: int) -> None:
+        """To the next one that can be unfolded; past the last, the view itself moves."""
+        choices = self._document.foldable()
+        if self._current in choices:
+            at = choices.index(self._current) + by
+        else:
+            at = len(choices) - 1 if by < 0 else len(choices)
+        if not 0 <= at < len(choices):
+            self.scroll_relative(y=by * 3, animate=False, immediate=True)
+            return
+        self._current = choices[at]
+        top = self._document.top_of(self._current)
+        if top is not None:
+            self.scroll_to_region(Region(0, top, self.size.width, 1), animate=False, immediate=True)
+        self.refresh()
+
+    def _toggle(self, piece: Piece) -> None:
+        piece.toggle()
+        self._document.stay()
+        self._resize_virtually()
+        self.refresh()
+
+    def _layout(self, width: int) -> None:
+        if width < 4:
+            return
+        keep = None if self._following else self._top_piece()
+        self._outline.refresh(self.tick)
+        y = self._document.rewidth(width, keep, self._screenful)
+        self._resize_virtually()
+        if self._following:
+            self._to_end()
+        else:
+            self.scroll_to(y=y, animate=False, immediate=True)
+        self.refresh()
+
+    def _top_piece(self) -> Piece | None:
+        found = self._document.place(self.scroll_offset.y)
+        return found[0] if found else None
+
+    def _resize_virtually(self) -> None:
+        self.virtual_size = Size(self._inner_width, self._document.height)
+
+    def _to_end(self) -> None:
+        self.scroll_end(animate=False, immediate=True, x_axis=False)
+
+    @property
+    def _screenful(self) -> int:
+        return 2 * max(self.size.height, 10)
+
+    @property
+    def _inner_width(self) -> int:
+        return self.scrollable_content_region.width
+
+
+def _selected(strip: Strip, span: tuple[int, int], style: Style) -> Strip:
+    start, end = span
+    end = len(strip.text) if end == -1 else end
+    start_cell, end_cell = (strip.index_to_cell_position(at) for at in (start, end))
+    before, within, after = strip.divide([start_cell, end_cell, strip.cell_length])
+    return Strip.join([before, within.apply_style(style), after])

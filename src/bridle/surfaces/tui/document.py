@@ -1,0 +1,151 @@
+"""The part of the outline that is laid out: a window on its pieces, grown where somebody looks."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from bridle.surfaces.tui.outline import Outline, Piece
+
+if TYPE_CHECKING:
+    from textual.strip import Strip
+
+MOST = 2_000  # lines of the window, while its end is followed
+BATCH = 60  # lines laid out at once when somebody scrolls past an end
+
+
+class Document:
+    """Only what is in the window has been drawn, so opening the longest session costs a screen."""
+
+    def __init__(
+        self, outline: Outline, draw: Callable[[Piece, int], list[Strip]], width: int
+    ) -> None:
+        self._outline = outline
+        self._draw = draw
+        self._width = width
+        self._window: list[Piece] = []
+        self._first = 0  # where the window begins among all pieces
+        self._tops = [0]  # where each piece begins, and where the last one ends
+
+    @property
+    def height(self) -> int:
+        return self._tops[-1]
+
+    @property
+    def at_start(self) -> bool:
+        return self._first == 0
+
+    @property
+    def at_end(self) -> bool:
+        return self._first + len(self._window) == len(self._outline.pieces)
+
+    def end(self, height: int) -> None:
+        """Lays out the last lines alone."""
+        pieces = self._outline.pieces
+        first, lines = len(pieces), 0
+        while first and lines < height:
+            first -= 1
+            lines += len(self.lines_of(pieces[first]))
+        self._first, self._window = first, pieces[first:]
+        self._measure()
+
+    def start(self, height: int) -> None:
+        """Lays out the first lines alone."""
+        self._show_from(0, height)
+
+    def rewidth(self, width: int, keep: Piece | None, height: int) -> int:
+        """For another width: where the piece begins now that is to stay in sight."""
+        self._width = width
+        if keep is None or keep not in self._outline.pieces:
+            self.end(height)
+            return self.height
+        self._show_from(self._outline.pieces.index(keep), height)
+        return 0
+
+    def _show_from(self, first: int, height: int) -> None:
+        pieces, last, lines = self._outline.pieces, first, 0
+        while last < len(pieces) and lines < height:
+            lines += len(self.lines_of(pieces[last]))
+            last += 1
+        self._first, self._window = first, pieces[first:last]
+        self._measure()
+
+    def follow(self) -> None:
+        """After new pieces: the window's end stays the end, and its start does not stay behind."""
+        pieces = self._outline.pieces
+        self._find_first()
+        self._window = pieces[self._first :]
+        self._measure()
+        drop = 0
+        while self.height - self._tops[drop] > MOST and drop < len(self._window) - 1:
+            drop += 1
+        if drop and self.height - self._tops[drop] >= MOST // 2:
+            for piece in self._window[:drop]:
+                piece.drawn = None
+            self._first += drop
+            self._window = self._window[drop:]
+            self._measure()
+
+    def stay(self) -> None:
+        """After new pieces: the window shows what it showed, as it is now."""
+        count = len(self._window)
+        self._find_first()
+        self._window = self._outline.pieces[self._first : self._first + count]
+        self._measure()
+
+    def _find_first(self) -> None:
+        """Pieces before the window may have come or gone."""
+        pieces = self._outline.pieces
+        kept = self._window[0] if self._window else None
+        if kept is None or (self._first < len(pieces) and pieces[self._first] is kept):
+            return
+        self._first = pieces.index(kept) if kept in pieces else min(self._first, len(pieces))
+
+    def before(self) -> int:
+        """Lays out some more above; how many lines came in."""
+        added = 0
+        pieces = self._outline.pieces
+        while self._first and added < BATCH:
+            self._first -= 1
+            self._window.insert(0, pieces[self._first])
+            added += len(self.lines_of(pieces[self._first]))
+        self._measure()
+        return added
+
+    def after(self) -> None:
+        """Lays out some more below."""
+        added, pieces = 0, self._outline.pieces
+        while not self.at_end and added < BATCH:
+            piece = pieces[self._first + len(self._window)]
+            self._window.append(piece)
+            added += len(self.lines_of(piece))
+        self._measure()
+
+    def line(self, y: int) -> Strip | None:
+        found = self.place(y)
+        return None if found is None else self.lines_of(found[0])[found[1]]
+
+    def place(self, y: int) -> tuple[Piece, int] | None:
+        """The piece at a line, and which of its lines that is."""
+        if not 0 <= y < self.height:
+            return None
+        at = bisect_right(self._tops, y) - 1
+        return self._window[at], y - self._tops[at]
+
+    def top_of(self, piece: Piece) -> int | None:
+        return self._tops[self._window.index(piece)] if piece in self._window else None
+
+    def foldable(self) -> list[Piece]:
+        return [piece for piece in self._window if piece.foldable]
+
+    def lines_of(self, piece: Piece) -> list[Strip]:
+        if piece.drawn is None or piece.drawn[0] != self._width:
+            piece.drawn = (self._width, self._draw(piece, self._width))
+        return piece.drawn[1]
+
+    def _measure(self) -> None:
+        tops = [0]
+        for piece in self._window:
+            tops.append(tops[-1] + len(self.lines_of(piece)))
+        self._tops = tops

@@ -1,0 +1,59 @@
+"""The terminal, read without polling: a screen at rest wakes nobody."""
+
+from __future__ import annotations
+
+import os
+import selectors
+from codecs import getincrementaldecoder
+from threading import Event
+from typing import Any
+
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+
+ESCAPE_PATIENCE = 0.1  # seconds in which what follows an escape belongs to it
+
+
+class _Bell(Event):
+    """An event that a selector can wait for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard, self._rung = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def set(self) -> None:
+        super().set()
+        os.write(self._rung, b"!")
+
+    def clear(self) -> None:
+        super().clear()
+        os.read(self.heard, 4096)
+
+
+class QuietDriver(LinuxDriver):
+    """Textual's own looks ten times a second whether it is to end."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._bell = self.exit_event = _Bell()
+
+    def run_input_thread(self) -> None:
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            selector.register(self._bell.heard, selectors.EVENT_READ)
+            patience: float | None = None
+            while not self._bell.is_set():
+                ready = {key.fd for key, _ in selector.select(patience)}
+                patience = None
+                if self.fileno in ready:
+                    data = os.read(self.fileno, 64 << 10)
+                    if not data:  # the terminal is gone
+                        selector.unregister(self.fileno)
+                    elif text := decode(data):
+                        for event in parser.feed(text):
+                            self.process_message(event)
+                    patience = ESCAPE_PATIENCE
+                for event in parser.tick():
+                    self.process_message(event)

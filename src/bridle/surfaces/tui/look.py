@@ -1,0 +1,225 @@
+"""How each piece of a conversation looks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import assert_never
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from bridle.core.blocks import Call, Message, Plan, Request, Thought, Turn, Words, calls_of
+from bridle.core.events import Content, Diff, Image, Notice, PermissionRequested, RequestAnswered
+from bridle.core.events import Text as ToolText
+from bridle.core.terminal import reveal
+from bridle.surfaces.drawn import phrases, pieces
+from bridle.surfaces.drawn.outcome import Outcome
+from bridle.surfaces.tui.difference import difference
+from bridle.surfaces.tui.outline import Asked, Card, Ended, Piece, Said, Saying
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+MARKS = {"completed": "●", "failed": "✗", "denied": "⊘", "cancelled": "⊘"}
+STYLES = {"completed": "green", "failed": "red", "denied": "yellow", "cancelled": "yellow"}
+FOLDED_LINES = 3  # of a failed command's output
+DIFF_LINES = 16  # of an edit, until it is unfolded
+UNFOLDED_LINES = 2_000
+INDENT = 2
+
+
+def draw(piece: Piece, width: int, tick: int = 0) -> RenderableType:
+    thing = piece.thing
+    match thing:
+        case Asked():
+            return _prompt(thing.turn)
+        case Said():
+            return Padding(pieces.message(thing.text), (0, 1, 0, INDENT))
+        case Saying():
+            return Padding(Text(thing.text), (0, 1, 1, INDENT))
+        case Ended():
+            return Padding(_ending(thing.turn), (0, 0, 1, INDENT))
+        case Card():
+            return Padding(_card(thing), (0, 1, 1, INDENT))
+        case Thought():
+            return _thought(thing, piece.unfolded)
+        case Call():
+            return _call(thing, piece.unfolded, width, tick)
+        case Plan():
+            return Padding(pieces.plan(thing.steps), (0, 0, 1, 0))
+        case Request():
+            return _request(thing)
+        case Words(how="handoff"):
+            return Padding(pieces.account(thing.text), (0, 0, 1, INDENT))
+        case Words():
+            return _words(f"{thing.text.rstrip()}", f" ({thing.how})")
+        case Notice():
+            return Padding(pieces.notice(thing), (0, 0, 1, INDENT))
+        case Message():
+            raise AssertionError("a message is drawn by its blocks")
+        case _:
+            assert_never(thing)
+
+
+def _prompt(turn: Turn) -> RenderableType:
+    files = "".join(f"\n📎 {phrases.one_line(one.name, 60)}" for one in turn.attachments)
+    return _words((turn.prompt or "").rstrip() + files)
+
+
+def _words(text: str, how: str = "") -> RenderableType:
+    body = Text(reveal(text), style="bold").append(how, style="dim not bold")
+    return Padding(_Barred(body), (0, 1, 1, 0))
+
+
+class _Barred:
+    """A bar to its left, as long as it is."""
+
+    def __init__(self, body: RenderableType, style: str = "cyan") -> None:
+        self._body = body
+        self._style = style
+
+    def __rich_console__(self, console, options):  # type: ignore[no-untyped-def]
+        from rich.segment import Segment
+
+        bar = Segment("▌ ", console.get_style(self._style))
+        lines = console.render_lines(
+            self._body, options.update(width=options.max_width - 2), pad=False
+        )
+        for line in lines:
+            yield bar
+            yield from line
+            yield Segment.line()
+
+
+def _ending(turn: Turn) -> RenderableType:
+    assert turn.status != "running"
+    return pieces.ending(
+        Outcome(
+            turn.number, turn.status, turn.failure, turn.output, turn.usage, turn.files,
+            turn.files_left_out, turn.duration,
+        )
+    )  # fmt: skip
+
+
+def _card(card: Card) -> RenderableType:
+    return _Barred(Group(Text(card.title, style="bold"), card.body), "bright_black")
+
+
+def _thought(thought: Thought, unfolded: bool) -> RenderableType:
+    words = reveal(thought.text).strip()
+    count = len(words.split())
+    head = Text(f"{'▾' if unfolded else '▸'} thought", style="dim italic")
+    head.append(f" · {phrases.count(count)} words", style="dim")
+    if unfolded:
+        return Padding(
+            Group(head, Padding(Text(words, style="dim italic"), (0, 0, 0, 2))), (0, 1, 1, INDENT)
+        )
+    last = phrases.one_line(words)
+    head.append(f"  {last[:120]}", style="dim italic")
+    head.no_wrap, head.overflow = True, "ellipsis"
+    return Padding(head, (0, 1, 1, INDENT))
+
+
+def _call(call: Call, unfolded: bool, width: int, tick: int) -> RenderableType:
+    line = Text(no_wrap=not unfolded, overflow="ellipsis")
+    if call.state == "running":
+        line.append(f"{SPINNER[tick % len(SPINNER)]} ", style="cyan")
+    else:
+        line.append(f"{MARKS[call.state]} ", style=STYLES[call.state])
+    line.append_text(pieces.title(call.title or call.name or call.call_id))
+    if call.state not in ("running", "completed"):
+        line.append(f"  {call.state}", style=STYLES[call.state])
+    line.append(_length(call), style="dim")
+    if inside := sum(1 for _ in calls_of(call.blocks)):
+        line.append(f"  {inside} call{'s' if inside != 1 else ''} inside", style="dim")
+    line.append(" ▾" if unfolded else " ▸", style="dim")
+    below = _unfolded(call, width) if unfolded else _folded(call, width)
+    return Padding(
+        Group(line, *(Padding(part, (0, 0, 0, INDENT)) for part in below)),
+        (0, 1, 1 if below else 0, INDENT),
+    )
+
+
+def _length(call: Call) -> str:
+    seconds = call.duration
+    if call.state == "running" and call.started:
+        began = datetime.fromisoformat(call.started)
+        seconds = max(0.0, (datetime.now(UTC) - began).total_seconds())
+        return f"  {phrases.duration(int(seconds))}" if seconds >= 2 else ""
+    return f"  {phrases.duration(seconds)}" if seconds and seconds >= 0.05 else ""
+
+
+def _folded(call: Call, width: int) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for content in call.content:
+        if isinstance(content, Diff):
+            parts.append(difference(content, width - 2 * INDENT, DIFF_LINES))
+        elif isinstance(content, ToolText) and call.state in ("failed", "denied"):
+            parts.append(_output(content.text, FOLDED_LINES))
+    return parts
+
+
+def _unfolded(call: Call, width: int) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    if call.input and not any(isinstance(part, Diff) for part in call.content):
+        parts.append(_input(call))
+    parts += [_content(part, width - 2 * INDENT) for part in call.content]
+    for block in call.blocks:
+        if isinstance(block, Call):
+            parts.append(_call(block, False, width - INDENT, 0))
+        elif isinstance(block, Message | Thought):
+            parts.append(Text(reveal(block.text).strip(), style="dim"))
+    return parts
+
+
+def _content(content: Content, width: int) -> RenderableType:
+    match content:
+        case Diff():
+            return difference(content, width, UNFOLDED_LINES)
+        case ToolText():
+            note = f"\n… {phrases.size(content.cut.left_out)} left out" if content.cut else ""
+            return Group(_output(content.text + note, UNFOLDED_LINES))
+        case Image():
+            return Text(f"[{phrases.one_line(content.mime)}]", style="dim")
+
+
+def _input(call: Call) -> RenderableType:
+    match call.input:
+        case {"command": str(command)}:
+            return Text(f"$ {reveal(command)}", style="cyan")
+        case _:
+            import msgspec
+
+            text = msgspec.json.format(msgspec.json.encode(call.input), indent=2).decode()
+            return _output(text, UNFOLDED_LINES)
+
+
+def _output(text: str, limit: int) -> Text:
+    """What a program printed: its colours are kept, and nothing else that it asked a terminal."""
+    lines = _colored(text).split("\n")
+    shown = Text("\n", style="dim").join(lines[-limit:])
+    if len(lines) > limit:
+        shown = Text(f"… {len(lines) - limit} more lines\n", style="dim").append_text(shown)
+    shown.style = "dim"
+    return shown
+
+
+def _colored(text: str) -> Text:
+    from bridle.surfaces.tui.colors import colored
+
+    return colored(text.rstrip())
+
+
+def _request(request: Request) -> RenderableType:
+    line = pieces.asked(request.asked)
+    if request.by is None:
+        return Padding(line.append("  waits for you", style="bold yellow"), (0, 1, 1, INDENT))
+    if request.answer is None:
+        line.append("  no longer asked", style="dim")
+    elif request.by == "policy" and request.answer.option == "allow":
+        return Text("", end="") if isinstance(request.asked, PermissionRequested) else line
+    else:
+        told = RequestAnswered(
+            request_id="", answer=request.answer, by=request.by, surface=request.surface
+        )
+        line.append(f"  → {phrases.answered(told)}", style="bold")
+    return Padding(line, (0, 1, 1, INDENT))

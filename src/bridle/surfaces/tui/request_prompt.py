@@ -1,0 +1,88 @@
+"""What an agent waits for, asked below its conversation; the oldest request first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual import events
+from textual.app import RenderResult
+from textual.message import Message
+from textual.widget import Widget
+
+from bridle.core.events import Answer, PermissionRequested, QuestionAsked
+from bridle.surfaces.drawn.dialog import EDIT, Dialog, PermissionDialog, dialog_for
+from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, ENTER, ESCAPE
+
+_KEYS = {"enter": ENTER, "backspace": BACKSPACE, "escape": ESCAPE, "ctrl+u": CLEAR}
+Asked = PermissionRequested | QuestionAsked
+
+
+class RequestPrompt(Widget, can_focus=True):
+    DEFAULT_CSS = """
+    RequestPrompt { height: auto; max-height: 60%; display: none; padding: 0 1; }
+    RequestPrompt.-waits { display: block; }
+    """
+
+    class Answered(Message):
+        def __init__(self, request_id: str, answer: Answer) -> None:
+            super().__init__()
+            self.request_id = request_id
+            self.answer = answer
+
+    class EditWanted(Message):
+        """The person wants to change the input before it is allowed."""
+
+        def __init__(self, dialog: PermissionDialog) -> None:
+            super().__init__()
+            self.dialog = dialog
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._dialog: Dialog | None = None
+        self._more = 0
+
+    @property
+    def request(self) -> Asked | None:
+        return self._dialog.request if self._dialog else None
+
+    def ask(self, waiting: list[Asked]) -> bool:
+        """The requests that are open now, oldest first; True if another one is asked from now."""
+        before = self.request
+        now = waiting[0] if waiting else None
+        self._more = len(waiting) - 1
+        if now is not None and (before is None or before.request_id != now.request_id):
+            self._dialog = dialog_for(now, self._folder)
+        elif now is None:
+            self._dialog = None
+        self.set_class(now is not None, "-waits")
+        if self._dialog:
+            self.border_subtitle = f"{self._more} more" if self._more > 0 else ""
+        self.refresh(layout=True)
+        return now is not None and (before is None or before.request_id != now.request_id)
+
+    def render(self) -> RenderResult:
+        return self._dialog.draw() if self._dialog else ""
+
+    def on_key(self, event: events.Key) -> None:
+        if self._dialog is None:
+            return
+        key = _KEYS.get(event.key) or (event.character or "")
+        if not key or (len(key) == 1 and not key.isprintable() and key not in _KEYS.values()):
+            return
+        event.stop()
+        event.prevent_default()
+        pressed = self._dialog.press(key)
+        if pressed == EDIT and isinstance(self._dialog, PermissionDialog):
+            self.post_message(self.EditWanted(self._dialog))
+        elif isinstance(pressed, Answer):
+            self.post_message(self.Answered(self._dialog.request.request_id, pressed))
+        self.refresh(layout=True)
+
+    def on_paste(self, event: events.Paste) -> None:
+        if self._dialog:
+            for key in event.text:
+                if key.isprintable():
+                    self._dialog.press(key)
+            self.refresh(layout=True)
+            event.stop()

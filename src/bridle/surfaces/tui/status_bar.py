@@ -1,0 +1,88 @@
+"""The line that tells who works, on what, and what it took so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rich.text import Text
+from textual.app import RenderResult
+from textual.widget import Widget
+
+from bridle.core.transcript import Totals
+from bridle.surfaces.drawn import phrases
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What there is to tell of a session."""
+
+    agent: str
+    model: str | None = None
+    mode: str | None = None
+    session: str | None = None
+    totals: Totals = field(default_factory=Totals)
+    queued: int = 0
+    waiting: int = 0  # requests that nobody has answered
+    working: str = ""  # what goes on, and since when
+    elsewhere: bool = False  # another process runs it
+
+
+class StatusBar(Widget):
+    DEFAULT_CSS = """
+    StatusBar { height: 1; background: $panel; color: $foreground; padding: 0 1; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._standing = Standing("")
+
+    def show(self, standing: Standing) -> None:
+        if standing != self._standing:
+            self._standing = standing
+            self.refresh()
+
+    def render(self) -> RenderResult:
+        """What matters least goes first where there is little room."""
+        left, right = self._parts()
+        room = self.size.width
+        while right and left.cell_len + sum(part.cell_len + 3 for part in right) > room:
+            right.pop(0)
+        line = left.copy()
+        tail = Text(" · ", style="dim").join(right)
+        line.truncate(max(0, room - tail.cell_len - 1), overflow="ellipsis")
+        line.append(" " * max(1, room - line.cell_len - tail.cell_len))
+        return line.append_text(tail)
+
+    def _parts(self) -> tuple[Text, list[Text]]:
+        now = self._standing
+        left = Text(phrases.one_line(now.agent, 30), style="bold")
+        for word in (now.model, now.mode):
+            if word:
+                left.append(f" · {phrases.one_line(word, 40)}", style="not bold")
+        if now.working:
+            left.append(f"  {now.working}", style="cyan")
+        right: list[Text] = []
+        if now.session:
+            where = " (elsewhere)" if now.elsewhere else ""
+            right.append(Text(f"{now.session}{where}", style="dim"))
+        totals = now.totals
+        if totals.input_tokens or totals.output_tokens:
+            used = f"{phrases.count(totals.input_tokens)}↑ {phrases.count(totals.output_tokens)}↓"
+            right.append(Text(used))
+        if totals.cost_usd is not None:
+            right.append(Text(phrases.money(totals.cost_usd)))
+        if totals.context_used is not None:
+            right.append(_context(totals.context_used, totals.context_limit))
+        if now.queued:
+            right.append(Text(f"{now.queued} queued", style="cyan"))
+        if now.waiting:
+            right.append(Text(f"{now.waiting} waiting", style="bold yellow"))
+        return left, right
+
+
+def _context(used: int, limit: int | None) -> Text:
+    if not limit:
+        return Text(f"{phrases.count(used)} context")
+    share = used / limit
+    style = "red" if share > 0.9 else "yellow" if share > 0.7 else ""
+    return Text(f"{share:.0%} context", style=style)
