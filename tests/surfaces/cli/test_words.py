@@ -37,7 +37,7 @@ WRONG = {
         "error: the prompt is empty\nhint: 'go' was taken for a session: -c \"go\" prompts the last"
     ),
     "xyzzy": (
-        "error: unknown command 'xyzzy'\nhint: known: run, handoff, sessions, requests, ps, "
+        "error: unknown command 'xyzzy'\nhint: known: run, handoff, tui, sessions, requests, ps, "
         "logs, kill, repo, agents, models, status, login, logout, mcp, doctor, hooks, hook, "
         "policy, config, trust, demo, completion, schema"
     ),
