@@ -13,8 +13,8 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from bridle.surfaces.tui import look
 from bridle.surfaces.tui.document import Document
+from bridle.surfaces.tui.look import Frame, draw
 from bridle.surfaces.tui.outline import Outline, Piece
 from bridle.surfaces.tui.painter import Painter
 
@@ -113,7 +113,8 @@ class Conversation(ScrollView, can_focus=True):
         self.refresh()
 
     def _draw(self, piece: Piece, width: int) -> list[Strip]:
-        return self._painter.lines(look.draw(piece, width, self.tick), width)
+        frame = Frame(width, self.tick, dark=self.app.current_theme.dark)
+        return self._painter.lines(draw(piece, frame), width)
 
     # -- where somebody looks ----------------------------------------------------------------------
 

@@ -1,12 +1,182 @@
-"""A file's change: both sides side by side where there is room, else one below the other."""
+"""A file's change in its own colours: side by side where there is room, else in one."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
 from rich.console import RenderableType
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
 
 from bridle.core.events import Diff
-from bridle.surfaces.drawn import pieces
+from bridle.core.terminal import reveal
+from bridle.sessions.export.patch import hunks
+
+SIDE_BY_SIDE = 110  # columns from which two sides have room
+LONGEST = 500  # characters of a line that are shown
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
+_ADDED = Style(bgcolor="#12361f")
+_REMOVED = Style(bgcolor="#43191c")
+_ADDED_LIGHT = Style(bgcolor="#d8f3dc")
+_REMOVED_LIGHT = Style(bgcolor="#fbdcdc")
 
 
-def difference(change: Diff, width: int, limit: int) -> RenderableType:
-    return pieces.diff(change, limit)
+@dataclass(frozen=True)
+class Line:
+    """One line of a change; a side that does not have it has no number for it."""
+
+    kind: str  # " ", "+", "-", or "@" for a gap
+    text: str
+    old: int | None = None
+    new: int | None = None
+
+
+def difference(change: Diff, width: int, limit: int, *, dark: bool = True) -> RenderableType:
+    lines = list(_numbered(_harmless(change)))
+    left_out = max(0, len(lines) - limit)
+    lines = lines[:limit]
+    paint = _Paint(_lexer(change.path), dark)
+    shown = _sides(lines, paint) if width >= SIDE_BY_SIDE else _below(lines, paint)
+    if not left_out:
+        return shown
+    grid = Table.grid(expand=False)
+    grid.add_row(shown)
+    grid.add_row(Text(f"… {left_out} more lines", style="dim"))
+    return grid
+
+
+def _harmless(change: Diff) -> Diff:
+    old, new = (reveal(text or "") for text in (change.old, change.new))
+    patch = None if change.patch is None else reveal(change.patch)
+    return Diff(change.path, patch, old, new)
+
+
+def _numbered(change: Diff) -> Iterator[Line]:
+    old, new, first = 1, 1, True
+    for line in hunks(change, context=2):
+        mark, text = line[:1], line[1:][:LONGEST].expandtabs(4)
+        if found := _HUNK.match(line):
+            old, new = int(found[1]), int(found[2])
+            if not first:
+                yield Line("@", "⋯")
+            first = False
+        elif mark == "+":
+            yield Line("+", text, None, new)
+            new += 1
+        elif mark == "-":
+            yield Line("-", text, old, None)
+            old += 1
+        elif mark == "\\":
+            yield Line("@", text.strip())
+        else:
+            yield Line(" ", text if mark == " " else line[:LONGEST], old, new)
+            old, new = old + 1, new + 1
+
+
+class _Paint:
+    """Code in its colours, on the ground of what became of the line."""
+
+    def __init__(self, lexer: str | None, dark: bool) -> None:
+        self._lexer = lexer
+        self._dark = dark
+        grounds = (_ADDED, _REMOVED) if dark else (_ADDED_LIGHT, _REMOVED_LIGHT)
+        self.grounds = {"+": grounds[0], "-": grounds[1]}
+
+    def code(self, text: str) -> Text:
+        if self._lexer is None or not text.strip():
+            return Text(text)
+        return _highlighted(text, self._lexer, self._dark).copy()
+
+
+@lru_cache(maxsize=4_096)
+def _highlighted(text: str, lexer: str, dark: bool) -> Text:
+    """By itself: a line within a long string may be taken for code, which does no harm."""
+    from rich.syntax import Syntax
+
+    theme = "ansi_dark" if dark else "ansi_light"
+    found = Syntax("", lexer, theme=theme, background_color="default").highlight(text)
+    shown = Text(text)
+    for start, end, style in found.spans:
+        if isinstance(style, Style) and style.color:
+            shown.stylize(Style(color=style.color, italic=style.italic), start, end)
+    return shown
+
+
+@lru_cache(maxsize=256)
+def _lexer(path: str) -> str | None:
+    from rich.syntax import Syntax
+
+    found = Syntax.guess_lexer(path)
+    return None if found == "default" else found
+
+
+def _below(lines: Sequence[Line], paint: _Paint) -> RenderableType:
+    table = Table.grid(expand=True, padding=0)
+    table.add_column(justify="right", no_wrap=True, style="dim")
+    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    for line in lines:
+        number = "" if line.kind == "@" else str(line.new if line.kind != "-" else line.old)
+        table.add_row(f"{number} ", _marked(line, paint), style=paint.grounds.get(line.kind))
+    return table
+
+
+def _marked(line: Line, paint: _Paint) -> Text:
+    if line.kind == "@":
+        return Text(line.text, style="dim")
+    marks = {"+": ("+ ", "green"), "-": ("- ", "red"), " ": ("  ", "")}
+    text, style = marks[line.kind]
+    return Text().append(text, style=style).append_text(paint.code(line.text))
+
+
+def _sides(lines: Sequence[Line], paint: _Paint) -> RenderableType:
+    table = Table.grid(expand=True, padding=0)
+    for _ in range(2):
+        table.add_column(justify="right", no_wrap=True, style="dim")
+        table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    for left, right in _pairs(lines):
+        table.add_row(*_side(left, paint, "old"), *_side(right, paint, "new"))
+    return table
+
+
+def _side(line: Line | None, paint: _Paint, side: str) -> tuple[Text, Text]:
+    if line is None:
+        return Text(" "), Text("")
+    if line.kind == "@":
+        return Text(" "), Text(line.text, style="dim")
+    ground = paint.grounds.get(line.kind, Style())
+    code = _marked(line, paint)
+    code.pad_right(400)  # so that the ground reaches the edge; what is too long is cut there
+    code.overflow = "crop"
+    code.stylize_before(ground)
+    return Text(f"{getattr(line, side)} ", style=ground), code
+
+
+def _pairs(lines: Sequence[Line]) -> Iterator[tuple[Line | None, Line | None]]:
+    """What went, beside what came in its place."""
+    removed: list[Line] = []
+    added: list[Line] = []
+
+    def beside() -> Iterator[tuple[Line | None, Line | None]]:
+        for at in range(max(len(removed), len(added))):
+            yield (
+                removed[at] if at < len(removed) else None,
+                added[at] if at < len(added) else None,
+            )
+        removed.clear()
+        added.clear()
+
+    for line in lines:
+        if line.kind == "-":
+            if added:
+                yield from beside()
+            removed.append(line)
+        elif line.kind == "+":
+            added.append(line)
+        else:
+            yield from beside()
+            yield line, line
+    yield from beside()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import assert_never
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.text import Text
 
 from bridle.core.blocks import Call, Message, Plan, Request, Thought, Turn, Words, calls_of
@@ -15,6 +17,7 @@ from bridle.core.events import Text as ToolText
 from bridle.core.terminal import reveal
 from bridle.surfaces.drawn import phrases, pieces
 from bridle.surfaces.drawn.outcome import Outcome
+from bridle.surfaces.tui.colors import colored
 from bridle.surfaces.tui.difference import difference
 from bridle.surfaces.tui.outline import Asked, Card, Ended, Piece, Said, Saying
 
@@ -27,7 +30,19 @@ UNFOLDED_LINES = 2_000
 INDENT = 2
 
 
-def draw(piece: Piece, width: int, tick: int = 0) -> RenderableType:
+@dataclass(frozen=True)
+class Frame:
+    """What a piece is drawn for."""
+
+    width: int
+    tick: int = 0  # moves what turns
+    dark: bool = True
+
+    def narrower(self, by: int) -> Frame:
+        return replace(self, width=self.width - by)
+
+
+def draw(piece: Piece, frame: Frame) -> RenderableType:
     thing = piece.thing
     match thing:
         case Asked():
@@ -43,7 +58,7 @@ def draw(piece: Piece, width: int, tick: int = 0) -> RenderableType:
         case Thought():
             return _thought(thing, piece.unfolded)
         case Call():
-            return _call(thing, piece.unfolded, width, tick)
+            return _call(thing, piece.unfolded, frame)
         case Plan():
             return Padding(pieces.plan(thing.steps), (0, 0, 1, 0))
         case Request():
@@ -77,9 +92,7 @@ class _Barred:
         self._body = body
         self._style = style
 
-    def __rich_console__(self, console, options):  # type: ignore[no-untyped-def]
-        from rich.segment import Segment
-
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         bar = Segment("▌ ", console.get_style(self._style))
         lines = console.render_lines(
             self._body, options.update(width=options.max_width - 2), pad=False
@@ -119,10 +132,10 @@ def _thought(thought: Thought, unfolded: bool) -> RenderableType:
     return Padding(head, (0, 1, 1, INDENT))
 
 
-def _call(call: Call, unfolded: bool, width: int, tick: int) -> RenderableType:
+def _call(call: Call, unfolded: bool, frame: Frame) -> RenderableType:
     line = Text(no_wrap=not unfolded, overflow="ellipsis")
     if call.state == "running":
-        line.append(f"{SPINNER[tick % len(SPINNER)]} ", style="cyan")
+        line.append(f"{SPINNER[frame.tick % len(SPINNER)]} ", style="cyan")
     else:
         line.append(f"{MARKS[call.state]} ", style=STYLES[call.state])
     line.append_text(pieces.title(call.title or call.name or call.call_id))
@@ -132,7 +145,7 @@ def _call(call: Call, unfolded: bool, width: int, tick: int) -> RenderableType:
     if inside := sum(1 for _ in calls_of(call.blocks)):
         line.append(f"  {inside} call{'s' if inside != 1 else ''} inside", style="dim")
     line.append(" ▾" if unfolded else " ▸", style="dim")
-    below = _unfolded(call, width) if unfolded else _folded(call, width)
+    below = _unfolded(call, frame) if unfolded else _folded(call, frame)
     return Padding(
         Group(line, *(Padding(part, (0, 0, 0, INDENT)) for part in below)),
         (0, 1, 1 if below else 0, INDENT),
@@ -148,38 +161,42 @@ def _length(call: Call) -> str:
     return f"  {phrases.duration(seconds)}" if seconds and seconds >= 0.05 else ""
 
 
-def _folded(call: Call, width: int) -> list[RenderableType]:
+def _folded(call: Call, frame: Frame) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for content in call.content:
         if isinstance(content, Diff):
-            parts.append(difference(content, width - 2 * INDENT, DIFF_LINES))
+            parts.append(_diff(content, frame.narrower(2 * INDENT), DIFF_LINES))
         elif isinstance(content, ToolText) and call.state in ("failed", "denied"):
             parts.append(_output(content.text, FOLDED_LINES))
     return parts
 
 
-def _unfolded(call: Call, width: int) -> list[RenderableType]:
+def _unfolded(call: Call, frame: Frame) -> list[RenderableType]:
     parts: list[RenderableType] = []
     if call.input and not any(isinstance(part, Diff) for part in call.content):
         parts.append(_input(call))
-    parts += [_content(part, width - 2 * INDENT) for part in call.content]
+    parts += [_content(part, frame.narrower(2 * INDENT)) for part in call.content]
     for block in call.blocks:
         if isinstance(block, Call):
-            parts.append(_call(block, False, width - INDENT, 0))
+            parts.append(_call(block, False, frame.narrower(INDENT)))
         elif isinstance(block, Message | Thought):
             parts.append(Text(reveal(block.text).strip(), style="dim"))
     return parts
 
 
-def _content(content: Content, width: int) -> RenderableType:
+def _content(content: Content, frame: Frame) -> RenderableType:
     match content:
         case Diff():
-            return difference(content, width, UNFOLDED_LINES)
+            return _diff(content, frame, UNFOLDED_LINES)
         case ToolText():
             note = f"\n… {phrases.size(content.cut.left_out)} left out" if content.cut else ""
-            return Group(_output(content.text + note, UNFOLDED_LINES))
+            return _output(content.text + note, UNFOLDED_LINES)
         case Image():
             return Text(f"[{phrases.one_line(content.mime)}]", style="dim")
+
+
+def _diff(change: Diff, frame: Frame, limit: int) -> RenderableType:
+    return difference(change, frame.width, limit, dark=frame.dark)
 
 
 def _input(call: Call) -> RenderableType:
@@ -195,18 +212,12 @@ def _input(call: Call) -> RenderableType:
 
 def _output(text: str, limit: int) -> Text:
     """What a program printed: its colours are kept, and nothing else that it asked a terminal."""
-    lines = _colored(text).split("\n")
+    lines = colored(text.rstrip()).split("\n")
     shown = Text("\n", style="dim").join(lines[-limit:])
     if len(lines) > limit:
         shown = Text(f"… {len(lines) - limit} more lines\n", style="dim").append_text(shown)
     shown.style = "dim"
     return shown
-
-
-def _colored(text: str) -> Text:
-    from bridle.surfaces.tui.colors import colored
-
-    return colored(text.rstrip())
 
 
 def _request(request: Request) -> RenderableType:
