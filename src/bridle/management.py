@@ -202,6 +202,16 @@ class Management:
             report = replace(report, problem=f"{type(error).__name__}: {error}")
         return report
 
+    async def full_report(self, name: str) -> tuple[Report, Mapping[str, str]]:
+        """With what the agent tells about itself, where it can."""
+        report = await self.report(name)
+        if not report.ready or not isinstance(self.agent(name), TellsAbout):
+            return report, {}
+        try:
+            return report, await self.about(name)
+        except BridleError as error:
+            return report, {"problem": error.message}
+
     # -- its sessions ----------------------------------------------------------------------------
 
     async def native_sessions(self, name: str, cwd: Path) -> Sequence[NativeSession]:

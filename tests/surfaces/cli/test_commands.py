@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from bridle.store.session_row import SessionRow
-from bridle.surfaces.cli.sessions import cells
+from bridle.surfaces.drawn import listings
 
 from .conftest import Bench, wait_for_line
 
@@ -65,7 +65,7 @@ def test_a_turn_whose_owner_is_gone_is_not_called_running() -> None:
     gone.wait()
     row = SessionRow(id="x", agent="mock", cwd="/", created_at="", status="running")
     for owner, state in {None: "open", gone.pid: "open", os.getpid(): "running"}.items():
-        assert cells(replace(row, owner_pid=owner))[3] == state
+        assert listings.session_state(replace(row, owner_pid=owner)) == state
 
 
 def test_sessions_of_this_folder_are_told_from_others(told: Bench) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.surfaces.cli.policy import ADVICE
+from bridle.surfaces.drawn.rulings import ADVICE
 
 from .conftest import Bench
 

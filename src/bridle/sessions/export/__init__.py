@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from bridle.core.events import Entry, encode
+from bridle.core.transcript import fold
 from bridle.sessions.export.markdown import to_markdown
 from bridle.sessions.export.page import to_html
 
-__all__ = ["to_html", "to_jsonl", "to_markdown"]
+__all__ = ["Format", "document", "to_html", "to_jsonl", "to_markdown"]
+
+Format = Literal["markdown", "html", "jsonl"]
 
 
 def to_jsonl(entries: Iterable[Entry]) -> Iterator[bytes]:
     for entry in entries:
         yield encode(entry) + b"\n"
+
+
+def document(entries: Iterable[Entry], title: str | None, format: Format) -> Iterator[bytes]:
+    match format:
+        case "jsonl":
+            yield from to_jsonl(entries)
+        case "html":
+            yield to_html(fold(entries), title).encode()
+        case "markdown":
+            yield to_markdown(fold(entries), title).encode()

@@ -12,10 +12,10 @@ from bridle.config import Config
 from bridle.core.versions import standing
 from bridle.management import Management, Report
 from bridle.supervision.environment import child_environment
-from bridle.surfaces.cli.agents import signed_in, state, tested
 from bridle.surfaces.cli.findings import Finding
 from bridle.surfaces.cli.machine_checks import node_version
 from bridle.surfaces.cli.waiting import ask_all
+from bridle.surfaces.drawn.reports import signed_in, state, tested
 
 PATIENCE = 25.0  # seconds for each agent
 _AT_LEAST = re.compile(r"\s*(?:>=|\^|~)?\s*v?(\d+(?:\.\d+)*)")

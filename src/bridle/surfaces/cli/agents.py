@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import to_builtins
@@ -17,7 +17,7 @@ from bridle.management import Report
 from bridle.surfaces.cli import opened, profiles
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, width
 from bridle.surfaces.cli.waiting import ask_all
-from bridle.surfaces.drawn import phrases
+from bridle.surfaces.drawn.reports import next_steps, signed_in, state, tested
 
 HEAD = ("AGENT", "STATE", "VERSION", "TESTED", "SIGNED IN")
 
@@ -60,50 +60,9 @@ def _tell_profile(one: Profile | Broken, options: Namespace) -> int:
     return 0
 
 
-def state(one: Report) -> str:
-    if not one.present:
-        return "not installed"
-    if one.problem:
-        return "broken"
-    return "ready" if one.ready else "not signed in"
-
-
 def cells(one: Report) -> tuple[str, ...]:
     version = (one.installed and one.installed.version) or ""
     return (one.name, state(one), version, tested(one), signed_in(one))
-
-
-def tested(one: Report) -> str:
-    if one.tested is None:
-        return ""
-    oldest, newest = one.tested
-    return newest if oldest == newest else f"{oldest} – {newest}"
-
-
-def signed_in(one: Report) -> str:
-    if one.account is None or not one.account.signed_in:
-        return ""
-    method, who = one.account.method, one.account.who
-    if method == "variable" and who:
-        return f"by {who}"
-    how = f"by {method}" if method else "yes"
-    return f"{how} as {who}" if who else how
-
-
-def next_steps(found: Iterable[Report]) -> Iterator[str]:
-    """What would make them ready, a line each; one program may be behind several agents."""
-    behind: dict[str, list[str]] = {}
-    for one in found:
-        if one.problem:
-            yield f"{one.name}: {phrases.one_line(one.problem)}"
-        if not one.present and one.install:
-            behind.setdefault(clean(one.install), []).append(one.name)
-        if one.account and not one.account.signed_in and one.account.hint:
-            yield f"to sign in to {one.name}: {phrases.one_line(one.account.hint)}"
-        if one.notice:
-            yield phrases.one_line(one.notice)
-    for command, names in behind.items():
-        yield f"to install {', '.join(names)}: {command}"
 
 
 def _account_of(one: Report, style: Style) -> Iterator[str]:

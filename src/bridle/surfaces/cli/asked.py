@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bridle.core.errors import UsageError
-from bridle.surfaces.cli.words import json_object
+from bridle.surfaces.typed_json import json_object
 
 STDIN_PATIENCE = 3.0  # seconds; a pipe that nobody writes to must not stop a prompt
 ATTACHMENT_CAP = 32 * 1024 * 1024

@@ -121,7 +121,7 @@ class Helper:
 
 
 def _list(harness: Harness, folder: Path, style: Style) -> str:
-    from bridle.surfaces.cli.sessions import HEAD, cells
+    from bridle.surfaces.drawn import listings
 
     rows = harness.sessions.catalog.list(cwd=str(folder.resolve()), limit=3)
-    return table([cells(row) for row in rows], HEAD, style, width())
+    return table(map(listings.session, rows), listings.SESSIONS, style, width())

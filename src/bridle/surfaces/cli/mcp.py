@@ -26,7 +26,8 @@ from bridle.surfaces.cli.output import (
     width,
 )
 from bridle.surfaces.cli.waiting import ask_all
-from bridle.surfaces.cli.words import json_object
+from bridle.surfaces.drawn import listings
+from bridle.surfaces.typed_json import json_object
 
 Work = Callable[[Management, str, Namespace], Coroutine[Any, Any, int]]
 
@@ -47,12 +48,7 @@ async def _list(options: Namespace) -> int:
         who = f"{options.agent} has no" if options.agent else "no agent has an"
         say(f"{who} MCP server: `bridle mcp add NAME -- COMMAND` gives it one")
     else:
-        rows = [
-            (agent, server.name, server.status, server.command)
-            for agent, servers in found.items()
-            for server in servers
-        ]
-        say(table(rows, ("AGENT", "SERVER", "STATUS", "COMMAND"), _style(options), width()))
+        say(table(listings.servers(found), listings.SERVERS, _style(options), width()))
     return 0
 
 
@@ -84,8 +80,7 @@ async def tools(management: Management, agent: str, options: Namespace) -> int:
     elif not found:
         say(f"{options.server} offers no tools")
     else:
-        rows = [(tool.name, " ".join(tool.arguments), tool.description) for tool in found]
-        say(table(rows, ("TOOL", "ARGUMENTS", "WHAT"), _style(options), width(), wrap=True))
+        say(table(listings.tools(found), listings.TOOLS, _style(options), width(), wrap=True))
     return 0
 
 

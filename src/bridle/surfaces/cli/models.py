@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from bridle.core.errors import AgentNotInstalled, BridleError
 from bridle.core.management import Model
@@ -13,10 +13,7 @@ from bridle.management import Management
 from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, warn, width
 from bridle.surfaces.cli.waiting import ask_all
-from bridle.surfaces.drawn import phrases
-
-HEAD = ("AGENT", "MODEL", "CONTEXT", "EFFORT", "WHAT")
-OURS = "* from bridle's own table: the agent does not list its models"
+from bridle.surfaces.drawn import listings
 
 
 def models(options: Namespace) -> int:
@@ -31,10 +28,9 @@ async def _models(options: Namespace) -> int:
         say_json(listed)
         return 0
     style = Style(colored(options, sys.stdout))
-    rows = list(_rows(listed))
-    say(table(rows, HEAD, style, width()))
-    if any(model.shipped for models in listed.values() for model in models):
-        say(style("dim", OURS))
+    say(table(listings.models(listed), listings.MODELS, style, width()))
+    if listings.shipped(listed):
+        say(style("dim", listings.SHIPPED))
     return 0
 
 
@@ -48,26 +44,3 @@ async def _all(management: Management) -> dict[str, Sequence[Model]]:
         elif not isinstance(answer, AgentNotInstalled):
             warn(f"{name}: {answer.message}", answer.hint)
     return listed
-
-
-def _rows(listed: Mapping[str, Sequence[Model]]) -> Iterator[tuple[str, ...]]:
-    for name, models in listed.items():
-        for model in models:
-            context = phrases.count(model.context) if model.context else ""
-            mark = "*" if model.shipped else ""
-            yield name, model.id + mark, context, _efforts(model), _words(model)
-
-
-def _efforts(model: Model) -> str:
-    match model.efforts:
-        case (least, *_, most):
-            return f"{least} – {most}"
-    return "".join(model.efforts)
-
-
-def _words(model: Model) -> str:
-    marks = [word for word in ("default", "current", "thinking") if getattr(model, word)]
-    said = ", ".join(marks)
-    if model.title == model.id:
-        return said
-    return f"{model.title} ({said})" if said else model.title

@@ -25,8 +25,8 @@ from bridle.surfaces.cli.output import (
     width,
     write,
 )
-from bridle.surfaces.cli.words import json_object
 from bridle.surfaces.drawn import phrases
+from bridle.surfaces.typed_json import json_object
 
 if TYPE_CHECKING:
     from bridle.app import Harness

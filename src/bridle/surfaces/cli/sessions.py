@@ -6,7 +6,6 @@ import asyncio
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +13,13 @@ from typing import TYPE_CHECKING
 from bridle.core.errors import UsageError
 from bridle.surfaces.cli import opened
 from bridle.surfaces.cli.output import Style, colored, confirmed, say, say_json, table, width
-from bridle.surfaces.drawn import phrases
+from bridle.surfaces.drawn import listings, phrases
 
 if TYPE_CHECKING:
     from bridle.app import Harness
     from bridle.store.session_row import SessionRow
     from bridle.surfaces.cli.view import View
 
-HEAD = ("SESSION", "WHEN", "AGENT", "STATE", "TURNS", "COST", "WHAT")
 PAGE = 200  # entries that are shown at once
 
 
@@ -32,12 +30,12 @@ async def list_all(harness: Harness, options: Namespace) -> int:
 
     rows = harness.sessions.catalog.list(cwd=cwd, agent=options.agent, limit=options.limit)
     if options.json:
-        say_json([replace(row, status=_state(row)) for row in rows])
+        say_json([replace(row, status=listings.session_state(row)) for row in rows])
     elif not rows:
         say(_none(options))
     else:
         style = Style(colored(options, sys.stdout))
-        say(table([cells(row) for row in rows], HEAD, style, width()))
+        say(table(map(listings.session, rows), listings.SESSIONS, style, width()))
     return 0
 
 
@@ -111,8 +109,11 @@ async def search(harness: Harness, options: Namespace) -> int:
 
 @opened.command
 async def export(harness: Harness, options: Namespace) -> int:
+    from bridle.sessions.export import document
+    from bridle.sessions.session import read_all
+
     row = _row(harness, options)
-    data = _document(harness, row, options.format)
+    data = document(read_all(harness.sessions.log, row.id), row.title, options.format)
     if options.output is None:
         for piece in data:
             sys.stdout.buffer.write(_for_screen(piece) if sys.stdout.isatty() else piece)
@@ -145,7 +146,7 @@ async def rename(harness: Harness, options: Namespace) -> int:
 @opened.command
 async def delete(harness: Harness, options: Namespace) -> int:
     row = _row(harness, options)
-    what = f"{row.id} ({_what(row)}, {row.entries} entries)"
+    what = f"{row.id} ({listings.what(row)}, {row.entries} entries)"
     if not options.yes and not confirmed(f"delete session {what} for good?"):
         raise UsageError("nothing was deleted", hint="--yes deletes without asking")
     await harness.sessions.delete(row)
@@ -189,21 +190,6 @@ def _row(harness: Harness, options: Namespace) -> SessionRow:
     return opened.row(harness, options.session)
 
 
-def _document(harness: Harness, row: SessionRow, format: str) -> Iterator[bytes]:
-    from bridle.core.transcript import fold
-    from bridle.sessions import export
-    from bridle.sessions.session import read_all
-
-    entries = read_all(harness.sessions.log, row.id)
-    match format:
-        case "jsonl":
-            yield from export.to_jsonl(entries)
-        case "html":
-            yield export.to_html(fold(entries), row.title).encode()
-        case _:
-            yield export.to_markdown(fold(entries), row.title).encode()
-
-
 def _for_screen(piece: bytes) -> bytes:
     """A document is the log as it is; a terminal gets no control sequence of an agent's."""
     from bridle.core.terminal import clean
@@ -211,33 +197,5 @@ def _for_screen(piece: bytes) -> bytes:
     return clean(piece.decode("utf-8", "replace")).encode()
 
 
-def _what(row: SessionRow) -> str:
-    return phrases.one_line(row.title or row.prompt or "", 60)
-
-
 def _flat(text: str) -> str:
     return phrases.one_line(f"|{text}|")[1:-1]
-
-
-def _state(row: SessionRow) -> str:
-    if row.status == "running" and not _lives(row.owner_pid):
-        return "open"
-    return row.status
-
-
-def _lives(process: int | None) -> bool:
-    if process is None:
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # it is there, and somebody else's
-    return True
-
-
-def cells(row: SessionRow) -> tuple[str, ...]:
-    cost = phrases.money(row.cost_usd) if row.cost_usd is not None else ""
-    when = phrases.ago(row.updated_at)
-    return (row.id, when, row.agent, _state(row), str(row.turns), cost, _what(row))

@@ -10,18 +10,12 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from bridle.core.errors import BridleError
-from bridle.core.management import TellsAbout
-from bridle.core.terminal import clean
-from bridle.management import Management, Report
+from bridle.management import Report
 from bridle.surfaces.cli import opened
-from bridle.surfaces.cli.agents import next_steps, signed_in, state
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, width
 from bridle.surfaces.cli.waiting import ask_all
-from bridle.surfaces.drawn import phrases
+from bridle.surfaces.drawn import reports
 from bridle.surfaces.exits import NOT_READY
-
-HEAD = ("AGENT", "STATE", "SIGNED IN, OR HOW TO")
 
 
 def status(options: Namespace) -> int:
@@ -32,51 +26,27 @@ async def _status(options: Namespace) -> int:
     management, _ = opened.management(options)
     if options.who:
         management.agent(options.who)  # which says so when there is none
-        report, about = await _one(management, options.who)
+        report, about = await management.full_report(options.who)
         found = [_document(report, about)]
     else:
-        answers = (await ask_all(management.names(), management.report)).values()
-        reports = [one for one in answers if isinstance(one, Report)]
-        found = [_document(one, {}) for one in reports]
+        asked = await ask_all(management.names(), management.report)
+        answers = [one for one in asked.values() if isinstance(one, Report)]
+        found = [_document(one, {}) for one in answers]
     style = Style(colored(options, sys.stdout))
     if options.json:
         say_json(found)
     elif options.who:
         say(*_lines(report, about, style))
     else:
-        rows = [(one.name, state(one), signed_in(one) or _to_do(one)) for one in reports]
-        say(table(rows, HEAD, style, width(), wrap=True))
+        say(table(map(reports.status, answers), reports.STATUS, style, width(), wrap=True))
     if options.who and not report.ready:
         return 1 if report.problem else NOT_READY
     return 0
 
 
-async def _one(management: Management, name: str) -> tuple[Report, Mapping[str, str]]:
-    report = await management.report(name)
-    about: Mapping[str, str] = {}
-    if report.ready and isinstance(management.agent(name), TellsAbout):
-        try:
-            about = await management.about(name)
-        except BridleError as error:
-            about = {"problem": error.message}
-    return report, about
-
-
 def _lines(one: Report, about: Mapping[str, str], style: Style) -> Iterator[str]:
-    yield f"{style('bold', one.name)}  {state(one)}"
-    if who := signed_in(one):
-        yield f"  signed in {clean(who)}"
-    yield from (f"  {line}" for line in next_steps([one]))
-    for key, value in about.items():
-        yield f"  {phrases.one_line(key)}: {phrases.one_line(value)}"
-
-
-def _to_do(one: Report) -> str:
-    if one.problem:
-        return one.problem
-    if not one.present:
-        return one.install
-    return one.account.hint if one.account else ""
+    yield f"{style('bold', one.name)}  {reports.state(one)}"
+    yield from (f"  {line}" for line in reports.details(one, about))
 
 
 def _document(one: Report, about: Mapping[str, str]) -> dict[str, Any]:

@@ -1,9 +1,7 @@
-"""Asks many agents at once, and shows on a terminal whom it still waits for."""
+"""Asks many agents, and shows on a terminal whom it still waits for."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,9 +9,8 @@ from contextlib import suppress
 from typing import TypeVar
 
 from bridle.core.errors import BridleError
+from bridle.surfaces import census
 from bridle.surfaces.cli.output import is_terminal, write
-
-AT_ONCE = max(2, min(8, 2 * (os.cpu_count() or 1)))  # most are slow to start, and want a core
 
 T = TypeVar("T")
 
@@ -23,23 +20,11 @@ async def ask_all(
 ) -> dict[str, T | BridleError]:
     """In the order of the names, with what went wrong in place of an answer."""
     line = _Line(names)
-    room = asyncio.Semaphore(AT_ONCE)
-
-    async def one(name: str) -> T | BridleError:
-        async with room:
-            try:
-                return await ask(name)
-            except BridleError as error:
-                return error
-            finally:
-                line.without(name)
-
     line.show()
     try:
-        answers = await asyncio.gather(*map(one, names))
+        return await census.ask_all(names, ask, line.without)
     finally:
         line.clear()
-    return dict(zip(names, answers, strict=True))
 
 
 class _Line:

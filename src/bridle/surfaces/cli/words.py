@@ -82,18 +82,6 @@ def _cut(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     return words[:end], words[end + 1 :]
 
 
-def json_object(text: str, option: str, *, hint: str = "") -> dict[str, Any]:
-    import json
-
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{option}: not JSON: {error}", hint=hint) from None
-    if not isinstance(value, dict):
-        raise UsageError(f"{option}: not a JSON object", hint=hint)
-    return value
-
-
 def option_strings(parser: argparse.ArgumentParser) -> list[str]:
     return [word for action in parser._actions for word in action.option_strings]
 

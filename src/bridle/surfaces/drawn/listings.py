@@ -1,0 +1,87 @@
+"""Lists for people, as rows of cells with their heads: models, MCP servers, sessions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from bridle.surfaces.drawn import phrases
+
+if TYPE_CHECKING:
+    from bridle.core.management import McpServer, McpTool, Model
+    from bridle.store.session_row import SessionRow
+
+MODELS = ("AGENT", "MODEL", "CONTEXT", "EFFORT", "WHAT")
+SHIPPED = "* from bridle's own table: the agent does not list its models"
+SERVERS = ("AGENT", "SERVER", "STATUS", "COMMAND")
+TOOLS = ("TOOL", "ARGUMENTS", "WHAT")
+SESSIONS = ("SESSION", "WHEN", "AGENT", "STATE", "TURNS", "COST", "WHAT")
+
+
+def models(listed: Mapping[str, Sequence[Model]]) -> Iterator[tuple[str, ...]]:
+    for name, models in listed.items():
+        for model in models:
+            context = phrases.count(model.context) if model.context else ""
+            mark = "*" if model.shipped else ""
+            yield name, model.id + mark, context, _efforts(model), _words(model)
+
+
+def shipped(listed: Mapping[str, Sequence[Model]]) -> bool:
+    """One of them at least, which is to be told."""
+    return any(model.shipped for models in listed.values() for model in models)
+
+
+def servers(listed: Mapping[str, Sequence[McpServer]]) -> Iterator[tuple[str, ...]]:
+    for agent, servers in listed.items():
+        for server in servers:
+            yield agent, server.name, server.status, server.command
+
+
+def tools(listed: Sequence[McpTool]) -> Iterator[tuple[str, ...]]:
+    for tool in listed:
+        yield tool.name, " ".join(tool.arguments), tool.description
+
+
+def session(row: SessionRow) -> tuple[str, ...]:
+    cost = phrases.money(row.cost_usd) if row.cost_usd is not None else ""
+    when = phrases.ago(row.updated_at)
+    return (row.id, when, row.agent, session_state(row), str(row.turns), cost, what(row))
+
+
+def session_state(row: SessionRow) -> str:
+    if row.status == "running" and not _lives(row.owner_pid):
+        return "open"
+    return row.status
+
+
+def what(row: SessionRow) -> str:
+    """A session's title, or how it began."""
+    return phrases.one_line(row.title or row.prompt or "", 60)
+
+
+def _efforts(model: Model) -> str:
+    match model.efforts:
+        case (least, *_, most):
+            return f"{least} – {most}"
+    return "".join(model.efforts)
+
+
+def _words(model: Model) -> str:
+    marks = [word for word in ("default", "current", "thinking") if getattr(model, word)]
+    said = ", ".join(marks)
+    if model.title == model.id:
+        return said
+    return f"{model.title} ({said})" if said else model.title
+
+
+def _lives(process: int | None) -> bool:
+    if process is None:
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is there, and somebody else's
+    return True

@@ -1,0 +1,74 @@
+"""Signing in and out: an agent's own command, on the user's own terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import signal
+import subprocess
+from collections.abc import Sequence
+
+from bridle.core.errors import AgentError
+from bridle.management import DESKTOP, Management
+from bridle.surfaces.drawn.reports import signed_in
+from bridle.surfaces.exits import CANCELLED, NOT_READY
+
+
+class StillSignedOut(AgentError):
+    exit_code = NOT_READY
+
+
+def told(management: Management, agent: str, words: Sequence[str]) -> str:
+    """What is run, before it is."""
+    return f"running `{_shown(management, agent, words)}`; it may open your browser"
+
+
+async def run(management: Management, agent: str, words: Sequence[str]) -> None:
+    """What is typed there is between the user and the agent. `KeyboardInterrupt`: they left it."""
+    driver = management.agent(agent)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the agent
+    try:
+        done = await asyncio.to_thread(
+            subprocess.run,
+            words,
+            env=management.environment(driver, DESKTOP),
+            check=False,
+            preexec_fn=_interruptible,
+        )
+    except OSError as error:
+        raise AgentError(agent, f"{words[0]} cannot be run: {error.strerror}") from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+    code, shown = done.returncode, _shown(management, agent, words)
+    if code in (-signal.SIGINT, CANCELLED):
+        raise KeyboardInterrupt
+    if code < 0:
+        raise AgentError(agent, f"`{shown}` was ended by signal {-code}")
+    if code:
+        raise AgentError(agent, f"`{shown}` ended with {code}", hint=driver.info.sign_in)
+
+
+async def signed_in_now(management: Management, agent: str) -> str:
+    """How it stands after a sign-in, in a sentence."""
+    report = await management.report(agent)
+    if report.account and not report.account.signed_in:
+        raise StillSignedOut(agent, f"{agent} is still not signed in", hint=report.account.hint)
+    return (
+        f"{agent} is signed in {signed_in(report)}".rstrip() if report.account else f"{agent}: done"
+    )
+
+
+async def signed_out_now(management: Management, agent: str) -> str:
+    report = await management.report(agent)
+    if report.account and report.account.signed_in:
+        hint = "unset the variable" if report.account.method == "variable" else ""
+        raise AgentError(agent, f"{agent} is still signed in {signed_in(report)}", hint=hint)
+    return f"{agent} is signed out"
+
+
+def _shown(management: Management, agent: str, words: Sequence[str]) -> str:
+    return shlex.join([management.agent(agent).info.binary or words[0], *words[1:]])
+
+
+def _interruptible() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
