@@ -46,6 +46,9 @@ bench-hooks: $(READY) ## what the gate costs: a hook's round trip, a tool call, 
 bench-mcp: $(READY) ## the workspace server: calls, relays, long output
 	$(BIN)/python -m bench mcp
 
+bench-tui: $(READY) ## the terminal interface: lag under a fast stream, first paint, rest (needs tmux, strace)
+	$(BIN)/python -m bench tui
+
 demo: $(READY) ## a whole turn with the embedded agent, then its replay
 	$(BIN)/bridle demo
 
@@ -73,4 +76,4 @@ fix: $(READY) ## format and mend what ruff can
 help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup check test test-real torture bench bench-hooks bench-mcp demo lock docs verdicts fix help
+.PHONY: setup check test test-real torture bench bench-hooks bench-mcp bench-tui demo lock docs verdicts fix help

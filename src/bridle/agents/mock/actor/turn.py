@@ -144,10 +144,12 @@ class Turn:
         id = self._new("m")
         for name, value in {**self._host.settings, **self._filled}.items():
             text = text.replace("{" + name + "}", value)
+        due = time.monotonic()
         for word in text.replace(" ", " \0").split("\0"):
             self._say(type, id=id, text=word)
             self._words += 1
-            self._pause(self._pace)
+            due += self._pace  # by the clock: what a word takes is part of its time
+            self._pause(max(0.0, due - time.monotonic()))
         if type == "text":
             self._memory.turns[-1]["said"] += text + "\n"
 

@@ -1,0 +1,353 @@
+"""The terminal interface: lag of the screen over time, first paint, long sessions, rest.
+
+python -m bench.tui [lag] [start] [rest]
+
+The screen is that of a real terminal (tmux), looked at every few milliseconds. Lag is what passes
+from a word's time in the log until a screen with it, or a later one, was seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from bench.words import last_number, words
+
+if TYPE_CHECKING:
+    from bridle.core.events import Event
+
+RATES = (1_000, 5_000)
+SECONDS = int(os.environ.get("BENCH_SECONDS", "30"))
+LOOK = 0.02  # seconds between two looks
+KEY_EVERY = 0.5
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
+LONG = 100_000  # entries
+REST = 60  # seconds
+
+
+class Terminal:
+    """A tmux server of its own."""
+
+    def __init__(self, folder: Path, columns: int = 100, lines: int = 30) -> None:
+        self._socket = str(folder / f"tmux{time.monotonic_ns()}")  # the last may linger a moment
+        self._size = ("-x", str(columns), "-y", str(lines))
+        self._folder = folder
+
+    def run(self, command: str) -> None:
+        self._tmux("-f", "/dev/null", "new-session", "-d", *self._size, command)
+
+    def screen(self) -> str:
+        return self._tmux("capture-pane", "-p", "-J").stdout
+
+    def type(self, text: str) -> None:
+        self._tmux("send-keys", "-l", text)
+
+    def press(self, *keys: str) -> None:
+        self._tmux("send-keys", *keys)
+
+    def pid(self) -> int:
+        return int(self._tmux("display-message", "-p", "#{pane_pid}").stdout)
+
+    def close(self) -> None:
+        self._tmux("kill-server")
+
+    def until(self, seen: Callable[[str], bool], seconds: float = 30.0) -> float:
+        """The time when it was."""
+        end = time.time() + seconds
+        while time.time() < end:
+            if seen(self.screen()):
+                return time.time()
+            time.sleep(0.002)
+        raise SystemExit(f"not seen in {seconds:g} s:\n{self.screen()}")
+
+    def _tmux(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["tmux", "-S", self._socket, *words],
+            capture_output=True, text=True, check=False, cwd=self._folder,
+        )  # fmt: skip
+
+
+@contextmanager
+def place() -> Iterator[tuple[Path, Terminal, str]]:
+    """A home, a terminal, and the beginning of a command line that knows both."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "project").mkdir()
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        env = {
+            **kept,
+            "HOME": name,
+            "BRIDLE_HOME": f"{name}/bridle",
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            "PYTHONPATH": str(Path.cwd()),
+        }
+        words = " ".join(f"{key}='{value}'" for key, value in env.items())
+        terminal = Terminal(folder)
+        try:
+            yield folder, terminal, f"env -i {words}"
+        finally:
+            terminal.close()
+
+
+# -- lag -------------------------------------------------------------------------------------------
+
+
+def lag() -> None:
+    print(f"{SECONDS} s of words; lag in ms, p50 / worst of each third; keys: echo p50 / worst")
+    for rate in RATES:
+        for name, play in (("bridle", _ours), ("Markdown.get_stream", _textual)):
+            with place() as (folder, terminal, begin):
+                print(f"  {rate:>5}/s {name:<20} {play(folder, terminal, begin, rate)}", flush=True)
+
+
+def _ours(folder: Path, terminal: Terminal, begin: str, rate: int) -> str:
+    script = folder / "words.json"
+    text = "".join(words(rate * SECONDS))
+    script.write_text(json.dumps({"pace": 1 / rate, "turns": [[{"say": text}]]}))
+    command = f"{begin} {sys.executable} -m bridle tui -a mock -C {folder}/project"
+    terminal.run(command)
+    terminal.until(lambda screen: "mock" in screen)
+    terminal.type(f"script:{script}")
+    time.sleep(0.3)
+    terminal.press("Enter")
+    looks, keys, sizes = _watch(terminal, rate * SECONDS)
+    return _told(looks, keys, sizes, _logged(folder))
+
+
+def _logged(folder: Path) -> list[float]:
+    import apsw
+
+    from bridle.core.events import MessageChunk, decode_event
+    from bridle.store.packing import unpack_event
+
+    found: list[float] = []
+    with apsw.Connection(str(next((folder / "bridle").rglob("*.db")))) as store:
+        for at, event in store.execute("SELECT at, event FROM entries ORDER BY seq"):
+            told = decode_event(unpack_event(event))
+            if isinstance(told, MessageChunk) and last_number(told.text) == len(found):
+                found.append(datetime.fromisoformat(at).timestamp())
+    return found
+
+
+def _textual(folder: Path, terminal: Terminal, begin: str, rate: int) -> str:
+    log = folder / "words.log"
+    terminal.run(f"{begin} {sys.executable} -m bench.markdown_stream {rate} {SECONDS} {log}")
+    looks, keys, sizes = _watch(terminal, rate * SECONDS)
+    return _told(looks, keys, sizes, [float(line) for line in log.read_text().split()])
+
+
+Looks = list[tuple[float, int]]  # when, and the highest number that was seen
+
+
+def _watch(terminal: Terminal, count: int) -> tuple[Looks, list[float], list[int]]:
+    terminal.until(lambda screen: last_number(screen) is not None)
+    pid = _screen_process(terminal.pid())
+    looks: Looks = []
+    keys: list[float] = []
+    sizes = [_size(pid)]
+    typed, letter, pressed = "", "", 0.0
+    end = time.time() + SECONDS * 3
+    while time.time() < end:
+        screen, now = terminal.screen(), time.time()
+        number = last_number(screen)
+        if number is not None:
+            looks.append((now, number))
+        if letter and typed + letter in screen:
+            keys.append(now - pressed)
+            typed, letter = typed + letter, ""
+        if not letter and now - pressed > KEY_EVERY:
+            letter, pressed = "zyx"[len(typed) % 3], now
+            terminal.type(letter)
+            sizes.append(_size(pid))
+        if number == count - 1:
+            break
+        time.sleep(LOOK)
+    return looks, keys, sizes
+
+
+def _told(looks: Looks, keys: list[float], sizes: list[int], logged: list[float]) -> str:
+    """At a look that shows word n, the lag is the age of the oldest word that it does not show."""
+    lags = []
+    for at, number in looks:
+        due = bisect_right(logged, at) - 1
+        if number < due:
+            lags.append((at, (at - logged[number + 1]) * 1000))
+        else:
+            lags.append((at, 0.0))
+    begin, end = looks[0][0], logged[-1]
+    thirds: list[list[float]] = [[], [], []]
+    for at, late in lags:
+        thirds[min(2, max(0, int((at - begin) / (end - begin + 0.001) * 3)))].append(late)
+    told = "  ".join(
+        f"{median(part):5.0f} /{max(part):6.0f}" if part else "    –" for part in thirds
+    )
+    last = (looks[-1][0] - logged[-1]) * 1000
+    missing = len(logged) - 1 - looks[-1][1]
+    end_told = f"last after {last:.0f} ms" if not missing else f"{missing} words never seen"
+    echo = f"{median(keys) * 1000:.0f} /{max(keys) * 1000:4.0f}" if keys else "none"
+    grown = (sizes[-1] - sizes[min(len(sizes) - 1, len(sizes) // 3)]) / 2**20
+    rate = len(logged) / (logged[-1] - logged[0])
+    return f"{told}   {end_told}   keys {echo}   {rate:.0f}/s   {grown:+.0f} MB after a third"
+
+
+def _screen_process(pid: int) -> int:
+    """The pane's own process is a shell, or the program itself."""
+    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        if b"python" in Path(f"/proc/{pid}/comm").read_bytes():
+            break
+        pid = int(children[0])
+    return pid
+
+
+def _size(pid: int) -> int:
+    pages = Path(f"/proc/{pid}/statm").read_text().split()
+    return int(pages[1]) * os.sysconf("SC_PAGESIZE")
+
+
+# -- start -----------------------------------------------------------------------------------------
+
+
+def start() -> None:
+    """Rounds take turns: what else the machine does is shared."""
+    with place() as (folder, _, begin):
+        bridle = f"{begin} {sys.executable} -m bridle tui -a mock -C {folder}/project"
+        empty = f"{begin} {sys.executable} -m bench.empty_app"
+        asyncio.run(_fill(folder, {"short": 20, "long": LONG}))
+        first: dict[str, list[float]] = {"bridle": [], "empty": []}
+        opened: dict[str, list[float]] = {"short": [], "long": []}
+        for _ in range(ROUNDS):
+            for name, command in (("bridle", bridle), ("empty", empty)):
+                first[name].append(_seconds(folder, command, lambda screen: bool(screen.strip())))
+            for name, times in opened.items():
+                seen = partial(_shows, f"the end of {name}")
+                times.append(_seconds(folder, f"{bridle} {name}", seen))
+    paint, bare = median(first["bridle"]), median(first["empty"])
+    print(
+        f"first paint {paint * 1000:.0f} ms, an empty Textual app {bare * 1000:.0f} ms:"
+        f" {paint / bare:.2f}x (goal 1.5)"
+    )
+    long, short = median(opened["long"]), median(opened["short"])
+    print(
+        f"session of {LONG} entries {long * 1000:.0f} ms, of 20 {short * 1000:.0f} ms:"
+        f" {long / short:.2f}x (goal 2)"
+    )
+
+
+def _shows(text: str, screen: str) -> bool:
+    return text in screen
+
+
+def _seconds(folder: Path, command: str, seen: Callable[[str], bool]) -> float:
+    terminal = Terminal(folder)
+    begin = time.time()
+    terminal.run(command)
+    try:
+        return terminal.until(seen) - begin
+    finally:
+        terminal.close()
+
+
+async def _fill(folder: Path, sizes: dict[str, int]) -> None:
+    """Sessions with as many entries, by the names."""
+    from bridle.core.events import (
+        Entry,
+        MessageChunk,
+        ToolFinished,
+        ToolStarted,
+        TurnEnded,
+        TurnStarted,
+    )
+    from bridle.store.catalog import Catalog
+    from bridle.store.database import Database
+    from bridle.store.event_log import EventLog
+    from bridle.store.session_row import SessionRow
+
+    store = folder / "bridle"
+    store.mkdir(exist_ok=True)
+    database = Database.open(_store_path(folder))
+    log, catalog = EventLog(database), Catalog(database)
+    at = "2026-01-01T00:00:00.000Z"
+    for name, count in sizes.items():
+        row = SessionRow(id=name, agent="mock", cwd=str(folder / "project"), created_at=at)
+        await asyncio.wrap_future(catalog.create(row))
+        events: list[tuple[int, Event]] = []
+        turn = 0
+        while len(events) < count - 12:
+            turn += 1
+            events.append((turn, TurnStarted(origin="prompt", prompt=f"task {turn}")))
+            for number in range(20):
+                call = f"c{turn}.{number}"
+                started = ToolStarted(call_id=call, tool="Bash", name="run", title="Bash `ls`")
+                events.append((turn, MessageChunk(message_id=f"m{turn}.{number}", text="Look: ")))
+                events.append((turn, MessageChunk(message_id=f"m{turn}.{number}", text="**it**.")))
+                events.append((turn, started))
+                events.append((turn, ToolFinished(call_id=call, outcome="completed")))
+            events.append((turn, TurnEnded(reason="completed")))
+        turn += 1
+        events.append((turn, TurnStarted(origin="prompt", prompt="and then")))
+        events.append((turn, MessageChunk(message_id="last", text=f"This is the end of {name}.")))
+        events.append((turn, TurnEnded(reason="completed")))
+        entries = [
+            Entry(session=name, seq=seq, turn=turn, at=at, event=event)
+            for seq, (turn, event) in enumerate(events, 1)
+        ]
+        for first in range(0, len(entries), 1000):
+            await asyncio.wrap_future(log.write(entries[first : first + 1000]))
+    database.close()
+
+
+def _store_path(folder: Path) -> Path:
+    from bridle.paths import find_paths
+
+    return find_paths({"BRIDLE_HOME": str(folder / "bridle"), "HOME": str(folder)}).store
+
+
+# -- rest ------------------------------------------------------------------------------------------
+
+
+def rest() -> None:
+    """What wakes an open session that nobody touches."""
+    with place() as (folder, terminal, begin):
+        terminal.run(f"{begin} {sys.executable} -m bridle tui -a mock -C {folder}/project")
+        terminal.until(lambda screen: "mock" in screen)
+        terminal.type("script:quick")
+        time.sleep(0.3)
+        terminal.press("Enter")
+        terminal.until(lambda screen: "completed" in screen)
+        time.sleep(5)
+        pid = _screen_process(terminal.pid())
+        found = subprocess.run(
+            ["timeout", "-s", "INT", str(REST), "strace", "-f", "-p", str(pid), "-o",
+             str(folder / "calls"), "-tt"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        calls = [
+            line for line in (folder / "calls").read_text().splitlines() if "resumed" not in line
+        ]
+        print(f"at rest for {REST} s: {len(calls)} system calls {found.stderr.strip()[-80:]}")
+        for line in calls[:40]:
+            print("   ", line[:110])
+
+
+def main() -> None:
+    parts = {"lag": lag, "start": start, "rest": rest}
+    for name in sys.argv[1:] or parts:
+        parts[name]()
+
+
+if __name__ == "__main__":
+    main()
