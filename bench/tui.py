@@ -35,7 +35,7 @@ LOOK = 0.02  # seconds between two looks
 KEY_EVERY = 0.5
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
 LONG = 100_000  # entries
-REST = 60  # seconds
+REST = int(os.environ.get("BENCH_REST", "60"))  # seconds
 
 
 class Terminal:
@@ -324,7 +324,7 @@ def rest() -> None:
     with place() as (folder, terminal, begin):
         terminal.run(f"{begin} {sys.executable} -m bridle tui -a mock -C {folder}/project")
         terminal.until(lambda screen: "mock" in screen)
-        terminal.type("script:quick")
+        terminal.type("script:hello")
         time.sleep(0.3)
         terminal.press("Enter")
         terminal.until(lambda screen: "completed" in screen)
