@@ -93,7 +93,7 @@ def place() -> Iterator[tuple[Path, Terminal, str]]:
             "BRIDLE_HOME": f"{name}/bridle",
             "TERM": "xterm-256color",
             "COLORTERM": "truecolor",
-            "PYTHONPATH": str(Path.cwd()),
+            "PYTHONPATH": f"{Path.cwd()}:{Path.cwd()}/src",
         }
         words = " ".join(f"{key}='{value}'" for key, value in env.items())
         terminal = Terminal(folder)
