@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from bridle.core.errors import UsageError
+from bridle.surfaces import attached
 from bridle.surfaces.typed_json import json_object
 
 STDIN_PATIENCE = 3.0  # seconds; a pipe that nobody writes to must not stop a prompt
-ATTACHMENT_CAP = 32 * 1024 * 1024
 
 
 def prompt_text(options: Namespace) -> str:
@@ -38,23 +38,7 @@ def prompt_text(options: Namespace) -> str:
 
 def attachments(paths: list[Path]) -> list[tuple[str, str, bytes]]:
     """Name, mime type and bytes of each."""
-    if not paths:
-        return []
-    import mimetypes
-
-    files = []
-    for path in paths:
-        try:
-            if path.exists() and not path.is_file():
-                raise UsageError(f"--attach {path}: not a file")
-            with path.open("rb") as file:
-                data = file.read(ATTACHMENT_CAP + 1)
-            if len(data) > ATTACHMENT_CAP:
-                raise UsageError(f"--attach {path}: larger than {ATTACHMENT_CAP // 2**20} MB")
-        except OSError as error:
-            raise UsageError(f"--attach {path}: {error.strerror}") from None
-        files.append((path.name, mimetypes.guess_type(path.name)[0] or _guess(data), data))
-    return files
+    return [attached.read(path, f"--attach {path}") for path in paths]
 
 
 def wishes(options: Namespace) -> dict[str, Any]:
@@ -167,11 +151,3 @@ def _decoded(data: bytes, where: str) -> str:
         raise UsageError(
             f"{where} is not UTF-8 text", hint="--attach gives the agent a file"
         ) from None
-
-
-def _guess(data: bytes) -> str:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return "application/octet-stream"
-    return "text/plain"

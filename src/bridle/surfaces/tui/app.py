@@ -90,7 +90,10 @@ class BridleApp(App[int]):
     async def on_prompt_box_submitted(self, message: PromptBox.Submitted) -> None:
         pane = self.pane
         await self._open.wait()
-        pane.prompt(message.text, message.files)
+        if message.text.startswith("!"):
+            pane.shell(message.text)
+        else:
+            pane.prompt(message.text, message.files, message.when_busy)
 
     def action_cancel_turn(self) -> None:
         self.pane.cancel()

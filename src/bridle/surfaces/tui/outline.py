@@ -104,12 +104,14 @@ class Outline:
             self._folding.add(entry)
             self._touched.add(entry.turn)
 
-    def tell(self, card: Card) -> None:
+    def tell(self, card: Card) -> Piece:
         """Shown where the conversation is now; it is no part of the log."""
         turns = self.transcript.turns
         number = turns[-1].number if turns else 0
-        self._cards.setdefault(number, []).append(Piece(card))
+        piece = Piece(card)
+        self._cards.setdefault(number, []).append(piece)
         self._touched.add(number)
+        return piece
 
     def refresh(self, tick: int = 0) -> None:
         changed = self._touched | {number for number, span in self._spans.items() if span.moving}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,20 @@ from textual.message import Message
 from textual.timer import Timer
 
 from bridle.core.agent import File
-from bridle.core.errors import BridleError, RequestNotOpen
+from bridle.core.errors import BridleError, RequestNotOpen, UsageError
 from bridle.core.events import Entry
 from bridle.core.transcript import Transcript
 from bridle.sessions.terms import WhenBusy
+from bridle.surfaces.drawn import phrases
+from bridle.surfaces.tui import prompt_queue
 from bridle.surfaces.tui.channel import Channel
+from bridle.surfaces.tui.completions import Completion
 from bridle.surfaces.tui.conversation import Conversation
-from bridle.surfaces.tui.outline import Card, Outline
+from bridle.surfaces.tui.outline import Card, Outline, Piece
 from bridle.surfaces.tui.prompt_box import PromptBox
+from bridle.surfaces.tui.prompt_history import prompts_of
 from bridle.surfaces.tui.request_prompt import RequestPrompt
+from bridle.surfaces.tui.shell_line import ShellLine
 from bridle.surfaces.tui.status_bar import Standing
 
 FRAME = 0.05  # seconds between two paints at least
@@ -62,11 +68,13 @@ class SessionPane(Vertical):
         self._last_paint = 0.0
         self._paint_due: asyncio.TimerHandle | None = None
         self._spinner: Timer | None = None
-        self._queued = 0
+        self._shell: ShellLine | None = None  # the last one that was run here
+        self.box.commands = self._commands
 
     def compose(self) -> ComposeResult:
         yield self._conversation
         yield self._request
+        yield from self.box.above
         yield self.box
 
     def on_mount(self) -> None:
@@ -75,6 +83,11 @@ class SessionPane(Vertical):
             self.begin(self.channel)
 
     # -- the session -------------------------------------------------------------------------------
+
+    @property
+    def folder(self) -> Path:
+        """Where its agent works."""
+        return self.channel.cwd if self.channel else self._folder
 
     @property
     def transcript(self) -> Transcript:
@@ -87,12 +100,26 @@ class SessionPane(Vertical):
     def begin(self, channel: Channel) -> None:
         """Shows the end of what was, and follows what comes."""
         self.channel = channel
+        self.box.belong(channel.cwd, partial(prompts_of, channel.harness, channel.cwd))
         self._first, self._last = channel.tail()
         if self._last:
             self.outline.add(channel.past(self._first, self._last))
         self._paint()
         if channel.id:
             self._follow(channel)
+
+    def renew(self, channel: Channel) -> None:
+        """Another session in place of this one."""
+        self.workers.cancel_group(self, "follow")
+        self.outline = Outline()
+        self._conversation.reopen(self.outline)
+        self.begin(channel)
+
+    async def hand_over(self, agent: str) -> None:
+        """Another agent goes on with the session."""
+        assert self.channel is not None
+        await self.channel.hand_over(agent)
+        self._follow(self.channel)
 
     def _follow(self, channel: Channel) -> None:
         self.run_worker(self._live(channel), group="follow", exclusive=True)
@@ -129,12 +156,20 @@ class SessionPane(Vertical):
         self, channel: Channel, text: str, files: Sequence[File], when_busy: WhenBusy
     ) -> None:
         self.post_message(self.Changed(self))
-        if await channel.prompt(text, files, when_busy):
+        try:
+            fresh = await channel.prompt(text, files, when_busy)
+        except BridleError:
+            self.box.give_back(text, files)
+            raise
+        if fresh:
             self._follow(channel)
         self._conversation.action_end()
 
     def cancel(self) -> None:
-        if self.channel:
+        """What the person runs here, else the agent's turn."""
+        if self._shell and self._shell.running:
+            self._shell.cancel()
+        elif self.channel:
             self._attempt(self.channel.cancel())
 
     def _attempt(self, work: Coroutine[Any, Any, None]) -> None:
@@ -152,21 +187,57 @@ class SessionPane(Vertical):
         if self.channel:
             self._attempt(self.channel.answer(message.request_id, message.answer))
 
+    # -- the box -----------------------------------------------------------------------------------
+
+    def on_prompt_box_complaint(self, message: PromptBox.Complaint) -> None:
+        self.complain(message.error)
+
+    def _commands(self) -> Sequence[Completion]:
+        its_own = self.transcript.commands
+        agent = phrases.one_line(self.transcript.agent or "the agent")
+        return [Completion(f"/{name.lstrip('/')}", f"of {agent}") for name in its_own]
+
+    def shell(self, line: str) -> None:
+        """`!cmd` runs it, `!!cmd` hands over what it said as well, `!!` what the last one said."""
+        assert self.channel is not None
+        over = line.startswith("!!")
+        command = line.lstrip("!").strip()
+        if self._shell and self._shell.running:
+            self.box.give_back(line)
+            self.complain(UsageError("a shell line runs already", hint="escape ends it"))
+        elif command:
+            self._attempt(self._run_line(command, self.channel, over))
+        elif over and self._shell:
+            self.prompt(self._shell.handed_over())
+        else:
+            self.complain(UsageError("no shell line", hint="!ls runs one, !! hands over the last"))
+
+    async def _run_line(self, command: str, channel: Channel, over: bool) -> None:
+        def changed() -> None:
+            piece.drawn = None
+            self._stir()
+
+        self._shell = shell = ShellLine(command, channel.cwd, changed)
+        piece = self.tell(Card(f"$ {phrases.one_line(command)}", shell))
+        self._conversation.action_end()
+        await shell.run(channel.harness.paths.spawns)
+        if over and not shell.cancelled:
+            self.prompt(shell.handed_over())
+
     # -- what bridle tells by itself ---------------------------------------------------------------
 
-    def tell(self, card: Card) -> None:
-        self.outline.tell(card)
+    def tell(self, card: Card) -> Piece:
+        piece = self.outline.tell(card)
         self._stir()
+        return piece
 
     def complain(self, error: BridleError) -> None:
         from rich.text import Text
 
-        from bridle.surfaces.drawn import phrases
-
         body = Text(phrases.one_line(error.message), style="red")
         if error.hint:
             body.append(f"\n{phrases.one_line(error.hint)}", style="not red")
-        self.tell(Card("It did not work", body))
+        self.tell(Card("It did not work", body), instead)
 
     # -- the screen --------------------------------------------------------------------------------
 
@@ -183,6 +254,7 @@ class SessionPane(Vertical):
         with self.app._context():
             self._conversation.show()
             self._ask()
+            self.box.tell(self.transcript.busy, self._queue)
         self._last_paint = time.monotonic()
         if self._spinner:
             if self.transcript.busy and self.channel and self.channel.running:
@@ -202,11 +274,13 @@ class SessionPane(Vertical):
         if fresh:
             if (self.box.has_focus and not self.box.text) or had_focus:
                 self._request.focus()
-            from bridle.surfaces.drawn import phrases
-
             self.post_message(self.Waits(self, phrases.asked(waiting[0])))
         elif not waiting and had_focus:
             self.box.focus()
+
+    @property
+    def _queue(self) -> list[str]:
+        return prompt_queue.waiting(self.transcript.turns) if self.transcript.busy else []
 
     def standing(self) -> Standing:
         transcript, channel = self.transcript, self.channel
@@ -225,6 +299,7 @@ class SessionPane(Vertical):
             mode=transcript.mode or (row.mode if row else wishes.get("mode")),
             session=channel.id if channel else None,
             totals=totals,
+            queued=len(self._queue),
             waiting=len(transcript.requests),
             working=working,
             elsewhere=bool(channel and channel.running and not channel.ours),
