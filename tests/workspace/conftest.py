@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-Git = Callable[..., str]
+from repositories import Git, git_in, start_repository
 
 
 @pytest.fixture(autouse=True)
@@ -29,28 +25,10 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def git(root: Path) -> Git:
-    def run(*words: str, cwd: Path = root) -> str:
-        who = ("-c", "user.name=Tester", "-c", "user.email=tester@example.org")
-        done = subprocess.run(
-            ["git", *who, *words],
-            cwd=cwd,
-            env={"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "LC_ALL": "C"},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    return run
+    return git_in(root)
 
 
 @pytest.fixture
 def repository(root: Path, git: Git) -> Path:
-    git("init", "--quiet", "--initial-branch=main")
-    (root / "a.py").write_text("one\ntwo\nthree\n")
-    (root / "lib").mkdir()
-    (root / "lib" / "b.py").write_text("alpha\nbeta\ngamma\ndelta\n")
-    (root / ".gitignore").write_text("*.log\nbuild/\n")
-    git("add", "-A")
-    git("commit", "--quiet", "-m", "start")
+    start_repository(root, git)
     return root

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from gh_stand_in import RECORDINGS, GhStandIn
+from repositories import Git, publish
 
 from bridle.core.errors import BridleError, UsageError
 from bridle.paths import find_paths
@@ -21,7 +21,6 @@ from bridle.workspace.repository import read_repository
 from bridle.workspace.skill import find_skill
 from bridle.workspace.skill_context import hunks, quoted
 
-Git = Callable[..., str]
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 
 
@@ -37,14 +36,7 @@ def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GhStandIn:
 @pytest.fixture
 def branch(repository: Path, git: Git, tmp_path: Path) -> Path:
     """A branch of its own, pushed; `main` is the remote's default."""
-    hub = tmp_path / "hub.git"
-    git("init", "--quiet", "--bare", "--initial-branch=main", str(hub))
-    git("remote", "add", "origin", str(hub))
-    git("push", "--quiet", "origin", "main")
-    git("switch", "--quiet", "-c", "feature/greeting")
-    (repository / "a.py").write_text("ours\n")
-    git("commit", "--quiet", "-am", "ours")
-    git("push", "--quiet", "--set-upstream", "origin", "feature/greeting")
+    publish(repository, git, tmp_path / "hub.git", own_commit=True)
     return repository
 
 

@@ -3,49 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from gh_stand_in import GhStandIn
+from repositories import ACTIONS, BEFORE, RECORDED, Git, change, publish
 
 from bridle.workspace.breadcrumb import STATUSES, Breadcrumb, crumb
 from bridle.workspace.github import GitHub
 from bridle.workspace.repository import read_repository
-
-Git = Callable[..., str]
-BEFORE = {"LOCAL": [], "DIRTY": ["dirty"], "AHEAD": ["commit"], "DIRTY again": ["commit", "dirty"]}
-RECORDED = {
-    "pr_draft": "DRAFT",
-    "pr_open": "OPEN",
-    "pr_open_no_checks": "OPEN",
-    "pr_ci_pending": "OPEN",
-    "pr_mergeable_unknown": "OPEN",
-    "pr_review_required": "REVIEW",
-    "pr_changes_requested": "CHANGES REQUESTED",
-    "pr_approved": "APPROVED",
-    "pr_behind": "APPROVED",
-    "pr_conflicts": "MERGE CONFLICTS",
-    "pr_ci_failing": "CI FAILING",
-    "pr_ci_failing_status_context": "CI FAILING",
-    "pr_ci_cancelled": "CI FAILING",
-    "pr_merged": "MERGED",
-    "pr_closed": "CLOSED",
-}
-ACTIONS = {
-    "LOCAL": ("grey", "Create PR", "create-pr"),
-    "DIRTY": ("amber", "Commit & Push", "commit-changes"),
-    "AHEAD": ("blue", "Push & Create PR", "push-and-create-pr"),
-    "DRAFT": ("grey", "Ready for Review", "mark-ready"),
-    "OPEN": ("blue", "Request Review", "request-review"),
-    "REVIEW": ("amber", "Check Status", "check-review"),
-    "CHANGES REQUESTED": ("red", "Address Feedback", "address-feedback"),
-    "APPROVED": ("green", "Merge PR", "merge-pr"),
-    "MERGE CONFLICTS": ("bright red", "Resolve Conflicts", "resolve-conflicts"),
-    "CI FAILING": ("red", "Fix CI", "fix-ci"),
-    "MERGED": ("purple", "Clean Up", "cleanup-branch"),
-    "CLOSED": ("dark grey", "Reopen / New PR", "reopen-or-new"),
-}
 
 
 @pytest.fixture
@@ -58,22 +24,13 @@ def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GhStandIn:
 @pytest.fixture
 def branch(repository: Path, git: Git, tmp_path: Path) -> Path:
     """All of it is on a remote."""
-    git("init", "--quiet", "--bare", str(tmp_path / "hub.git"))
-    git("remote", "add", "origin", str(tmp_path / "hub.git"))
-    git("switch", "--quiet", "-c", "feature/greeting")
-    git("push", "--quiet", "--set-upstream", "origin", "feature/greeting", "main")
+    publish(repository, git, tmp_path / "hub.git")
     return repository
 
 
 async def look(folder: Path) -> Breadcrumb:
     repository = await read_repository(folder)
     return crumb(repository, await GitHub().pull_request(repository))
-
-
-def change(folder: Path, git: Git, step: str) -> None:
-    (folder / "a.py").write_text(f"{step}\n")
-    if step == "commit":
-        git("commit", "--quiet", "-am", "ours")
 
 
 @pytest.mark.parametrize("name", BEFORE)

@@ -14,6 +14,7 @@ MODIFY, ATTRIB, CLOSE_WRITE = 0x2, 0x4, 0x8
 MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x40, 0x80, 0x100, 0x200
 DELETE_SELF, MOVE_SELF = 0x400, 0x800
 OVERFLOW, IGNORED = 0x4000, 0x8000
+IS_FOLDER = 0x4000_0000  # what it happened to
 
 NAMES = CREATE | DELETE | MOVED_FROM | MOVED_TO | DELETE_SELF | MOVE_SELF  # of a folder
 CONTENT = MODIFY | ATTRIB | CLOSE_WRITE | DELETE_SELF | MOVE_SELF  # of a file
@@ -51,6 +52,10 @@ class Inotify:
     def add_open(self, descriptor: int, mask: int) -> int:
         """What is open already: no name can be swapped meanwhile."""
         return self.add(f"/proc/self/fd/{descriptor}", mask)
+
+    def remove(self, watch: int) -> None:
+        """Nothing more is told of it; one that is gone already is none to complain of."""
+        _libc.inotify_rm_watch(self._fd, watch)
 
     def read(self) -> list[Happening]:
         """What happened since; nothing if nothing did."""

@@ -95,7 +95,7 @@ class Walk:
         self, folder: int, names: tuple[str, ...], chain: Sequence[Rules], level: int
     ) -> Iterator[Found]:
         if not self._ignored:
-            chain = [*chain, *_rules(folder, len(names))]
+            chain = [*chain, *rules_of(folder, len(names))]
         for name in self._names(folder):
             if time.monotonic() > self._until:
                 self.late = True
@@ -147,13 +147,14 @@ class Walk:
         for depth in range(len(parts)):
             above = self._root.open_folder("/".join(parts[:depth]) or ".")
             try:
-                chain += _rules(above, depth)
+                chain += rules_of(above, depth)
             finally:
                 os.close(above)
         return chain
 
 
-def _rules(folder: int, depth: int) -> list[Rules]:
+def rules_of(folder: int, depth: int) -> list[Rules]:
+    """Of a folder's own .gitignore."""
     try:
         opened = os.open(".gitignore", _FILE, dir_fd=folder)
     except OSError:

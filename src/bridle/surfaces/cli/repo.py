@@ -37,6 +37,7 @@ def action(options: Namespace) -> int:
 
 
 async def _status(options: Namespace) -> int:
+    from bridle.surfaces.drawn.branch import details
     from bridle.workspace.breadcrumb import as_data
     from bridle.workspace.github import GitHub
 
@@ -45,7 +46,7 @@ async def _status(options: Namespace) -> int:
         say_json(as_data(crumb))
         return 0
     on = colored(options, sys.stdout)
-    say(_painted(crumb, on), *(Style(on)("dim", line) for line in _details(crumb)))
+    say(_painted(crumb, on), *(Style(on)("dim", line) for line in details(crumb)))
     if news := crumb.no_news:
         say(f"{_line(news.text)}" + (f": {news.hint}" if news.hint else ""))
     return 0
@@ -70,30 +71,6 @@ def _painted(crumb: Breadcrumb, on: bool) -> str:
     head, found, tail = text.rpartition(f" › {label}")
     code = _COLORS[crumb.status.color]
     return f"{head} › \x1b[{code}m{label}\x1b[0m{tail}" if found else text
-
-
-def _details(crumb: Breadcrumb) -> list[str]:
-    state, pull = crumb.repository.state, crumb.pull_request
-    parts = [
-        _counted(state.changed, "changed"),
-        _counted(state.untracked, "not tracked"),
-        _counted(state.conflicted, "in conflict"),
-        f"{state.ahead} ahead" if state.ahead else "",
-        f"{state.behind} behind" if state.behind else "",
-    ]
-    told = ", ".join(part for part in parts if part)
-    if state.more:
-        told += ", and more"
-    lines = [told] if told else []
-    if pull:
-        lines.append(f"{_line(pull.title)}  {_line(pull.url)}".strip())
-        if pull.failing:
-            lines.append("failing: " + ", ".join(_line(check.name) for check in pull.failing[:10]))
-    return lines
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {'file' if number == 1 else 'files'} {what}" if number else ""
 
 
 # -- action ----------------------------------------------------------------------------------------
