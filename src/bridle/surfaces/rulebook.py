@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bridle.config import Config, find_paths
+from bridle.config import Config
 from bridle.core import tools
 from bridle.core.errors import UsageError
 from bridle.core.events import PermissionRequested
@@ -30,7 +30,7 @@ def policy(config: Config, cwd: Path, approve: str | None) -> Policy:
     made = Policy.preset(
         approve or config.approve, rules=config.rules, tightening=config.tightening
     )
-    return made.remembering(Remembered.of(find_paths(), cwd).rules())
+    return made.remembering(Remembered.of(config.paths, cwd).rules())
 
 
 def context(cwd: Path, mode: Any, agent: str) -> Context:

@@ -20,7 +20,7 @@ class StillSignedOut(AgentError):
 
 def told(management: Management, agent: str, words: Sequence[str]) -> str:
     """What is run, before it is."""
-    return f"running `{_shown(management, agent, words)}`; it may open your browser"
+    return f"running `{shown(management, agent, words)}`; it may open your browser"
 
 
 async def run(management: Management, agent: str, words: Sequence[str]) -> None:
@@ -39,13 +39,13 @@ async def run(management: Management, agent: str, words: Sequence[str]) -> None:
         raise AgentError(agent, f"{words[0]} cannot be run: {error.strerror}") from None
     finally:
         signal.signal(signal.SIGINT, before)
-    code, shown = done.returncode, _shown(management, agent, words)
+    code, said = done.returncode, shown(management, agent, words)
     if code in (-signal.SIGINT, CANCELLED):
         raise KeyboardInterrupt
     if code < 0:
-        raise AgentError(agent, f"`{shown}` was ended by signal {-code}")
+        raise AgentError(agent, f"`{said}` was ended by signal {-code}")
     if code:
-        raise AgentError(agent, f"`{shown}` ended with {code}", hint=driver.info.sign_in)
+        raise AgentError(agent, f"`{said}` ended with {code}", hint=driver.info.sign_in)
 
 
 async def signed_in_now(management: Management, agent: str) -> str:
@@ -66,7 +66,7 @@ async def signed_out_now(management: Management, agent: str) -> str:
     return f"{agent} is signed out"
 
 
-def _shown(management: Management, agent: str, words: Sequence[str]) -> str:
+def shown(management: Management, agent: str, words: Sequence[str]) -> str:
     return shlex.join([management.agent(agent).info.binary or words[0], *words[1:]])
 
 

@@ -108,14 +108,14 @@ async def remove(management: Management, agent: str, options: Namespace) -> int:
 @_command
 async def enable(management: Management, agent: str, options: Namespace) -> int:
     await management.mcp_switch(agent, options.server, True)
-    say(f"{agent} uses the MCP server {options.server}")
+    say(listings.switched(agent, options.server, True))
     return 0
 
 
 @_command
 async def disable(management: Management, agent: str, options: Namespace) -> int:
     await management.mcp_switch(agent, options.server, False)
-    say(f"{agent} does not use the MCP server {options.server}")
+    say(listings.switched(agent, options.server, False))
     return 0
 
 

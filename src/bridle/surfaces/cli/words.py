@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from bridle.core.errors import UsageError
+from bridle.surfaces.suggestion import suggestion
 
 SUMMARY = "--json-summary"  # how `--json=summary` is spelled for argparse
 
@@ -36,7 +37,7 @@ class Parser(argparse.ArgumentParser):
         what = "command" if isinstance(action, argparse._SubParsersAction) else "value"
         if action.option_strings:
             what = f"value for {action.option_strings[-1]}"
-        raise UsageError(f"unknown {what} {value!r}", hint=_suggestion(str(value), known))
+        raise UsageError(f"unknown {what} {value!r}", hint=suggestion(str(value), known))
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -96,7 +97,7 @@ def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
     if word.startswith("-"):
         name = word.partition("=")[0]
-        hint = _suggestion(name, option_strings(parser), otherwise=f"`{parser.prog} --help`")
+        hint = suggestion(name, option_strings(parser), otherwise=f"`{parser.prog} --help`")
         raise UsageError(f"{parser.prog} has no option {name}", hint=hint)
     raise UsageError(
         f"{parser.prog}: one word too many: {word!r}",
@@ -143,14 +144,5 @@ def _view(name: str) -> str:
             return "--json"
         case "summary":
             return SUMMARY
-    hint = _suggestion(name, ["entries", "summary"])
+    hint = suggestion(name, ["entries", "summary"])
     raise UsageError(f"--json has no view {name!r}", hint=hint)
-
-
-def _suggestion(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    from difflib import get_close_matches
-
-    known = list(known)
-    if near := get_close_matches(word, known, n=2, cutoff=0.6):
-        return f"did you mean {' or '.join(near)}?"
-    return otherwise or f"known: {', '.join(known)}"

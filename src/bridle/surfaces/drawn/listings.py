@@ -43,6 +43,10 @@ def tools(listed: Sequence[McpTool]) -> Iterator[tuple[str, ...]]:
         yield tool.name, " ".join(tool.arguments), tool.description
 
 
+def switched(agent: str, server: str, on: bool) -> str:
+    return f"{agent} {'uses' if on else 'does not use'} the MCP server {server}"
+
+
 def session(row: SessionRow) -> tuple[str, ...]:
     cost = phrases.money(row.cost_usd) if row.cost_usd is not None else ""
     when = phrases.ago(row.updated_at)

@@ -115,6 +115,20 @@ class Channel:
             given = {"model": model, "mode": mode}
             self.wishes |= {name: value for name, value in given.items() if value is not None}
 
+    def choose(self, agent: str) -> None:
+        """Who begins it; a model that was wished for is another's."""
+        self.wishes = {**self.wishes, "agent": agent, "model": None}
+
+    async def hand_over(self, agent: str) -> None:
+        """Another agent goes on with the session; the next prompt tells it what to do."""
+        assert self._id is not None
+        if isinstance(self._session, Session):
+            await self._session.close()
+            self._session = None
+        self.choose(agent)
+        wishes = {name: value for name, value in self.wishes.items() if name != "agent"}
+        self._session = await self.harness.handoff(self._id, agent, **wishes)
+
     async def close(self) -> None:
         if isinstance(self._session, Session):
             await self._session.close()

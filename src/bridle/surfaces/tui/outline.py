@@ -104,8 +104,11 @@ class Outline:
             self._folding.add(entry)
             self._touched.add(entry.turn)
 
-    def tell(self, card: Card) -> Piece:
-        """Shown where the conversation is now; it is no part of the log."""
+    def tell(self, card: Card, instead: Piece | None = None) -> Piece:
+        """Shown where the conversation is now, or in another's place; it is no part of the log."""
+        if instead:
+            instead.thing, instead.drawn = card, None
+            return instead
         turns = self.transcript.turns
         number = turns[-1].number if turns else 0
         piece = Piece(card)

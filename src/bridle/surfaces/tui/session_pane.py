@@ -97,6 +97,25 @@ class SessionPane(Vertical):
     def conversation(self) -> Conversation:
         return self._conversation
 
+    @property
+    def blank(self) -> bool:
+        """Nothing was said or typed in it yet."""
+        begun = self.channel is not None and self.channel.id is not None
+        return not begun and not self.box.text and not self.outline.pieces
+
+    @property
+    def titled(self) -> str:
+        """What its session is called, or how it began."""
+        row = self.channel.row if self.channel else None
+        turns = self.transcript.turns
+        said = next((turn.prompt for turn in turns[:1] if turn.prompt), None)
+        words = (row and row.title) or self.transcript.title or (row and row.prompt) or said
+        return phrases.one_line(words or "", 60)
+
+    def take_focus(self) -> None:
+        """Where the next key belongs."""
+        (self._request if self._request.request and not self.box.text else self.box).focus()
+
     def begin(self, channel: Channel) -> None:
         """Shows the end of what was, and follows what comes."""
         self.channel = channel
@@ -193,9 +212,19 @@ class SessionPane(Vertical):
         self.complain(message.error)
 
     def _commands(self) -> Sequence[Completion]:
+        from bridle.surfaces.tui.commands import COMMANDS
+
         its_own = self.transcript.commands
         agent = phrases.one_line(self.transcript.agent or "the agent")
-        return [Completion(f"/{name.lstrip('/')}", f"of {agent}") for name in its_own]
+        return [
+            *(Completion(one.name, one.help) for one in COMMANDS.values()),
+            *(Completion(f"/{name.lstrip('/')}", f"of {agent}") for name in its_own),
+        ]
+
+    def is_command(self, text: str) -> bool:
+        from bridle.surfaces.tui.commands import is_command
+
+        return is_command(text, self.transcript.commands)
 
     def shell(self, line: str) -> None:
         """`!cmd` runs it, `!!cmd` hands over what it said as well, `!!` what the last one said."""
@@ -226,12 +255,12 @@ class SessionPane(Vertical):
 
     # -- what bridle tells by itself ---------------------------------------------------------------
 
-    def tell(self, card: Card) -> Piece:
-        piece = self.outline.tell(card)
+    def tell(self, card: Card, instead: Piece | None = None) -> Piece:
+        piece = self.outline.tell(card, instead)
         self._stir()
         return piece
 
-    def complain(self, error: BridleError) -> None:
+    def complain(self, error: BridleError, instead: Piece | None = None) -> None:
         from rich.text import Text
 
         body = Text(phrases.one_line(error.message), style="red")

@@ -1,0 +1,182 @@
+"""/login, /logout, /status, /models, /model, /agent, /mode: what is asked of an agent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, get_args
+
+from rich.console import Group
+from rich.text import Text
+from textual.app import SuspendNotSupported
+
+from bridle.core.agent import Mode
+from bridle.core.errors import BridleError, UsageError
+from bridle.surfaces import signing
+from bridle.surfaces.cli.output import write
+from bridle.surfaces.drawn import listings, phrases, reports
+from bridle.surfaces.suggestion import suggestion
+from bridle.surfaces.tui import cards
+from bridle.surfaces.tui.commands.command import agent_of, channel_of, config_of, refuse_while_busy
+from bridle.surfaces.tui.outline import Card
+
+if TYPE_CHECKING:
+    from bridle.management import Management, Report
+    from bridle.surfaces.tui.app import BridleApp
+    from bridle.surfaces.tui.session_pane import SessionPane
+
+
+async def login(app: BridleApp, words: str) -> None:
+    pane = app.pane
+    management = channel_of(pane).harness.management
+    name = words or agent_of(pane)
+    argv = management.login(name)
+    waiting = cards.Awaited(pane, f"Signing in to {phrases.one_line(name)}", "opening browser")
+    await _sign(app, management, name, argv, waiting, signing.signed_in_now)
+
+
+async def logout(app: BridleApp, words: str) -> None:
+    pane = app.pane
+    management = channel_of(pane).harness.management
+    name = words or agent_of(pane)
+    argv = management.logout(name)
+    waiting = cards.Awaited(pane, f"Signing out of {phrases.one_line(name)}", "asking it")
+    await _sign(app, management, name, argv, waiting, signing.signed_out_now)
+
+
+async def _sign(
+    app: BridleApp,
+    management: Management,
+    name: str,
+    argv: Sequence[str],
+    waiting: cards.Awaited,
+    outcome: Callable[[Management, str], Awaitable[str]],
+) -> None:
+    """The terminal is the agent's own meanwhile; sessions go on behind it."""
+    with waiting:
+        try:
+            with app.batch_update(), app.suspend():
+                failed = await _run(management, name, argv)
+        except SuspendNotSupported:
+            raise UsageError(
+                "this screen cannot be lent to another program",
+                hint=f"run it in a terminal: {signing.shown(management, name, argv)}",
+            ) from None
+        if failed:
+            raise failed
+        waiting.tell(cards.lines(await outcome(management, name)))
+
+
+async def _run(management: Management, name: str, argv: Sequence[str]) -> BridleError | None:
+    """What went wrong: a screen that is lent has to be taken back first."""
+    write(sys.stdout, signing.told(management, name, argv) + "\n")
+    try:
+        await signing.run(management, name, argv)
+    except BridleError as error:
+        return error
+    except KeyboardInterrupt:
+        return UsageError("it was left before its end")
+    return None
+
+
+async def status(app: BridleApp, words: str) -> None:
+    pane = app.pane
+    management = channel_of(pane).harness.management
+    if words == "all":
+        await _status_of_all(app, management)
+        return
+    name = words or agent_of(pane)
+    management.agent(name)  # which says so when there is none
+    with cards.Awaited(pane, f"Status of {phrases.one_line(name)}", f"asking {name}") as waiting:
+        report, about = await management.full_report(name)
+        style = "green" if report.ready else "yellow"
+        state = Text(reports.state(report), style=style)
+        waiting.tell(Group(state, *map(Text, reports.details(report, about))))
+
+
+async def _status_of_all(app: BridleApp, management: Management) -> None:
+    from bridle.management import Report
+    from bridle.surfaces.census import ask_all
+
+    with cards.Awaited(app.pane, "Status of all agents", "asking them all") as waiting:
+        answers = (await ask_all(management.names(), management.report)).values()
+        found = [reports.status(one) for one in answers if isinstance(one, Report)]
+        waiting.tell(cards.table(reports.STATUS, found))
+
+
+async def models(app: BridleApp, words: str) -> None:
+    pane = app.pane
+    name = words or agent_of(pane)
+    with cards.Awaited(pane, f"Models of {phrases.one_line(name)}", f"asking {name}") as waiting:
+        listed = {name: await channel_of(pane).harness.models(name)}
+        body = cards.table(listings.MODELS[1:], (row[1:] for row in listings.models(listed)))
+        note = [cards.lines(listings.SHIPPED, style="dim")] if listings.shipped(listed) else []
+        waiting.tell(Group(body, *note, cards.lines("/model NAME takes one", style="dim")))
+
+
+async def model(app: BridleApp, words: str) -> None:
+    if not words:
+        app.action_pick_model()
+        return
+    pane = app.pane
+    if len(words.split()) > 1:
+        raise UsageError("a model's name is one word", hint="/models lists them")
+    await channel_of(pane).configure(model=words)
+    pane.tell(Card(f"Model: {phrases.one_line(words)}", cards.lines(_from_when(pane))))
+
+
+async def mode(app: BridleApp, words: str) -> None:
+    if not words:
+        app.action_pick_mode()
+        return
+    pane = app.pane
+    chosen = next((mode for mode in _MODES if mode == words), None)
+    if chosen is None:
+        raise UsageError(
+            f"there is no mode {phrases.one_line(words)!r}", hint=suggestion(words, _MODES)
+        )
+    await channel_of(pane).configure(mode=chosen)
+    pane.tell(Card(f"Mode: {chosen}", cards.lines(_MODES[chosen])))
+
+
+_MODES: dict[Mode, str] = {
+    "agent": "it does what it is asked, as far as the rules allow",
+    "plan": "it reads and plans, and changes nothing",
+    "ask": "it reads and answers, and changes nothing",
+}
+assert tuple(_MODES) == get_args(Mode)
+
+
+async def agent(app: BridleApp, words: str) -> None:
+    """Before the first prompt another one begins; later another one goes on."""
+    if not words:
+        app.action_pick_agent()
+        return
+    from bridle.roster import roster
+
+    pane = app.pane
+    channel = channel_of(pane)
+    management = channel.harness.management
+    name = roster(config_of(pane), words, None, channel.cwd).names[0]
+    management.agent(name)  # which says so when there is none
+    shown = phrases.one_line(words)
+    if channel.id is None:
+        channel.choose(words)
+        with cards.Awaited(pane, f"Agent: {shown}", f"asking {name}") as waiting:
+            waiting.tell(cards.lines(*_ready(await management.report(name))))
+        return
+    refuse_while_busy(pane)
+    before = agent_of(pane)
+    with cards.Awaited(pane, f"Agent: {shown}", f"{before} hands over to {name}") as waiting:
+        await pane.hand_over(words)
+        waiting.tell(cards.lines(f"it gets an account of what {before} did with your next prompt"))
+
+
+def _ready(report: Report) -> list[str]:
+    if report.ready:
+        return ["it is ready, and begins with your first prompt"]
+    return [f"it is {reports.state(report)}", *reports.next_steps([report])]
+
+
+def _from_when(pane: SessionPane) -> str:
+    return "from the next prompt on" if channel_of(pane).id else "from the first prompt on"

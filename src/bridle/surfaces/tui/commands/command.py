@@ -1,0 +1,68 @@
+"""A slash command, and what most of them need to know."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bridle.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from bridle.config import Config
+    from bridle.store.session_row import SessionRow
+    from bridle.surfaces.tui.app import BridleApp
+    from bridle.surfaces.tui.channel import Channel
+    from bridle.surfaces.tui.session_pane import SessionPane
+
+Run = Callable[["BridleApp", str], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Command:
+    name: str  # with its slash
+    argument: str  # "" where it takes none
+    help: str
+    run: Run  # gets the words after the name
+
+
+def channel_of(pane: SessionPane) -> Channel:
+    """Commands wait for the harness, so there is one."""
+    assert pane.channel is not None
+    return pane.channel
+
+
+def row_of(pane: SessionPane) -> SessionRow:
+    row = channel_of(pane).row
+    if row is None:
+        raise UsageError("the session has not begun", hint="the first prompt begins it")
+    return row
+
+
+def config_of(pane: SessionPane) -> Config:
+    """As it counts in the folder of the session."""
+    channel = channel_of(pane)
+    harness = channel.harness
+    if channel.cwd == harness.cwd or not channel.cwd.is_dir():
+        return harness.config
+    from bridle.config import load
+
+    return load(channel.cwd, paths=harness.paths)
+
+
+def agent_of(pane: SessionPane) -> str:
+    """Who has the session, or will begin it."""
+    channel = channel_of(pane)
+    if pane.transcript.agent:
+        return pane.transcript.agent
+    if row := channel.row:
+        return row.agent
+    from bridle.roster import roster
+
+    wishes = channel.wishes
+    return roster(config_of(pane), wishes.get("agent"), wishes.get("model"), channel.cwd).names[0]
+
+
+def refuse_while_busy(pane: SessionPane) -> None:
+    if pane.transcript.busy and channel_of(pane).running:
+        raise UsageError("the agent still works", hint="Esc ends its turn; /new leaves it alone")

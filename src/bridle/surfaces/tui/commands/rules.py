@@ -1,0 +1,60 @@
+"""/policy: the rules that count here, and what they say to a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+
+from bridle.surfaces import rulebook
+from bridle.surfaces.cli.output import Style
+from bridle.surfaces.drawn import phrases, rulings
+from bridle.surfaces.tui import cards
+from bridle.surfaces.tui.colors import colored
+from bridle.surfaces.tui.commands.command import agent_of, channel_of, config_of
+from bridle.surfaces.tui.outline import Card
+
+if TYPE_CHECKING:
+    from bridle.surfaces.tui.app import BridleApp
+    from bridle.surfaces.tui.session_pane import SessionPane
+
+
+async def policy(app: BridleApp, words: str) -> None:
+    pane = app.pane
+    if words:
+        _explain(pane, words)
+    else:
+        _list(pane)
+
+
+def _list(pane: SessionPane) -> None:
+    from bridle.sessions.remembered import Remembered
+
+    config, channel = config_of(pane), channel_of(pane)
+    remembered = Remembered.of(config.paths, channel.cwd).rules()
+    rules = (*config.tightening, *remembered, *config.rules)
+    notes = rulebook.notes(config.rules, config.tightening)
+    told = cards.lines(
+        f"approve: {_approve(pane)}" + ("" if rules else "; there are no rules beside it"),
+        "/policy Bash rm -rf build tells what they say to a call",
+    )
+    rows = list(rulings.rows(rules, notes))
+    listed = [cards.table(rulings.RULES, rows, folded=("SAYS", "NOTE"))] if rows else []
+    pane.tell(Card("What is decided without you", Group(*listed, told)))
+
+
+def _explain(pane: SessionPane, words: str) -> None:
+    tool, _, given = words.partition(" ")
+    config, cwd = config_of(pane), channel_of(pane).cwd
+    request = rulebook.request(tool, rulebook.arguments(tool, given.strip()), cwd)
+    context = rulebook.context(cwd, pane.standing().mode, agent_of(pane))
+    found = rulebook.policy(config, cwd, _approve(pane)).explain(request, context)
+    account = rulings.account(request, found, Style(True), verbose=False)
+    pane.tell(Card(f"/policy {phrases.one_line(words, 60)}", colored("\n".join(account))))
+
+
+def _approve(pane: SessionPane) -> str:
+    channel = channel_of(pane)
+    row = channel.row
+    kept = row.settings.get("approve") if row else None
+    return str(channel.wishes.get("approve") or kept or config_of(pane).approve)

@@ -1,0 +1,46 @@
+"""/mcp: the MCP servers that an agent keeps for the user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bridle.core.errors import UsageError
+from bridle.surfaces.drawn import listings, phrases
+from bridle.surfaces.suggestion import suggestion
+from bridle.surfaces.tui import cards
+from bridle.surfaces.tui.commands.command import agent_of, channel_of
+
+if TYPE_CHECKING:
+    from bridle.surfaces.tui.app import BridleApp
+
+_VERBS = ("list", "tools", "enable", "disable")
+
+
+async def mcp(app: BridleApp, words: str) -> None:
+    if not words:
+        app.action_mcp_panel()
+        return
+    verb, _, server = (part.strip() for part in words.partition(" "))
+    if verb not in _VERBS:
+        hint = suggestion(verb, _VERBS)
+        raise UsageError(f"/mcp does not know {phrases.one_line(verb)!r}", hint=hint)
+    if bool(server) is (verb == "list"):
+        wanted = "/mcp list" if verb == "list" else f"/mcp {verb} NAME"
+        raise UsageError(f"it is `{wanted}`", hint="/mcp list shows the names")
+    pane = app.pane
+    management = channel_of(pane).harness.management
+    agent = agent_of(pane)
+    with cards.Awaited(pane, f"MCP servers of {phrases.one_line(agent)}", "asking it") as waiting:
+        match verb:
+            case "list":
+                found = {agent: await management.mcp_servers(agent)}
+                rows = [row[1:] for row in listings.servers(found)]
+                none = cards.lines("none: `bridle mcp add NAME -- COMMAND` gives it one")
+                waiting.tell(cards.table(listings.SERVERS[1:], rows) if rows else none)
+            case "tools":
+                tools = await management.mcp_tools(agent, server)
+                none = cards.lines(f"{server} offers no tools")
+                waiting.tell(cards.table(listings.TOOLS, listings.tools(tools)) if tools else none)
+            case _:
+                await management.mcp_switch(agent, server, verb == "enable")
+                waiting.tell(cards.lines(listings.switched(agent, server, verb == "enable")))

@@ -1,0 +1,145 @@
+"""/new, /clear, /sessions, /resume, /fork, /export: sessions opened, copied and written down."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from bridle.core.errors import SessionNotFound, UsageError
+from bridle.sessions.export import Format
+from bridle.surfaces.drawn import listings, phrases
+from bridle.surfaces.tui import cards
+from bridle.surfaces.tui.commands.command import (
+    channel_of,
+    config_of,
+    refuse_while_busy,
+    row_of,
+)
+from bridle.surfaces.tui.outline import Card
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bridle.app import Harness
+    from bridle.store.session_row import SessionRow
+    from bridle.surfaces.tui.app import BridleApp
+
+SHOWN = 20  # sessions that a card lists
+_FORMATS: dict[str, Format] = {"md": "markdown", "html": "html", "htm": "html", "jsonl": "jsonl"}
+_SUFFIXES: dict[Format, str] = {"markdown": "md", "html": "html", "jsonl": "jsonl"}
+
+
+async def new(app: BridleApp, words: str) -> None:
+    from bridle.roster import roster
+
+    pane = app.pane
+    channel = channel_of(pane)
+    wishes = {**channel.wishes, "model": None, "mode": None}
+    if words:
+        name = roster(config_of(pane), words, None, channel.cwd).names[0]
+        channel.harness.agent(name)  # which says so when there is none
+        wishes["agent"] = words
+    elif row := channel.row:
+        wishes["agent"] = row.agent
+    await app.open_pane(None, **wishes)
+
+
+async def clear(app: BridleApp, words: str) -> None:
+    from bridle.surfaces.tui.channel import Channel
+
+    pane = app.pane
+    refuse_while_busy(pane)
+    channel = channel_of(pane)
+    row = channel.row
+    wishes = {**channel.wishes, "agent": row.agent} if row else channel.wishes
+    pane.renew(Channel(channel.harness, channel.cwd, **wishes))
+    if row:
+        told = cards.lines(f"the last one is kept: /resume {row.id}")
+        pane.tell(Card("A new session", told))
+    await channel.close()
+
+
+async def browse(app: BridleApp, words: str) -> None:
+    if not words:
+        app.action_browse_sessions()
+        return
+    pane = app.pane
+    harness = channel_of(pane).harness
+    hits = harness.sessions.search.search(words, limit=SHOWN)
+    rows = [harness.find(session) for session in dict.fromkeys(hit.session for hit in hits)]
+    title = f"Sessions with “{phrases.one_line(words, 40)}”"
+    pane.tell(Card(title, _listed(rows) if rows else cards.lines("nothing found")))
+
+
+def _listed(rows: list[SessionRow]) -> Table:
+    return cards.table(listings.SESSIONS, map(listings.session, rows))
+
+
+async def resume(app: BridleApp, words: str) -> None:
+    if not words:
+        app.action_browse_sessions()
+        return
+    await app.open_pane(_found(channel_of(app.pane).harness, words))
+
+
+def _found(harness: Harness, words: str) -> SessionRow:
+    try:
+        return harness.find(words)
+    except SessionNotFound as error:
+        error.hint = "/sessions shows them all"
+        raise
+
+
+async def fork(app: BridleApp, words: str) -> None:
+    pane = app.pane
+    row = row_of(pane)
+    copy = await channel_of(pane).harness.sessions.fork(row)
+    await app.open_pane(copy)
+    app.pane.tell(Card("A copy", cards.lines(f"of {row.id}, which stays as it is")))
+
+
+async def export(app: BridleApp, words: str) -> None:
+    pane = app.pane
+    row = row_of(pane)
+    file, format = _target(words, row)
+    path = channel_of(pane).cwd / file.expanduser()
+    harness = channel_of(pane).harness
+    with cards.Awaited(pane, "Export", f"writing {path}") as waiting:
+        size = await asyncio.to_thread(_write, harness, row, path, format)
+        waiting.tell(cards.lines(f"{path} ({phrases.size(size)}, {format})"))
+
+
+def _target(words: str, row: SessionRow) -> tuple[Path, Format]:
+    try:
+        given = shlex.split(words)
+    except ValueError as error:
+        raise UsageError(f"/export: {error}") from None
+    chosen = next((format for format in get_args(Format) if format in given[-1:]), None)
+    names = given[:-1] if chosen else given
+    if len(names) > 1:
+        raise UsageError(
+            f"one file and one format, not {len(given)} words",
+            hint=f"/export FILE {'|'.join(get_args(Format))}; a name with spaces goes in quotes",
+        )
+    if not names:
+        format: Format = chosen or "markdown"
+        return Path(f"{row.id}.{_SUFFIXES[format]}"), format
+    file = Path(names[0])
+    return file, chosen or _FORMATS.get(file.suffix[1:], "markdown")
+
+
+def _write(harness: Harness, row: SessionRow, path: Path, format: Format) -> int:
+    from bridle.sessions.export import document
+    from bridle.sessions.session import read_all
+
+    try:
+        with path.open("xb") as file:
+            for piece in document(read_all(harness.sessions.log, row.id), row.title, format):
+                file.write(piece)
+            return file.tell()
+    except FileExistsError:
+        raise UsageError(f"{path} is there already", hint="name another file") from None
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
