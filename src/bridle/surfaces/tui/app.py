@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
 from textual.widgets import ContentSwitcher, Footer
 
+from bridle.core.errors import BridleError
+from bridle.surfaces.tui import choosing, themes
+from bridle.surfaces.tui.breadcrumb_bar import BreadcrumbBar, BreadcrumbFrame
 from bridle.surfaces.tui.prompt_box import PromptBox
 from bridle.surfaces.tui.session_pane import SessionPane
 from bridle.surfaces.tui.status_bar import StatusBar
+from bridle.surfaces.tui.tab_bar import State, Tab, TabBar
 
 if TYPE_CHECKING:
+    from textual.command import Provider
     from textual.driver import Driver
 
     from bridle.app import Harness
+    from bridle.config import Config
+    from bridle.management import Report
+    from bridle.store.session_row import SessionRow
+
+
+_OF_PANES = frozenset({
+    "cancel_turn", "pick_agent", "pick_model", "pick_mode", "pick_theme", "browse_sessions",
+    "mcp_panel", "new_tab", "close_tab", "next_tab", "previous_tab", "go_to_tab",
+})  # fmt: skip
+
+
+def _palette() -> type[Provider]:
+    from bridle.surfaces.tui.palette import BridleCommands
+
+    return BridleCommands
 
 
 class BridleApp(App[int]):
@@ -27,19 +50,50 @@ class BridleApp(App[int]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel_turn", "Cancel", id="cancel"),
+        Binding("f2", "repo_action", "Next step", id="repo-action"),
+        Binding("f3", "repo_link", "Copy link", id="repo-link", show=False),
         Binding("ctrl+q", "leave", "Quit", id="quit", priority=True),
-    ]
+        Binding("ctrl+g", "pick_agent", "Agent", id="agent"),
+        Binding("ctrl+o", "pick_model", "Model", id="model"),
+        Binding("shift+tab", "pick_mode", "Mode", id="mode", priority=True),
+        Binding("ctrl+l", "browse_sessions", "Sessions", id="sessions"),
+        Binding("f6", "mcp_panel", "MCP servers", id="mcp", show=False),
+        Binding("f8", "pick_theme", "Theme", id="theme", show=False),
+        Binding("ctrl+t", "new_tab", "New tab", id="new-tab", show=False),
+        Binding("ctrl+w", "close_tab", "Close tab", id="close-tab", show=False, priority=True),
+        Binding("ctrl+pagedown", "next_tab", "Next tab", id="next-tab", show=False, priority=True),
+        Binding(
+            "ctrl+pageup", "previous_tab", "Previous tab", id="previous-tab", show=False,
+            priority=True,
+        ),
+        *(
+            Binding(
+                f"alt+{number}", f"go_to_tab({number})", f"Tab {number}", id=f"tab-{number}",
+                show=False, priority=True,
+            )
+            for number in range(1, 10)
+        ),
+        Binding("ctrl+p", "command_palette", "Commands", id="palette", show=False, priority=True),
+    ]  # fmt: skip
+    COMMANDS: ClassVar[set[Any]] = {_palette}
 
     def __init__(
         self, cwd: Path, session: str | None = None, wishes: dict[str, Any] | None = None
     ) -> None:
-        super().__init__()
+        super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
         self._cwd = cwd
         self._session = session
         self._wishes = wishes or {}
         self._harness: Harness | None = None
         self._leaving = asyncio.Event()
         self._open = asyncio.Event()
+        self._opened_panes = 1
+        self._unseen: set[str] = set()  # panes whose agent came to an end while nobody looked
+        self._busy: set[str] = set()
+        self._asked_to_leave = False
+        self._farewells: set[asyncio.Task[None]] = set()
+        self.reports: dict[str, Report] = {}  # what agents told of themselves, as far as asked
+        themes.dress(self)
 
     def get_driver_class(self) -> type[Driver]:
         """One that sleeps while nothing happens, where that is known how."""
@@ -51,7 +105,8 @@ class BridleApp(App[int]):
         return QuietDriver
 
     def compose(self) -> ComposeResult:
-        with ContentSwitcher(initial="pane-1"):
+        yield TabBar()
+        with BreadcrumbFrame(), ContentSwitcher(initial="pane-1"):
             yield SessionPane(self._cwd, id="pane-1")
         yield StatusBar()
         yield Footer()
@@ -69,13 +124,58 @@ class BridleApp(App[int]):
 
         async with bridle.open(cwd=self._cwd) as harness:
             self._harness = harness
+            self._obey_config(harness.config)
             row = harness.find(self._session) if self._session else None
             self.pane.begin(Channel(harness, self._cwd, row, **self._wishes))
             self._open.set()
+            self.query_one(BreadcrumbBar).begin(harness.config.screen.breadcrumb, self.pane.folder)
             await self._leaving.wait()
+            await asyncio.gather(*self._farewells, return_exceptions=True)
         self.exit(0)
 
+    async def opened(self) -> Harness:
+        await self._open.wait()
+        assert self._harness is not None
+        return self._harness
+
+    def _obey_config(self, config: Config) -> None:
+        told = themes.choose(self, config.screen.theme)
+        if config.screen.keys:
+            from bridle.surfaces.tui import keymap
+            from bridle.surfaces.tui.places import PLACES
+
+            told += keymap.problems(config.screen.keys, PLACES)
+            self.set_keymap(config.screen.keys)
+        if told:
+            from rich.text import Text
+
+            from bridle.surfaces.tui.outline import Card
+
+            self.pane.tell(Card("Settings of the screen", Text("\n".join(told), style="yellow")))
+
+    async def keep_theme(self, name: str) -> None:
+        """For this screen, and for the next."""
+        self.theme = name
+        harness = await self.opened()
+        from bridle.config.edit import set_value
+
+        try:
+            await asyncio.to_thread(set_value, harness.paths, "screen.theme", name)
+        except BridleError as error:
+            self.pane.complain(error)
+
     async def action_leave(self) -> None:
+        self.run_worker(self._leave(), group="leave")
+
+    async def _leave(self) -> None:
+        running = sum(map(self._runs_here, self.panes))
+        if running and not self._asked_to_leave:
+            self._asked_to_leave = True
+            what = "a turn runs" if running == 1 else f"{running} turns run"
+            sure = await choosing.sure(self, "Quit?", what, yes="cancel and quit")
+            self._asked_to_leave = False
+            if not sure:
+                return
         self._leaving.set()
 
     # -- panes -------------------------------------------------------------------------------------
@@ -87,17 +187,181 @@ class BridleApp(App[int]):
         assert isinstance(current, SessionPane)
         return current
 
+    @property
+    def panes(self) -> list[SessionPane]:
+        return list(self.query_one(ContentSwitcher).query(SessionPane))
+
+    @property
+    def folder(self) -> Path:
+        """That of the pane that is seen."""
+        return self.pane.channel.cwd if self.pane.channel else self._cwd
+
+    async def open_pane(self, row: SessionRow | None = None, **wishes: Any) -> SessionPane:
+        """In a tab of its own; the one that shows it already, or one where nothing is yet."""
+        from bridle.surfaces.tui.channel import Channel
+
+        harness = await self.opened()
+        shown = row and next((pane for pane in self.panes if _shows(pane, row.id)), None)
+        if shown:
+            self.show_pane(shown.id or "")
+            return shown
+        channel = Channel(harness, self._cwd, row, **(self._wishes | wishes))
+        pane = self.pane
+        if row and pane.blank:
+            pane.begin(channel)
+        else:
+            self._opened_panes += 1
+            pane = SessionPane(channel.cwd, channel, id=f"pane-{self._opened_panes}")
+            await self.query_one(ContentSwitcher).add_content(pane)
+        self.show_pane(pane.id or "")
+        return pane
+
+    def show_pane(self, id: str) -> None:
+        self.query_one(ContentSwitcher).current = id
+        self._unseen.discard(id)
+        self.pane.take_focus()
+        self.query_one(StatusBar).show(self.pane.standing())
+        self.query_one(TabBar).show(self.tabs())
+
+    async def close_pane(self, pane: SessionPane) -> None:
+        """What runs here ends; what runs elsewhere is only left."""
+        if self._runs_here(pane):
+            what = f"a turn runs: {pane.titled}"
+            if not await choosing.sure(self, "Close the tab?", what, yes="cancel and close"):
+                return
+        panes = self.panes
+        if pane is self.pane:
+            at = panes.index(pane)
+            others = panes[at + 1 :] + panes[:at][::-1]
+            if others:
+                self.show_pane(others[0].id or "")
+            else:
+                await self.open_pane()
+        if pane.channel:
+            task = asyncio.create_task(pane.channel.close())
+            self._farewells.add(task)
+            task.add_done_callback(self._farewells.discard)
+        await pane.remove()
+        self._unseen.discard(pane.id or "")
+        self.query_one(TabBar).show(self.tabs())
+
+    def tabs(self) -> list[Tab]:
+        current = self.query_one(ContentSwitcher).current
+        return [
+            Tab(pane.id or "", pane.titled, self._state(pane), pane.id == current)
+            for pane in self.panes
+        ]
+
+    def _state(self, pane: SessionPane) -> State:
+        if pane.transcript.requests:
+            return "waiting"
+        if pane.id in self._busy:
+            return "running"
+        return "finished" if pane.id in self._unseen else ""
+
+    def _runs_here(self, pane: SessionPane) -> bool:
+        return bool(pane.transcript.busy and pane.channel and pane.channel.ours)
+
+    def on_tab_bar_chosen(self, message: TabBar.Chosen) -> None:
+        self.show_pane(message.pane)
+
+    def action_new_tab(self) -> None:
+        self.run_worker(self._new_tab())
+
+    async def _new_tab(self) -> None:
+        """With the agent of the session that was seen."""
+        standing = self.pane.standing()
+        await self.open_pane(agent=standing.agent or None)
+
+    def action_close_tab(self) -> None:
+        self.run_worker(self.close_pane(self.pane), group="close", exclusive=True)
+
+    def action_next_tab(self) -> None:
+        self._turn_to(1)
+
+    def action_previous_tab(self) -> None:
+        self._turn_to(-1)
+
+    def _turn_to(self, by: int) -> None:
+        panes = self.panes
+        self.show_pane(panes[(panes.index(self.pane) + by) % len(panes)].id or "")
+
+    def action_go_to_tab(self, number: int) -> None:
+        if number <= len(panes := self.panes):
+            self.show_pane(panes[number - 1].id or "")
+
+    # -- what is chosen ----------------------------------------------------------------------------
+
+    def action_pick_agent(self) -> None:
+        self.run_worker(choosing.agent(self), group="choosing", exclusive=True)
+
+    def action_pick_model(self) -> None:
+        self.run_worker(choosing.model(self), group="choosing", exclusive=True)
+
+    def action_pick_mode(self) -> None:
+        self.run_worker(choosing.mode(self), group="choosing", exclusive=True)
+
+    def action_pick_theme(self) -> None:
+        self.run_worker(choosing.theme(self), group="choosing", exclusive=True)
+
+    def action_browse_sessions(self) -> None:
+        self.run_worker(choosing.session(self), group="choosing", exclusive=True)
+
+    def action_mcp_panel(self) -> None:
+        self.run_worker(choosing.servers(self), group="choosing", exclusive=True)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """In a dialog all keys but the last are its own; a word is deleted before a tab is."""
+        if action in _OF_PANES and isinstance(self.screen, ModalScreen):
+            return False
+        if action == "close_tab":
+            return not (self.pane.box.has_focus and self.pane.box.text)
+        return True
+
+    # -- what is said ------------------------------------------------------------------------------
+
     async def on_prompt_box_submitted(self, message: PromptBox.Submitted) -> None:
         pane = self.pane
         await self._open.wait()
-        if message.text.startswith("!"):
+        if message.text.startswith("/") and pane.is_command(message.text):
+            self.command(message.text)
+        elif message.text.startswith("!"):
             pane.shell(message.text)
         else:
             pane.prompt(message.text, message.files, message.when_busy)
 
+    def command(self, text: str) -> None:
+        from bridle.surfaces.tui.commands import carry_out
+
+        self.run_worker(carry_out(self, text), group="commands")
+
     def action_cancel_turn(self) -> None:
         self.pane.cancel()
 
+    # -- the repository ----------------------------------------------------------------------------
+
+    @on(BreadcrumbBar.ActionWanted)
+    def action_repo_action(self) -> None:
+        self.query_one(BreadcrumbBar).act(self.pane)
+
+    def action_repo_link(self) -> None:
+        self.query_one(BreadcrumbBar).copy_link()
+
     def on_session_pane_changed(self, message: SessionPane.Changed) -> None:
+        self._mark(message.pane)
         if message.pane is self.pane:
+            self.query_one(BreadcrumbBar).follow(message.pane.folder)
             self.query_one(StatusBar).show(message.pane.standing())
+
+    def _mark(self, pane: SessionPane) -> None:
+        id = pane.id or ""
+        busy = bool(pane.transcript.busy and pane.channel and pane.channel.running)
+        if id in self._busy and not busy and pane is not self.pane:
+            self._unseen.add(id)
+        (self._busy.add if busy else self._busy.discard)(id)
+        if len(self.panes) > 1:
+            self.query_one(TabBar).show(self.tabs())
+
+
+def _shows(pane: SessionPane, session: str) -> bool:
+    return pane.channel is not None and pane.channel.id == session

@@ -1,0 +1,96 @@
+"""What a person chooses for the session that is seen, asked in pickers and then done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bridle.core.errors import BridleError
+from bridle.surfaces.drawn import phrases
+
+if TYPE_CHECKING:
+    from bridle.surfaces.tui.app import BridleApp
+
+
+async def agent(app: BridleApp) -> None:
+    from bridle.surfaces.tui.agent_picker import AgentPicker
+    from bridle.surfaces.tui.commands.command import agent_of
+
+    harness = await app.opened()
+    now = agent_of(app.pane)
+    picker = AgentPicker(harness.management, harness.agents(), now, app.reports)
+    chosen = await app.push_screen_wait(picker)
+    if chosen and chosen != now:
+        await _carry_out(app, f"/agent {chosen}")
+
+
+async def model(app: BridleApp) -> None:
+    from bridle.surfaces.tui.commands.command import agent_of
+    from bridle.surfaces.tui.model_picker import ModelPicker
+
+    harness, pane = await app.opened(), app.pane
+    now = pane.standing().model
+    picker = ModelPicker(harness.management, agent_of(pane), now)
+    chosen = await app.push_screen_wait(picker)
+    if chosen and chosen != now:
+        await _carry_out(app, f"/model {chosen}")
+
+
+async def mode(app: BridleApp) -> None:
+    from bridle.surfaces.tui.commands.command import agent_of
+    from bridle.surfaces.tui.mode_picker import ModePicker
+
+    harness, pane = await app.opened(), app.pane
+    now = pane.standing().mode or "agent"
+    try:
+        agent = harness.agent(agent_of(pane))
+    except BridleError as error:
+        pane.complain(error)
+        return
+    chosen = await app.push_screen_wait(ModePicker(agent, now))
+    if chosen and chosen != now:
+        await _carry_out(app, f"/mode {chosen}")
+
+
+async def theme(app: BridleApp) -> None:
+    from bridle.surfaces.tui.theme_picker import ThemePicker
+
+    themes = app.available_themes
+    dark = {name: theme.dark for name, theme in themes.items()}
+    chosen = await app.push_screen_wait(ThemePicker(list(themes), app.theme, dark))
+    if chosen:
+        await app.keep_theme(chosen)
+
+
+async def session(app: BridleApp) -> None:
+    from bridle.surfaces.tui.session_browser import SessionBrowser
+
+    harness = await app.opened()
+    here = [pane.channel.id for pane in app.panes if pane.channel and pane.channel.id]
+    if row := await app.push_screen_wait(SessionBrowser(harness, app.folder, here)):
+        await app.open_pane(row)
+
+
+async def servers(app: BridleApp) -> None:
+    from bridle.surfaces.tui.commands.command import agent_of
+    from bridle.surfaces.tui.mcp_panel import McpPanel
+
+    harness = await app.opened()
+    await app.push_screen_wait(McpPanel(harness.management, agent_of(app.pane)))
+
+
+async def sure(app: BridleApp, question: str, what: str, *, yes: str, no: str = "stay") -> bool:
+    """Asked before something is lost."""
+    from rich.text import Text
+
+    from bridle.surfaces.tui.confirmation import Confirmation
+
+    confirmation = Confirmation(question, Text(phrases.one_line(what)), yes=yes, no=no)
+    return await app.push_screen_wait(confirmation)
+
+
+async def _carry_out(app: BridleApp, line: str) -> None:
+    """As if it was typed: what a command does is done, and told, in one way."""
+    from bridle.surfaces.tui.commands import carry_out
+
+    await carry_out(app, line)
+    app.pane.post_message(app.pane.Changed(app.pane))

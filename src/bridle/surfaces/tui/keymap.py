@@ -1,0 +1,41 @@
+"""Keys of the config: which of them mean nothing, and which mean two things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from textual.binding import Binding
+from textual.dom import DOMNode
+
+
+def problems(keys: Mapping[str, str], places: Mapping[str, tuple[type[DOMNode], ...]]) -> list[str]:
+    """`places`: whose bindings count at once, such as all of the main screen."""
+    known = {id for nodes in places.values() for node in nodes for id, _ in _bindings(node)}
+    told = [f"no key does {name!r}" for name in keys if name not in known]
+    for nodes in places.values():
+        told += _clashes(keys, nodes)
+    return told
+
+
+def names(places: Mapping[str, tuple[type[DOMNode], ...]]) -> list[str]:
+    """All that a key does, as the config calls it."""
+    found = {id for nodes in places.values() for node in nodes for id, _ in _bindings(node)}
+    return sorted(found)
+
+
+def _clashes(keys: Mapping[str, str], nodes: tuple[type[DOMNode], ...]) -> Iterator[str]:
+    """Only those that the config makes: what ships may share a key on purpose."""
+    users: dict[str, set[str]] = {}
+    for node in nodes:
+        for id, key in _bindings(node):
+            for one in keys.get(id, key).split(","):
+                users.setdefault(one.strip(), set()).add(id)
+    for key, ids in users.items():
+        if len(ids) > 1 and any(id in keys for id in ids):
+            yield f"{key} does {' and '.join(sorted(ids))}"
+
+
+def _bindings(node: type[DOMNode]) -> Iterator[tuple[str, str]]:
+    for binding in node.BINDINGS:
+        if isinstance(binding, Binding) and binding.id:
+            yield binding.id, binding.key

@@ -1,0 +1,41 @@
+"""How freely an agent works: agent, plan or ask, as far as it can."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from bridle.core.agent import Agent
+from bridle.core.capabilities import capabilities
+from bridle.surfaces.drawn import phrases
+from bridle.surfaces.tui.picker import Picker, Row
+
+MODES = {
+    "agent": "it does what it is asked, as far as the rules allow",
+    "plan": "it reads and plans, and changes nothing",
+    "ask": "it reads and answers, and changes nothing",
+}
+
+
+class ModePicker(Picker):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("shift+tab,tab", "move('cursor_down')", "Next", id="mode-next", show=False),
+    ]
+
+    def __init__(self, agent: Agent, current: str) -> None:
+        able = "modes" in capabilities(agent)
+        why = f"{phrases.one_line(agent.info.title)} has no other mode than agent"
+        rows = [
+            Row(mode, mode, hint=why, off=True)
+            if mode != "agent" and not able
+            else Row(mode, mode, hint=meaning, current=mode == current)
+            for mode, meaning in MODES.items()
+        ]
+        super().__init__("Mode", rows, filtered=False)
+
+    def looked_at(self, row: Row) -> None:
+        if row.off:
+            self.tell(row.hint)
+        else:
+            self.tell("")

@@ -1,0 +1,271 @@
+"""A list to choose from: rows in columns, a line that filters them, keys and the mouse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from bridle.surfaces.drawn import phrases
+from bridle.surfaces.tui import fuzzy
+
+WIDEST = (36, 28)  # cells of a title and of a state
+TONES = {"good": "$text-success", "warn": "$text-warning", "bad": "$text-error", "": "$text-muted"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What an agent, a file or a person called it may stand here as it is: it is cleaned."""
+
+    key: str  # what is chosen by it
+    title: str
+    state: str = ""
+    hint: str = ""
+    tone: str = ""  # of the state: good, warn, bad
+    current: bool = False  # the one that counts now
+    off: bool = False  # it cannot be chosen, and the hint tells why
+    below: Content | None = None  # a second line
+
+
+class Rows(OptionList):
+    """What is highlighted stays so when the rows change."""
+
+    DEFAULT_CSS = """
+    Rows {
+        height: auto; border: none; padding: 0; background: transparent;
+        text-wrap: nowrap; text-overflow: ellipsis; scrollbar-size-vertical: 1;
+    }
+    Rows:focus { border: none; background-tint: transparent; }
+    Rows > .option-list--option { padding: 0 1; }
+    Rows > .option-list--option-highlighted, Rows:focus > .option-list--option-highlighted {
+        background: $block-cursor-background; color: $block-cursor-foreground;
+        text-style: $block-cursor-text-style;
+    }
+    Rows:nocolor > .option-list--option-highlighted { text-style: reverse; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+        self._rows: list[Row] = []
+        self._query = ""
+
+    @property
+    def row(self) -> Row | None:
+        """The one that is highlighted."""
+        at = self.highlighted
+        return self._rows[at] if at is not None and at < len(self._rows) else None
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        return self._rows
+
+    def fill(self, rows: Iterable[Row], *, query: str = "", highlight: str | None = None) -> None:
+        kept = highlight or (self.row.key if self.row else None)
+        scroll = self.scroll_offset.y
+        self._rows, self._query = list(rows), query
+        widths = self._widths()
+        self.clear_options()
+        self.add_options([Option(self._drawn(row, widths)) for row in self._rows])
+        keys = [row.key for row in self._rows]
+        at = keys.index(kept) if kept in keys else 0
+        self.highlighted = at if keys else None
+        if highlight is None and kept in keys:
+            self.scroll_to(y=scroll, animate=False)
+
+    def more(self, rows: Sequence[Row]) -> None:
+        """At the end, under the columns as they are."""
+        widths = self._widths()
+        self._rows += rows
+        self.add_options([Option(self._drawn(row, widths)) for row in rows])
+
+    def put(self, row: Row) -> None:
+        """In place of the one with its key; nothing moves."""
+        at = next((at for at, one in enumerate(self._rows) if one.key == row.key), None)
+        if at is None:
+            return
+        before = self._widths()
+        self._rows[at] = row
+        if (widths := self._widths()) != before:
+            self.fill(self._rows, query=self._query)
+        else:
+            self.replace_option_prompt_at_index(at, self._drawn(row, widths))
+
+    def _widths(self) -> tuple[int, int]:
+        titles, states = WIDEST
+        for_titles = max((_width(row.title) for row in self._rows), default=0)
+        for_states = max((_width(row.state) for row in self._rows), default=0)
+        return min(titles, for_titles), min(states, for_states)
+
+    def _drawn(self, row: Row, widths: tuple[int, int]) -> Content:
+        title = _fitted(row.title, widths[0])
+        if self._query and (found := fuzzy.match(self._query, title.plain)):
+            for at in found[1]:
+                title = title.stylize("underline", at, at + 1)
+        parts = [
+            Content("● " if row.current else "  "),
+            title.stylize("dim" if row.off else "bold" if row.current else ""),
+        ]
+        if widths[1]:
+            state = _fitted(row.state, widths[1])
+            parts += [Content("  "), state.stylize("dim" if row.off else TONES[row.tone])]
+        if row.hint:
+            hint = Content(phrases.one_line(row.hint))
+            parts += [Content("  "), hint.stylize("dim" if row.off else TONES[""])]
+        line = Content("").join(parts)
+        return line if row.below is None else Content("\n").join([line, row.below])
+
+
+def _width(text: str) -> int:
+    return cell_len(phrases.one_line(text))
+
+
+def _fitted(text: str, width: int) -> Content:
+    line = Content(phrases.one_line(text))
+    line = line.truncate(width, ellipsis=True)
+    return line.pad_right(max(0, width - line.cell_length))
+
+
+class Picker(ModalScreen[str | None]):
+    """Gives the key of the row that was chosen, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close", id="picker-close"),
+        Binding("up", "move('cursor_up')", "Up", id="picker-up", show=False),
+        Binding("down", "move('cursor_down')", "Down", id="picker-down", show=False),
+        Binding("pageup", "move('page_up')", "Page up", id="picker-page-up", show=False),
+        Binding("pagedown", "move('page_down')", "Page down", id="picker-page-down", show=False),
+        Binding("enter", "choose", "Choose", id="picker-choose", show=False),
+    ]
+    DEFAULT_CSS = """
+    Picker { align: center middle; background: $background 50%; }
+    Picker > #frame {
+        width: 92%; max-width: 100; height: auto; max-height: 92%;
+        background: $surface; border: round $border; padding: 0 1;
+        border-title-color: $text-primary; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    Picker #filter { height: 1; border: none; padding: 0 1; background: $boost; margin-bottom: 1; }
+    Picker Rows { max-height: 62vh; }
+    Picker #told { height: auto; max-height: 6; padding: 0 1; margin-top: 1; color: $text-muted; }
+    """
+    HELP: ClassVar[str] = "enter choose · esc close"
+
+    def __init__(
+        self,
+        title: str,
+        rows: Iterable[Row] = (),
+        *,
+        told: str = "",
+        filtered: bool = True,
+        highlight: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._title = title
+        self._all = list(rows)
+        self._first_told = told
+        self._filtered = filtered
+        self._highlight = highlight
+        self.list = Rows()
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="frame") as frame:
+            frame.border_title = phrases.one_line(self._title)
+            frame.border_subtitle = self.HELP
+            if self._filtered:
+                yield quiet_input("type to filter", id="filter")
+            yield self.list
+            yield Static(self._first_told, id="told", markup=False)
+
+    def on_mount(self) -> None:
+        current = next((row.key for row in self._all if row.current), None)
+        self.show_rows(self._all, highlight=self._highlight or current)
+        (self.query_one(Input) if self._filtered else self.list).focus()
+
+    # -- the rows ----------------------------------------------------------------------------------
+
+    @property
+    def query_text(self) -> str:
+        return self.query_one(Input).value if self._filtered and self.is_mounted else ""
+
+    def show_rows(self, rows: Iterable[Row], *, highlight: str | None = None) -> None:
+        self._all = list(rows)
+        query = self.query_text
+        fitting = fuzzy.best(query, self._all, lambda row: f"{row.title} {row.state}")
+        self.list.fill(fitting, query=query, highlight=highlight)
+
+    def show_row(self, row: Row) -> None:
+        """As it is known now."""
+        self._all = [row if one.key == row.key else one for one in self._all]
+        self.list.put(row)
+        if self.list.row and self.list.row.key == row.key:
+            self.looked_at(row)
+
+    def tell(self, text: str | Content) -> None:
+        """Below the list."""
+        self.query_one("#told", Static).update(text)
+
+    def looked_at(self, row: Row) -> None:
+        """It is highlighted now."""
+        self.tell(phrases.one_line(row.hint))
+
+    def chosen(self, row: Row) -> None:
+        if row.off:
+            title, why = phrases.one_line(row.title), phrases.one_line(row.hint)
+            self.tell(f"{title} cannot be chosen: {why}")
+        else:
+            self.dismiss(row.key)
+
+    # -- keys and mouse ----------------------------------------------------------------------------
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        query = event.value
+        fitting = fuzzy.best(query, self._all, lambda row: f"{row.title} {row.state}")
+        first = fitting[0].key if fitting and query else None
+        self.list.fill(fitting, query=query, highlight=first)
+        if not fitting:
+            self.tell("nothing fits")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_choose()
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        if row := self.list.row:
+            self.looked_at(row)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.action_choose()
+
+    def on_click(self, event: events.Click) -> None:
+        if event.widget is self:  # beside it
+            self.action_close()
+
+    def action_move(self, how: str) -> None:
+        getattr(self.list, f"action_{how}")()
+
+    def action_choose(self) -> None:
+        if row := self.list.row:
+            self.chosen(row)
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+
+def quiet_input(placeholder: str, *, id: str, value: str = "") -> Input:
+    """One that costs nothing while nobody types: its cursor does not blink."""
+    box = Input(value, placeholder=placeholder, id=id, compact=True, select_on_focus=False)
+    box.cursor_blink = False
+    return box

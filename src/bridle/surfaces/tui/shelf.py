@@ -1,0 +1,115 @@
+"""The sessions that are kept, as a browser wants them: by pages, by words, and as files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bridle.core.errors import SessionNotFound, UsageError
+from bridle.store.search import MARK_BEGIN, MARK_END
+from bridle.surfaces.drawn import phrases
+
+if TYPE_CHECKING:
+    from bridle.sessions.export import Format
+    from bridle.sessions.service import Sessions
+    from bridle.store.session_row import SessionRow
+
+PAGE = 200
+HITS = 400  # of a search; several may be of one session
+FORMATS: dict[str, tuple[Format, str]] = {
+    "markdown": ("markdown", "md"),
+    "html": ("html", "html"),
+    "jsonl": ("jsonl", "jsonl"),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    row: SessionRow
+    waits: bool = False  # for a person's answer
+    snippet: tuple[str, ...] = ()  # every second part is what was searched for
+
+
+class Shelf:
+    """All but `rename` may take a while: they are for a thread of their own."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def page(self, folder: Path | None, offset: int = 0) -> tuple[list[Found], bool]:
+        """Newest first; and whether that was the last of them."""
+        cwd = None if folder is None else str(folder)
+        rows = self._sessions.catalog.list(cwd=cwd, limit=PAGE, offset=offset)
+        waiting = self._waiting()
+        return [Found(row, row.id in waiting) for row in rows], len(rows) < PAGE
+
+    def search(self, words: str, folder: Path | None) -> tuple[list[Found], bool]:
+        """Best first, each session once with the line that fits best."""
+        snippets: dict[str, str] = {}
+        hits = self._sessions.search.search(words, limit=HITS)
+        for hit in hits:
+            snippets.setdefault(hit.session, hit.snippet)
+        waiting = self._waiting()
+        found = []
+        for session, snippet in snippets.items():
+            try:
+                row = self._sessions.catalog.get(session)
+            except SessionNotFound:
+                continue  # it was deleted just now
+            if folder is None or row.cwd == str(folder):
+                found.append(Found(row, row.id in waiting, _parts(snippet)))
+        return found, len(hits) < HITS
+
+    def export(self, row: SessionRow, format: str, folder: Path) -> Path:
+        """Into a new file of the folder."""
+        from bridle.sessions.export import document
+        from bridle.sessions.session import read_all
+
+        form, ending = FORMATS[format]
+        try:
+            file = _new_file(folder, f"session-{row.id}", ending)
+            with file.open("wb") as out:
+                out.writelines(document(read_all(self._sessions.log, row.id), row.title, form))
+        except OSError as error:
+            raise UsageError(f"cannot write into {folder}: {error.strerror}") from None
+        return file
+
+    async def rename(self, row: SessionRow, title: str) -> None:
+        line = phrases.one_line(_discreet(title))
+        if not line:
+            raise UsageError("a title needs a letter")
+        await asyncio.wrap_future(self._sessions.catalog.rename(row.id, line))
+
+    def _waiting(self) -> set[str]:
+        return {request.session for request in self._sessions.catalog.open_requests()}
+
+
+def _new_file(folder: Path, name: str, ending: str) -> Path:
+    number = 1
+    while True:
+        file = folder / (f"{name}.{ending}" if number == 1 else f"{name}-{number}.{ending}")
+        try:
+            file.touch(mode=0o600, exist_ok=False)
+        except FileExistsError:
+            number += 1
+        else:
+            return file
+
+
+def _parts(snippet: str) -> tuple[str, ...]:
+    parts = snippet.replace(MARK_END, MARK_BEGIN).split(MARK_BEGIN)
+    return tuple(phrases.one_line(f"|{part}|")[1:-1] for part in parts)
+
+
+def _discreet(text: str) -> str:
+    """A title is kept as everything else: without the secrets of this environment."""
+    from bridle.supervision.environment import secrets_of
+    from bridle.supervision.secrets import Secrets
+
+    secrets = Secrets()
+    for name, value in secrets_of(os.environ):
+        secrets.register(name, value)
+    return secrets.redact_text(text)
