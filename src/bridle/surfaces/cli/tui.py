@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from argparse import Namespace
 
 from bridle.core.errors import UsageError
@@ -19,6 +20,8 @@ def open_screen(options: Namespace) -> int:
     wishes = {"agent": options.agent, **asked.limits(options)}
     from bridle.surfaces.tui.app import BridleApp
 
+    gc.freeze()  # what is loaded stays; a screen makes garbage in circles for as long as it is open
+    gc.set_threshold(2_000, 10, 10)
     app = BridleApp(folder, session=options.session, wishes=wishes)
     code = app.run()
     return app.return_code or code or 0

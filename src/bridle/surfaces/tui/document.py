@@ -11,7 +11,7 @@ from bridle.surfaces.tui.outline import Outline, Piece
 if TYPE_CHECKING:
     from textual.strip import Strip
 
-MOST = 2_000  # lines of the window, while its end is followed
+MOST = 600  # lines of the window, while its end is followed
 BATCH = 60  # lines laid out at once when somebody scrolls past an end
 
 
