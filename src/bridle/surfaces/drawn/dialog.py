@@ -92,6 +92,11 @@ class PermissionDialog:
         allow = self._keys.get("y")
         return Answer(allow.id if allow else "allow", input=input)
 
+    @property
+    def complaint(self) -> str:
+        """Why the last thing that was typed was not taken."""
+        return self._complaint
+
     def input_text(self) -> str:
         return msgspec.json.format(msgspec.json.encode(self.request.input), indent=2).decode()
 

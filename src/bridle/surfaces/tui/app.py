@@ -16,6 +16,7 @@ from textual.widgets import ContentSwitcher, Footer
 from bridle.core.errors import BridleError
 from bridle.surfaces.tui import choosing, themes
 from bridle.surfaces.tui.breadcrumb_bar import BreadcrumbBar, BreadcrumbFrame
+from bridle.surfaces.tui.harmless import Harmless
 from bridle.surfaces.tui.prompt_box import PromptBox
 from bridle.surfaces.tui.session_pane import SessionPane
 from bridle.surfaces.tui.status_bar import StatusBar
@@ -94,6 +95,7 @@ class BridleApp(App[int]):
         self._farewells: set[asyncio.Task[None]] = set()
         self.reports: dict[str, Report] = {}  # what agents told of themselves, as far as asked
         themes.dress(self)
+        self._filters.insert(0, Harmless())
 
     def get_driver_class(self) -> type[Driver]:
         """One that sleeps while nothing happens, where that is known how."""
@@ -346,6 +348,13 @@ class BridleApp(App[int]):
 
     def action_repo_link(self) -> None:
         self.query_one(BreadcrumbBar).copy_link()
+
+    def on_session_pane_waits(self, message: SessionPane.Waits) -> None:
+        """Only who does not see it is called."""
+        if self._harness and not (self.app_focus and message.pane is self.pane):
+            from bridle.surfaces.tui.attention import call
+
+            call(self, self._harness.config.screen.notify, message.title)
 
     def on_session_pane_changed(self, message: SessionPane.Changed) -> None:
         self._mark(message.pane)

@@ -66,13 +66,18 @@ class Conversation(ScrollView, can_focus=True):
         self.refresh()
 
     def reopen(self, outline: Outline) -> None:
-        """The same session, with more of its past."""
+        """The same session with more of its past; what was seen stays in sight."""
+        known = len(self._outline.pieces)
         self._outline = outline
         self._document = Document(outline, self._draw, self._inner_width)
         outline.refresh(self.tick)
-        self._document.end(self._screenful)
+        if self._following:
+            self.action_end()
+            return
+        self._document.show_from(max(0, len(outline.pieces) - known), self._screenful)
+        added = self._document.before()
         self._resize_virtually()
-        self._to_end()
+        self.scroll_to(y=added, animate=False, immediate=True)
         self.refresh()
 
     def redraw(self) -> None:

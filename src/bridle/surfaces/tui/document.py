@@ -52,7 +52,7 @@ class Document:
 
     def start(self, height: int) -> None:
         """Lays out the first lines alone."""
-        self._show_from(0, height)
+        self.show_from(0, height)
 
     def rewidth(self, width: int, keep: Piece | None, height: int) -> int:
         """For another width: where the piece begins now that is to stay in sight."""
@@ -60,10 +60,11 @@ class Document:
         if keep is None or keep not in self._outline.pieces:
             self.end(height)
             return self.height
-        self._show_from(self._outline.pieces.index(keep), height)
+        self.show_from(self._outline.pieces.index(keep), height)
         return 0
 
-    def _show_from(self, first: int, height: int) -> None:
+    def show_from(self, first: int, height: int) -> None:
+        """Lays out what follows the piece of this number, as much as fills the height."""
         pieces, last, lines = self._outline.pieces, first, 0
         while last < len(pieces) and lines < height:
             lines += len(self.lines_of(pieces[last]))

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
@@ -17,9 +18,11 @@ from textual.timer import Timer
 from bridle.core.agent import File
 from bridle.core.errors import BridleError, RequestNotOpen, UsageError
 from bridle.core.events import Entry
-from bridle.core.transcript import Transcript
+from bridle.core.transcript import Totals, Transcript
 from bridle.sessions.terms import WhenBusy
+from bridle.store.session_row import SessionRow
 from bridle.surfaces.drawn import phrases
+from bridle.surfaces.drawn.dialog import PermissionDialog
 from bridle.surfaces.tui import prompt_queue
 from bridle.surfaces.tui.channel import Channel
 from bridle.surfaces.tui.completions import Completion
@@ -206,6 +209,16 @@ class SessionPane(Vertical):
         if self.channel:
             self._attempt(self.channel.answer(message.request_id, message.answer))
 
+    def on_request_prompt_edit_wanted(self, message: RequestPrompt.EditWanted) -> None:
+        self.run_worker(self._edit(message.dialog), group="edit", exclusive=True)
+
+    async def _edit(self, dialog: PermissionDialog) -> None:
+        from bridle.surfaces.tui.input_editor import InputEditor
+
+        answer = await self.app.push_screen_wait(InputEditor(dialog))
+        if answer and self.channel:
+            self._attempt(self.channel.answer(dialog.request.request_id, answer))
+
     # -- the box -----------------------------------------------------------------------------------
 
     def on_prompt_box_complaint(self, message: PromptBox.Complaint) -> None:
@@ -321,15 +334,28 @@ class SessionPane(Vertical):
             working = "working" if not transcript.requests else "waits for you"
         elif transcript.background:
             working = "works in the background"
-        totals = transcript.totals
         return Standing(
             agent=transcript.agent or (row.agent if row else wishes.get("agent") or ""),
             model=transcript.model or (row.model if row else wishes.get("model")),
             mode=transcript.mode or (row.mode if row else wishes.get("mode")),
             session=channel.id if channel else None,
-            totals=totals,
+            totals=_totals(transcript, row),
             queued=len(self._queue),
             waiting=len(transcript.requests),
             working=working,
             elsewhere=bool(channel and channel.running and not channel.ours),
         )
+
+
+def _totals(transcript: Transcript, row: SessionRow | None) -> Totals:
+    """Of all turns, though only the last of them may have been read."""
+    totals = transcript.totals
+    if row is None:
+        return totals
+    return replace(
+        totals,
+        input_tokens=row.input_tokens,
+        output_tokens=row.output_tokens,
+        cached_tokens=row.cached_tokens,
+        cost_usd=row.cost_usd,
+    )

@@ -1,0 +1,53 @@
+"""Where a person changes what an agent is about to do, before it is allowed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Static, TextArea
+
+from bridle.core.events import Answer
+from bridle.surfaces.drawn import phrases
+from bridle.surfaces.drawn.dialog import PermissionDialog
+
+
+class InputEditor(ModalScreen[Answer | None]):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "allow", "Allow as changed", priority=True),
+        Binding("escape", "back", "Back", priority=True),
+    ]
+    DEFAULT_CSS = """
+    InputEditor { align: center middle; }
+    InputEditor > Vertical {
+        width: 90%; height: 80%; border: round $warning; background: $surface; padding: 0 1;
+    }
+    InputEditor TextArea { height: 1fr; border: none; }
+    InputEditor .complaint { color: $text-error; height: auto; }
+    """
+
+    def __init__(self, dialog: PermissionDialog) -> None:
+        super().__init__()
+        self._dialog = dialog
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as box:
+            box.border_title = phrases.unmarked(self._dialog.request.title)
+            area = TextArea(self._dialog.input_text(), language=None, soft_wrap=True)
+            area.cursor_blink = False
+            yield area
+            yield Static("", classes="complaint", markup=False)
+            yield Footer()
+
+    def action_allow(self) -> None:
+        answer = self._dialog.edited(self.query_one(TextArea).text)
+        if answer:
+            self.dismiss(answer)
+        else:
+            self.query_one(".complaint", Static).update(phrases.one_line(self._dialog.complaint))
+
+    def action_back(self) -> None:
+        self.dismiss(None)
