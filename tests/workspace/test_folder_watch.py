@@ -1,0 +1,267 @@
+"""What wakes whoever shows a repository: real changes by git and by hand, without a clock."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from repositories import Git
+
+from bridle.workspace import folder_watch
+from bridle.workspace.folder_watch import FolderWatch
+from bridle.workspace.repository import read_repository
+
+SOON = 5.0
+QUIET, LONGEST = 0.1, 1.0
+
+
+@pytest.fixture(autouse=True)
+def one_is_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_watch, "QUIET", QUIET)
+    monkeypatch.setattr(folder_watch, "LONGEST", LONGEST)
+
+
+@pytest.fixture
+async def watch(repository: Path) -> AsyncIterator[FolderWatch]:
+    made = FolderWatch(repository)
+    await made.arm()
+    yield made
+    made.close()
+
+
+async def heard(watch: FolderWatch, seconds: float = SOON) -> bool:
+    try:
+        await asyncio.wait_for(watch.changed(), seconds)
+    except TimeoutError:
+        return False
+    return True
+
+
+async def test_what_git_does_is_heard(watch: FolderWatch, repository: Path, git: Git) -> None:
+    (repository / "a.py").write_text("edited\n")
+    assert await heard(watch)
+    for words in (
+        ("add", "a.py"),
+        ("commit", "--quiet", "-m", "edit"),
+        ("switch", "--quiet", "-c", "feature/one"),
+        ("commit", "--quiet", "--allow-empty", "-m", "more"),
+        ("switch", "--quiet", "main"),
+        ("branch", "--quiet", "-D", "feature/one"),
+        ("pack-refs", "--all"),
+        ("remote", "add", "origin", "https://example.org/x.git"),
+        ("update-ref", "refs/remotes/origin/main", "HEAD"),
+        ("switch", "--quiet", "--detach"),
+    ):
+        git(*words)
+        assert await heard(watch), words
+
+
+async def test_a_rebase_that_stops_is_heard(watch: FolderWatch, repository: Path, git: Git) -> None:
+    git("switch", "--quiet", "-c", "feature")
+    (repository / "a.py").write_text("ours\n")
+    git("commit", "--quiet", "-am", "ours")
+    git("switch", "--quiet", "main")
+    (repository / "a.py").write_text("theirs\n")
+    git("commit", "--quiet", "-am", "theirs")
+    git("switch", "--quiet", "feature")
+    assert await heard(watch)
+    with pytest.raises(AssertionError):
+        git("rebase", "main")
+    assert await heard(watch)
+    git("rebase", "--abort")
+    assert await heard(watch)
+
+
+async def test_folders_that_come_are_followed_and_those_that_go_are_forgotten(
+    watch: FolderWatch, repository: Path
+) -> None:
+    before = watch.watches
+    (repository / "new" / "deep").mkdir(parents=True)
+    assert await heard(watch)
+    (repository / "new" / "deep" / "file").touch()
+    assert await heard(watch)
+    (repository / "new").rename(repository / "other")
+    assert await heard(watch)
+    (repository / "other" / "deep" / "file").write_text("x")
+    assert await heard(watch)
+    assert watch.watches == before + 2
+    shutil.rmtree(repository / "other")
+    assert await heard(watch)
+    assert watch.watches == before
+
+
+async def test_what_was_moved_out_is_heard_no_more(
+    watch: FolderWatch, repository: Path, tmp_path: Path
+) -> None:
+    (repository / "lib").rename(tmp_path / "lib")
+    assert await heard(watch)
+    (tmp_path / "lib" / "b.py").write_text("x")
+    assert not await heard(watch, 0.4)
+
+
+async def test_what_git_ignores_wakes_nobody(
+    watch: FolderWatch, repository: Path, git: Git
+) -> None:
+    (repository / "build").mkdir()
+    (repository / "build" / "out").write_text("x")
+    (repository / "some.log").write_text("x")
+    assert not await heard(watch, 0.4)
+    (repository / ".gitignore").write_text("*.tmp\n")
+    assert await heard(watch)
+    (repository / "build" / "out").write_text("y")
+    assert await heard(watch)
+    (repository / "some.tmp").write_text("x")
+    assert not await heard(watch, 0.4)
+
+
+async def test_to_look_at_it_wakes_nobody(watch: FolderWatch, repository: Path, git: Git) -> None:
+    (repository / "a.py").write_text("edited\n")
+    git("add", "a.py")
+    assert await heard(watch)
+    await read_repository(repository)
+    assert not await heard(watch, 0.4)
+
+
+async def test_a_burst_is_told_once_and_one_without_an_end_now_and_then(
+    watch: FolderWatch, repository: Path
+) -> None:
+    for number in range(300):
+        (repository / f"{number}.py").touch()
+    began = time.monotonic()
+    assert await heard(watch)
+    assert time.monotonic() - began < LONGEST
+    assert not await heard(watch, 2 * QUIET)
+
+    async def go_on() -> None:
+        for number in range(1_000):
+            (repository / f"{number}.py").touch()
+            await asyncio.sleep(QUIET / 6)
+
+    writer = asyncio.create_task(go_on())
+    began = time.monotonic()
+    assert await heard(watch, LONGEST + 2)
+    assert time.monotonic() - began > LONGEST / 2
+    writer.cancel()
+
+
+async def test_more_than_the_system_keeps_is_heard(watch: FolderWatch, repository: Path) -> None:
+    most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    if most > 50_000:
+        pytest.skip("this system keeps more than is worth making")
+    for number in range(most + 100):
+        (repository / ("a.py", "lib/b.py")[number % 2]).chmod(0o644)  # never twice the same
+    assert await heard(watch)
+    (repository / "a.py").write_text("x")
+    assert await heard(watch)
+
+
+async def test_of_a_worktree_its_own_head_and_the_shared_branches_count(
+    repository: Path, git: Git, tmp_path: Path
+) -> None:
+    beside = tmp_path / "beside"
+    git("worktree", "add", "--quiet", str(beside), "-b", "other")
+    watch = FolderWatch(beside)
+    await watch.arm()
+    try:
+        git("commit", "--quiet", "--allow-empty", "-m", "there", cwd=beside)
+        assert await heard(watch)
+        git("switch", "--quiet", "--detach", cwd=beside)
+        assert await heard(watch)
+        (repository / "a.py").write_text("not ours\n")
+        git("add", "a.py")
+        assert not await heard(watch, 0.4)
+    finally:
+        watch.close()
+
+
+async def test_a_repository_that_begins_and_ends_is_heard(root: Path, git: Git) -> None:
+    watch = FolderWatch(root)
+    await watch.arm()
+    try:
+        (root / "file").touch()
+        assert not await heard(watch, 0.4)
+        git("init", "--quiet")
+        assert await heard(watch)
+        (root / "file").write_text("x")
+        assert await heard(watch)
+        shutil.rmtree(root / ".git")
+        assert await heard(watch)
+        (root / "file").write_text("y")
+        assert not await heard(watch, 0.4)
+        shutil.rmtree(root)
+        assert not await heard(watch, 0.4) or watch.watches == 0
+        root.mkdir()
+        await heard(watch, 0.3)
+        git("init", "--quiet")
+        assert await heard(watch)
+    finally:
+        watch.close()
+
+
+async def test_no_more_is_watched_than_the_bound_and_what_is_near_the_top_comes_first(
+    repository: Path, git: Git
+) -> None:
+    for number in range(30):
+        (repository / f"d{number:02}" / "x" / "y").mkdir(parents=True)
+    watch = FolderWatch(repository, most=40)
+    await watch.arm()
+    try:
+        assert watch.watches == 40
+        (repository / "d29" / "file").touch()
+        assert await heard(watch)
+        git("commit", "--quiet", "--allow-empty", "-m", "more")
+        assert await heard(watch)
+    finally:
+        watch.close()
+
+
+async def test_links_and_repositories_inside_are_not_entered(
+    repository: Path, git: Git, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (repository / "link").symlink_to(tmp_path / "elsewhere")
+    (repository / "inner" / "src").mkdir(parents=True)
+    git("init", "--quiet", cwd=repository / "inner")
+    watch = FolderWatch(repository)
+    await watch.arm()
+    try:
+        (tmp_path / "elsewhere" / "file").touch()
+        (repository / "inner" / "src" / "file").touch()
+        assert not await heard(watch, 0.4)
+    finally:
+        watch.close()
+
+
+async def test_it_can_be_closed_while_it_begins(repository: Path) -> None:
+    for number in range(500):
+        (repository / f"d{number}").mkdir()
+    before = descriptors()
+    for pause in (0.0, 0.001, 0.005):
+        watch = FolderWatch(repository)
+        begins = asyncio.create_task(watch.arm())
+        await asyncio.sleep(pause)
+        begins.cancel()
+        watch.close()
+    await until(lambda: descriptors() <= before)
+
+
+async def test_without_inotify_it_says_so(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_watch.inotify, "_libc", object())  # as on a system without it
+    with pytest.raises(OSError, match="no inotify"):
+        FolderWatch(repository)
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SOON):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
