@@ -48,6 +48,7 @@ class BridleApp(App[int]):
     TITLE = "bridle"
     CSS = """
     ContentSwitcher { height: 1fr; }
+    CommandPalette SearchIcon { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel_turn", "Cancel", id="cancel"),
@@ -58,7 +59,7 @@ class BridleApp(App[int]):
         Binding("ctrl+o", "pick_model", "Model", id="model"),
         Binding("shift+tab", "pick_mode", "Mode", id="mode", priority=True),
         Binding("ctrl+l", "browse_sessions", "Sessions", id="sessions"),
-        Binding("f6", "mcp_panel", "MCP servers", id="mcp", show=False),
+        Binding("f4", "mcp_panel", "MCP servers", id="mcp", show=False),
         Binding("f8", "pick_theme", "Theme", id="theme", show=False),
         Binding("ctrl+t", "new_tab", "New tab", id="new-tab", show=False),
         Binding("ctrl+w", "close_tab", "Close tab", id="close-tab", show=False, priority=True),
@@ -111,7 +112,7 @@ class BridleApp(App[int]):
         with BreadcrumbFrame(), ContentSwitcher(initial="pane-1"):
             yield SessionPane(self._cwd, id="pane-1")
         yield StatusBar()
-        yield Footer()
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self.pane.box.focus()
@@ -128,12 +129,21 @@ class BridleApp(App[int]):
             self._harness = harness
             self._obey_config(harness.config)
             row = harness.find(self._session) if self._session else None
+            if row is None:
+                await self._welcome(harness)
             self.pane.begin(Channel(harness, self._cwd, row, **self._wishes))
             self._open.set()
             self.query_one(BreadcrumbBar).begin(harness.config.screen.breadcrumb, self.pane.folder)
             await self._leaving.wait()
             await asyncio.gather(*self._farewells, return_exceptions=True)
         self.exit(0)
+
+    async def _welcome(self, harness: Harness) -> None:
+        from bridle.surfaces.tui.welcome import first_agent, greeting
+
+        choice = await first_agent(harness, self._wishes.get("agent"))
+        self._wishes["agent"] = choice.agent
+        self.pane.conversation.greet(greeting(choice, str(self._cwd)))
 
     async def opened(self) -> Harness:
         await self._open.wait()

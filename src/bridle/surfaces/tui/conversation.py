@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.console import RenderableType
+from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
@@ -45,9 +47,15 @@ class Conversation(ScrollView, can_focus=True):
         self._document = Document(outline, self._draw, 80)
         self._following = True
         self._current: Piece | None = None
+        self._greeting: RenderableType | None = None
         self.tick = 0
 
     # -- what is shown -----------------------------------------------------------------------------
+
+    def greet(self, greeting: RenderableType) -> None:
+        """Shown for as long as there is nothing else."""
+        self._greeting = greeting
+        self.refresh()
 
     def show(self) -> None:
         """After the outline was added to."""
@@ -96,7 +104,7 @@ class Conversation(ScrollView, can_focus=True):
         width = self.size.width
         found = self._document.place(line)
         if found is None:
-            return Strip.blank(width, base)
+            return self._greet_line(y).crop_extend(0, width, None).apply_style(base)
         piece, row = found
         if piece is self._current and self.has_focus:
             base = base + self.get_component_rich_style("conversation--current", partial=True)
@@ -108,6 +116,18 @@ class Conversation(ScrollView, can_focus=True):
                 strip, span, self.screen.get_component_rich_style("screen--selection")
             )
         return strip.apply_offsets(0, line)
+
+    def _greet_line(self, y: int) -> Strip:
+        """In the middle of the screen."""
+        if self._greeting is None or self._document.height:
+            return Strip.blank(0)
+        width = min(76, self.size.width - 4)
+        lines = self._painter.lines(self._greeting, width)
+        above = max(0, (self.size.height - len(lines)) // 2)
+        if not above <= y < above + len(lines):
+            return Strip.blank(0)
+        left = " " * max(2, (self.size.width - max(line.cell_length for line in lines)) // 2)
+        return Strip([Segment(left), *lines[y - above]])
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         lines = [self._document.line(y) for y in range(self._document.height)]

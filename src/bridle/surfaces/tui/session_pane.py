@@ -276,9 +276,9 @@ class SessionPane(Vertical):
     def complain(self, error: BridleError, instead: Piece | None = None) -> None:
         from rich.text import Text
 
-        body = Text(phrases.one_line(error.message), style="red")
+        body = Text().append(phrases.one_line(error.message), style="red")
         if error.hint:
-            body.append(f"\n{phrases.one_line(error.hint)}", style="not red")
+            body.append(f"\n{phrases.one_line(error.hint)}")
         self.tell(Card("It did not work", body), instead)
 
     # -- the screen --------------------------------------------------------------------------------
