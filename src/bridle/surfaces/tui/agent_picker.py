@@ -55,11 +55,26 @@ class AgentPicker(Picker):
             name == current,
         )
 
+    def looked_at(self, row: Row) -> None:
+        report = self._known.get(row.key)
+        if report is None:
+            self.tell("")
+            return
+        parts = [report.title, reports.state(report)]
+        if report.installed and report.installed.path:
+            parts.append(f"at {report.installed.path}")
+        if report.account and report.account.signed_in:
+            parts.append(f"signed in {reports.signed_in(report)}")
+        line = phrases.one_line(", ".join(parts))
+        self.tell("\n".join([line, *reports.next_steps([report])]))
+
     def chosen(self, row: Row) -> None:
         report = self._known.get(row.key)
         if report is None or report.ready:
             super().chosen(row)
             return
-        steps = [phrases.one_line(step) for step in reports.next_steps([report])]
-        title = f"{phrases.one_line(report.title)} is {reports.state(report)}"
+        steps = list(reports.next_steps([report]))
+        if report.present and report.account and not report.account.signed_in:
+            steps.append(f"or here: /login {report.name}")
+        title = f"{phrases.one_line(report.title)} is {reports.state(report)}: it cannot be chosen"
         self.tell("\n".join([title, *steps]))

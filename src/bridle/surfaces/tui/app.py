@@ -25,6 +25,7 @@ from bridle.surfaces.tui.tab_bar import State, Tab, TabBar
 if TYPE_CHECKING:
     from textual.command import Provider
     from textual.driver import Driver
+    from textual.theme import Theme
 
     from bridle.app import Harness
     from bridle.config import Config
@@ -57,7 +58,7 @@ class BridleApp(App[int]):
         Binding("ctrl+q", "leave", "Quit", id="quit", priority=True),
         Binding("ctrl+g", "pick_agent", "Agent", id="agent"),
         Binding("ctrl+o", "pick_model", "Model", id="model"),
-        Binding("shift+tab", "pick_mode", "Mode", id="mode", priority=True),
+        Binding("shift+tab", "pick_mode", "Mode", id="mode", key_display="⇧tab", priority=True),
         Binding("ctrl+l", "browse_sessions", "Sessions", id="sessions"),
         Binding("f4", "mcp_panel", "MCP servers", id="mcp", show=False),
         Binding("f8", "pick_theme", "Theme", id="theme", show=False),
@@ -95,6 +96,7 @@ class BridleApp(App[int]):
         self._asked_to_leave = False
         self._farewells: set[asyncio.Task[None]] = set()
         self.reports: dict[str, Report] = {}  # what agents told of themselves, as far as asked
+        self._titles: dict[str, tuple[object, str]] = {}  # with what they were made from
         themes.dress(self)
         self._filters.insert(0, Harmless())
 
@@ -112,10 +114,11 @@ class BridleApp(App[int]):
         with BreadcrumbFrame(), ContentSwitcher(initial="pane-1"):
             yield SessionPane(self._cwd, id="pane-1")
         yield StatusBar()
-        yield Footer(compact=True)
+        yield Footer()
 
     def on_mount(self) -> None:
         self.pane.box.focus()
+        self.theme_changed_signal.subscribe(self, self._recolor)
         self.call_after_refresh(self.run_worker, self._serve(), exclusive=True, group="harness")
 
     # -- the harness -------------------------------------------------------------------------------
@@ -164,6 +167,10 @@ class BridleApp(App[int]):
             from bridle.surfaces.tui.outline import Card
 
             self.pane.tell(Card("Settings of the screen", Text("\n".join(told), style="yellow")))
+
+    def _recolor(self, theme: Theme) -> None:
+        for pane in self.panes:
+            pane.conversation.redraw()
 
     async def keep_theme(self, name: str) -> None:
         """For this screen, and for the next."""
@@ -255,14 +262,28 @@ class BridleApp(App[int]):
             task.add_done_callback(self._farewells.discard)
         await pane.remove()
         self._unseen.discard(pane.id or "")
+        self._titles.pop(pane.id or "", None)
         self.query_one(TabBar).show(self.tabs())
 
     def tabs(self) -> list[Tab]:
         current = self.query_one(ContentSwitcher).current
         return [
-            Tab(pane.id or "", pane.titled, self._state(pane), pane.id == current)
+            Tab(pane.id or "", self._title(pane), self._state(pane), pane.id == current)
             for pane in self.panes
         ]
+
+    def retitle(self) -> None:
+        """Somebody may have renamed a session."""
+        self._titles.clear()
+        self.query_one(TabBar).show(self.tabs())
+
+    def _title(self, pane: SessionPane) -> str:
+        """The store is asked only where another may be in it: this is told many times a second."""
+        made_from = (len(pane.transcript.turns), pane.transcript.title, pane.channel)
+        known = self._titles.get(pane.id or "")
+        if known is None or known[0] != made_from:
+            known = self._titles[pane.id or ""] = (made_from, pane.titled)
+        return known[1]
 
     def _state(self, pane: SessionPane) -> State:
         if pane.transcript.requests:

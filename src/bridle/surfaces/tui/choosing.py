@@ -66,7 +66,9 @@ async def session(app: BridleApp) -> None:
 
     harness = await app.opened()
     here = [pane.channel.id for pane in app.panes if pane.channel and pane.channel.id]
-    if row := await app.push_screen_wait(SessionBrowser(harness, app.folder, here)):
+    row = await app.push_screen_wait(SessionBrowser(harness, app.folder, here))
+    app.retitle()
+    if row:
         await app.open_pane(row)
 
 

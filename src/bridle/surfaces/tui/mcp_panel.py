@@ -132,7 +132,7 @@ class McpPanel(ModalScreen[None]):
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
         if event.option_list is self.tools and (row := self.tools.row):
-            self.tell(phrases.one_line(row.hint))
+            self.tell(row.told)
 
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:

@@ -35,7 +35,4 @@ class ModePicker(Picker):
         super().__init__("Mode", rows, filtered=False)
 
     def looked_at(self, row: Row) -> None:
-        if row.off:
-            self.tell(row.hint)
-        else:
-            self.tell("")
+        self.tell(row.told if row.off else "")

@@ -16,6 +16,21 @@ if TYPE_CHECKING:
     from bridle.surfaces.tui.app import BridleApp
 
 Work = Callable[[], Any]
+LAST = ("Cancel", "Quit")  # whoever opens it and presses enter wants neither
+HELP = {  # what a key's short name leaves out
+    "cancel_turn": "what the agent, or a shell line, does now",
+    "leave": "sessions can be resumed",
+    "pick_agent": "who works, and who is ready to",
+    "pick_model": "which model works",
+    "pick_mode": "act, plan only, or answer only",
+    "pick_theme": "other colours",
+    "browse_sessions": "find, resume, fork, rename, delete and export them",
+    "mcp_panel": "of the agent, with their tools",
+    "new_tab": "a new session beside the others",
+    "close_tab": "its session can be resumed",
+    "repo_action": "what the branch needs now",
+    "repo_link": "of its pull request",
+}
 
 
 class Offer(NamedTuple):
@@ -39,7 +54,7 @@ class BridleCommands(Provider):
 
     def _offers(self) -> Iterator[Offer]:
         app: BridleApp = self.app  # type: ignore[assignment]
-        yield from actions(app)
+        yield from sorted(actions(app), key=lambda offer: offer.name in LAST)
         for tab in app.tabs():
             if not tab.current:
                 title = phrases.one_line(tab.title) or "new session"
@@ -58,7 +73,7 @@ def actions(app: BridleApp) -> Iterator[Offer]:
             continue
         offered.add(action)
         own = binding.with_key(app._keymap.get(binding.id or "", key))
-        help = f"{app.get_key_display(own)}  {binding.tooltip}".rstrip()
+        help = f"{app.get_key_display(own)}  {HELP.get(action, binding.tooltip)}".rstrip()
         yield Offer(binding.description, help, partial(app.run_action, action))
 
 

@@ -30,11 +30,15 @@ class Row:
     key: str  # what is chosen by it
     title: str
     state: str = ""
-    hint: str = ""
+    hint: str | Content = ""
     tone: str = ""  # of the state: good, warn, bad
     current: bool = False  # the one that counts now
     off: bool = False  # it cannot be chosen, and the hint tells why
     below: Content | None = None  # a second line
+
+    @property
+    def told(self) -> str:
+        return phrases.one_line(str(self.hint))
 
 
 class Rows(OptionList):
@@ -54,8 +58,10 @@ class Rows(OptionList):
     Rows:nocolor > .option-list--option-highlighted { text-style: reverse; }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, title: int | None = None) -> None:
+        """`title`: cells of that column, whatever the rows need."""
         super().__init__(id=id, markup=False)
+        self.title_width = title
         self._rows: list[Row] = []
         self._query = ""
 
@@ -84,7 +90,7 @@ class Rows(OptionList):
 
     def more(self, rows: Sequence[Row]) -> None:
         """At the end, under the columns as they are."""
-        widths = self._widths()
+        widths = self._widths()  # of those that are there
         self._rows += rows
         self.add_options([Option(self._drawn(row, widths)) for row in rows])
 
@@ -104,7 +110,7 @@ class Rows(OptionList):
         titles, states = WIDEST
         for_titles = max((_width(row.title) for row in self._rows), default=0)
         for_states = max((_width(row.state) for row in self._rows), default=0)
-        return min(titles, for_titles), min(states, for_states)
+        return self.title_width or min(titles, for_titles), min(states, for_states)
 
     def _drawn(self, row: Row, widths: tuple[int, int]) -> Content:
         title = _fitted(row.title, widths[0])
@@ -119,8 +125,8 @@ class Rows(OptionList):
             state = _fitted(row.state, widths[1])
             parts += [Content("  "), state.stylize("dim" if row.off else TONES[row.tone])]
         if row.hint:
-            hint = Content(phrases.one_line(row.hint))
-            parts += [Content("  "), hint.stylize("dim" if row.off else TONES[""])]
+            hint = row.hint if isinstance(row.hint, Content) else Content(row.told)
+            parts += [Content("  "), hint.stylize_before("dim" if row.off else TONES[""])]
         line = Content("").join(parts)
         return line if row.below is None else Content("\n").join([line, row.below])
 
@@ -216,12 +222,11 @@ class Picker(ModalScreen[str | None]):
 
     def looked_at(self, row: Row) -> None:
         """It is highlighted now."""
-        self.tell(phrases.one_line(row.hint))
+        self.tell(row.told)
 
     def chosen(self, row: Row) -> None:
         if row.off:
-            title, why = phrases.one_line(row.title), phrases.one_line(row.hint)
-            self.tell(f"{title} cannot be chosen: {why}")
+            self.tell(f"{phrases.one_line(row.title)} cannot be chosen: {row.told}")
         else:
             self.dismiss(row.key)
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from bridle.store.session_row import SessionRow
 
 AHEAD = 40  # rows below the highlighted one that are there before somebody comes to them
-HELP = "enter resume · f fork · r rename · d delete · e export · a all folders · / search · esc"
-_TONES = {
-    "waits": "warn", "running": "warn", "running elsewhere": "warn", "open here": "good",
-    "failed": "bad",
-}  # fmt: skip
+HELP = "⏎ resume · f fork · r rename · d delete · e export · a all · / search · esc"
+HEAD = ("WHEN", "AGENT", "TURNS", "COST")
+WIDTHS = (8, 9, 5, 8)  # cells of each
+STATE = 9  # cells of the longest word for how one stands
+_TONES = {"waits": "warn", "running": "warn", "elsewhere": "warn", "here": "good", "failed": "bad"}
 
 
 class SessionBrowser(ModalScreen["SessionRow | None"]):
@@ -52,6 +52,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
     SessionBrowser #heading { width: 1fr; color: $text-primary; text-style: bold; }
     SessionBrowser #count { width: auto; color: $text-muted; }
     SessionBrowser #search { height: 1; border: none; padding: 0 1; background: $boost; }
+    SessionBrowser #columns { height: 1; color: $text-disabled; }
     SessionBrowser Rows { height: 1fr; }
     SessionBrowser #ask { height: 1; display: none; background: $panel; }
     SessionBrowser #ask.-open { display: block; }
@@ -79,6 +80,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
             yield Static("", id="heading", markup=False)
             yield Static("", id="count", markup=False)
         yield quiet_input("/ searches all that was said", id="search")
+        yield Static("", id="columns", markup=False)
         yield self.list
         with Horizontal(id="ask"):
             yield Static("", id="question", markup=False)
@@ -89,6 +91,14 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
     def on_mount(self) -> None:
         self.list.focus()
         self._load()
+
+    def on_resize(self) -> None:
+        """The titles get what the columns leave."""
+        taken = sum(WIDTHS) + 2 * len(WIDTHS) + STATE + 2 + 5
+        self.list.title_width = max(16, self.size.width - taken)
+        head = f"{'':{self.list.title_width + 5}}{'STATE':{STATE}}  "
+        self.query_one("#columns", Static).update(head + _columns(HEAD).plain)
+        self.list.fill([self._row(one) for one in self._shown])
 
     # -- the list ----------------------------------------------------------------------------------
 
@@ -144,10 +154,8 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         row = found.row
         state = self._state(found)
         cost = phrases.money(row.cost_usd) if row.cost_usd is not None else ""
-        turns = f"{row.turns} turn{'s' if row.turns != 1 else ''}"
-        facts = [phrases.ago(row.updated_at), phrases.one_line(row.agent, 16), turns, cost]
-        if self._everywhere:
-            facts.append(Path(row.cwd).name)
+        when = phrases.ago(row.updated_at).removesuffix(" ago").removeprefix("just ")
+        facts = (when, phrases.one_line(row.agent, WIDTHS[1]), str(row.turns), cost)
         below = None
         if found.snippet:
             parts = [
@@ -156,8 +164,10 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
             ]
             below = Content("").join([Content("    "), *parts])
         title = listings.what(row) or "(nothing was said)"
-        hint = " · ".join(filter(None, facts))
-        return Row(row.id, title, state, hint, _TONES.get(state, ""), below=below)
+        if self._everywhere:
+            title = f"{phrases.one_line(Path(row.cwd).name, 16)} › {title}"
+        tone = _TONES.get(state, "")
+        return Row(row.id, title, state.ljust(STATE), _columns(facts), tone, below=below)
 
     def _state(self, found: Found) -> str:
         """What somebody may want to do something about, and nothing else."""
@@ -165,9 +175,9 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
             return "waits"
         state = listings.session_state(found.row)
         if found.row.id in self._here:
-            return "running" if state == "running" else "open here"
+            return "running" if state == "running" else "here"
         if state == "running":
-            return "running elsewhere"
+            return "elsewhere"
         return state if state in ("failed", "cancelled", "open") else ""
 
     @property
@@ -323,3 +333,12 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
             self.list.focus()
         else:
             self.dismiss(None)
+
+
+def _columns(cells: Sequence[str]) -> Content:
+    """The first two begin where the others do, numbers end there."""
+    parts = [
+        cell.rjust(width) if at > 1 else cell.ljust(width)
+        for at, (cell, width) in enumerate(zip(cells, WIDTHS, strict=True))
+    ]
+    return Content("  ".join(parts))
