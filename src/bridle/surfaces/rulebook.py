@@ -38,9 +38,8 @@ def context(cwd: Path, mode: Any, agent: str) -> Context:
 
 
 def request(tool: str, input: dict[str, Any], cwd: Path) -> PermissionRequested:
+    _refuse_misnamed(tool)
     name = ""
-    if tool not in tools.TOOLS and (meant := _MEANT.get(tool.lower())):
-        raise UsageError(f"no tool is called {clean(tool)!r}", hint=f"did you mean {meant}?")
     if tool.startswith("mcp__") and tool.count("__") >= 2:
         _, server, called = tool.split("__", 2)
         tool, name = "MCP", f"{server}.{called}"
@@ -52,12 +51,18 @@ def request(tool: str, input: dict[str, Any], cwd: Path) -> PermissionRequested:
 
 def arguments(tool: str, given: str) -> dict[str, Any]:
     """Of a call, as somebody typed them: in JSON, or a command as it is."""
+    _refuse_misnamed(tool)
     if not given:
         return {}
     if tool == "Bash" and not given.lstrip().startswith('{"'):
         return {"command": given}
     example = """'{"file_path": "a.txt"}'"""
     return json_object(given, "INPUT", hint=f"such as {example}; only Bash takes a bare command")
+
+
+def _refuse_misnamed(tool: str) -> None:
+    if tool not in tools.TOOLS and (meant := _MEANT.get(tool.lower())):
+        raise UsageError(f"no tool is called {clean(tool)!r}", hint=f"did you mean {meant}?")
 
 
 def notes(rules: Sequence[Rule], tightening: Sequence[Rule]) -> dict[int, str]:

@@ -105,10 +105,9 @@ class Conversation(ScrollView, can_focus=True):
         found = self._document.place(line)
         if found is None:
             return self._greet_line(y).crop_extend(0, width, None).apply_style(base)
-        piece, row = found
-        if piece is self._current and self.has_focus:
+        if found[0] is self._current and self.has_focus:
             base = base + self.get_component_rich_style("conversation--current", partial=True)
-        strip = self._document.lines_of(piece)[row]
+        strip = self._document.line(line) or Strip([])
         strip = strip.crop_extend(0, width, None).apply_style(base)
         selection = self.text_selection
         if selection is not None and (span := selection.get_span(line)) is not None:

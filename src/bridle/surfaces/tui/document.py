@@ -124,8 +124,12 @@ class Document:
         self._measure()
 
     def line(self, y: int) -> Strip | None:
+        """None also of a piece that became shorter, and was not measured anew yet."""
         found = self.place(y)
-        return None if found is None else self.lines_of(found[0])[found[1]]
+        if found is None:
+            return None
+        lines = self.lines_of(found[0])
+        return lines[found[1]] if found[1] < len(lines) else None
 
     def place(self, y: int) -> tuple[Piece, int] | None:
         """The piece at a line, and which of its lines that is."""
