@@ -73,6 +73,13 @@ class Conversation(ScrollView, can_focus=True):
             self._to_end()
         self.refresh()
 
+    def bring(self, piece: Piece) -> None:
+        """One that is taller than the screen is read from its first line."""
+        self.show()
+        top = self._document.top_of(piece)
+        if top is not None and len(self._document.lines_of(piece)) > self.size.height:
+            self.scroll_to(y=top, animate=False, immediate=True)
+
     def reopen(self, outline: Outline) -> None:
         """The same session with more of its past; what was seen stays in sight."""
         known = len(self._outline.pieces)

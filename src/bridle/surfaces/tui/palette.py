@@ -78,7 +78,7 @@ def actions(app: BridleApp) -> Iterator[Offer]:
 
 
 def _slash_commands(app: BridleApp) -> Iterator[Offer]:
-    from bridle.surfaces.tui.commands import COMMANDS, carry_out
+    from bridle.surfaces.tui.commands import COMMANDS
 
     for command in COMMANDS.values():
-        yield Offer(command.name, command.help, partial(carry_out, app, command.name))
+        yield Offer(command.name, command.help, partial(app.command, command.name))

@@ -72,6 +72,7 @@ class SessionPane(Vertical):
         self._paint_due: asyncio.TimerHandle | None = None
         self._spinner: Timer | None = None
         self._shell: ShellLine | None = None  # the last one that was run here
+        self.told: Piece | None = None  # the last card
         self.box.commands = self._commands
 
     def compose(self) -> ComposeResult:
@@ -269,9 +270,9 @@ class SessionPane(Vertical):
     # -- what bridle tells by itself ---------------------------------------------------------------
 
     def tell(self, card: Card, instead: Piece | None = None) -> Piece:
-        piece = self.outline.tell(card, instead)
+        self.told = self.outline.tell(card, instead)
         self._stir()
-        return piece
+        return self.told
 
     def complain(self, error: BridleError, instead: Piece | None = None) -> None:
         from rich.text import Text

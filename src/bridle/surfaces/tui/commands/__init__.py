@@ -22,8 +22,8 @@ _ROWS = (
     Command("/status", "[AGENT|all]", "who is signed in, and how to", agent.status),
     Command("/models", "[AGENT]", "the models that the agent has", agent.models),
     Command("/model", "[NAME]", "which model works", agent.model),
-    Command("/mcp", "[list|tools|enable|disable NAME]", "the agent's MCP servers", servers.mcp),
-    Command("/agent", "[NAME]", "which agent works; it goes on where another was", agent.agent),
+    Command("/mcp", "[enable|disable NAME]", "MCP servers; also: list, tools NAME", servers.mcp),
+    Command("/agent", "[NAME]", "which agent works, or goes on", agent.agent),
     Command("/mode", "[agent|plan|ask]", "act, plan only, or answer only", agent.mode),
     Command("/new", "[AGENT]", "a new session in a tab of its own", sessions.new),
     Command("/clear", "", "a new session in this tab", sessions.clear),
@@ -35,8 +35,7 @@ _ROWS = (
     Command("/policy", "[TOOL INPUT]", "the rules, or what they say to a call", rules.policy),
     Command("/theme", "[NAME]", "other colours, from now on", screen.theme),
     Command("/copy", "[code]", "copy the last message, or its code", conversation.copy),
-    Command("/export", "[FILE] [markdown|html|jsonl]", "write the session to a file",
-            sessions.export),
+    Command("/export", "[FILE] [FORMAT]", "write it: markdown, html or jsonl", sessions.export),
     Command("/help", "[COMMAND]", "commands and keys", screen.help),
     Command("/quit", "", "leave; sessions can be resumed", screen.leave),
 )  # fmt: skip
@@ -56,6 +55,8 @@ def is_command(text: str, of_agent: tuple[str, ...] = ()) -> bool:
 async def carry_out(app: BridleApp, text: str) -> None:
     """What goes wrong is told where it was typed."""
     pane = app.pane
+    pane.conversation.action_end()
+    before = pane.told
     name = _first(text)
     try:
         if (command := COMMANDS.get(name)) is None:
@@ -70,6 +71,8 @@ async def carry_out(app: BridleApp, text: str) -> None:
         await command.run(app, words)
     except BridleError as error:
         pane.complain(cards.worded(error))
+    if pane.told and pane.told is not before and pane.conversation.following:
+        pane.conversation.bring(pane.told)
 
 
 def _first(text: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
+from textual.binding import Binding
 
 from bridle.core.errors import UsageError
 from bridle.surfaces.drawn import phrases
@@ -14,8 +15,6 @@ from bridle.surfaces.tui import cards
 from bridle.surfaces.tui.outline import Card
 
 if TYPE_CHECKING:
-    from textual.dom import DOMNode
-
     from bridle.surfaces.tui.app import BridleApp
 
 
@@ -53,14 +52,21 @@ async def help(app: BridleApp, words: str) -> None:
 
 
 def _keys(app: BridleApp) -> Iterator[tuple[str, str]]:
-    """Of the box, of the conversation, and of all."""
-    pane = app.pane
-    nodes: list[DOMNode] = [pane.box, pane.conversation, pane, app.screen, app]
-    for node in nodes:
-        for binding in node._bindings.key_to_bindings.values():
-            for one in binding:
-                if one.description and not one.system:
-                    yield app.get_key_display(one), phrases.one_line(one.description)
+    """Of the main screen, as the config has them."""
+    from bridle.surfaces.tui.places import PLACES
+
+    nodes = [node for name in ("prompt", "conversation", "request") for node in PLACES[name]]
+    for node in dict.fromkeys(nodes):
+        for binding in node.BINDINGS:
+            if isinstance(binding, Binding) and binding.description and not _repeats(binding):
+                keys = app._keymap.get(binding.id or "", binding.key).split(",")
+                shown = (app.get_key_display(binding.with_key(key.strip())) for key in keys)
+                yield " or ".join(shown), binding.description
+
+
+def _repeats(binding: Binding) -> bool:
+    """The second of many that do the same with another number."""
+    return "(" in binding.action and not binding.action.endswith("(1)")
 
 
 async def leave(app: BridleApp, words: str) -> None:
