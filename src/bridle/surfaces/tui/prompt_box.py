@@ -127,6 +127,10 @@ class PromptBox(TextArea):
     # -- what is said ------------------------------------------------------------------------------
 
     def action_send(self) -> None:
+        """A key of priority overtakes the letters that were typed right before it: they go first."""
+        self.call_later(self._enter)
+
+    def _enter(self) -> None:
         self._look()
         if self._complete(by_enter=True):
             return
