@@ -17,7 +17,7 @@ from bridle.management import Report
 from bridle.surfaces.cli.agents import HEAD, cells
 from bridle.surfaces.cli.output import Style, table
 
-from .conftest import Bench
+from ..conftest import Bench
 
 BARE = "/usr/bin:/bin"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Bench, wait_for_line
+from ..conftest import Bench, wait_for_line
 
 ASKS = json.dumps([{"run": "touch a.txt"}, {"say": "Done."}])
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bridle.store.session_row import SessionRow
 from bridle.surfaces.drawn import listings
 
-from .conftest import Bench, wait_for_line
+from ..conftest import Bench, wait_for_line
 
 
 @pytest.fixture

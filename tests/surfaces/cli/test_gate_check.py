@@ -6,7 +6,7 @@ import json
 
 from cursor_stand_in import install_cursor
 
-from .conftest import Bench
+from ..conftest import Bench
 
 BARE = "/usr/bin:/bin"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import PATIENCE, Bench
+from ..conftest import PATIENCE, Bench
 
 ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it repeats what it is told
 

@@ -9,7 +9,7 @@ import pytest
 
 from bridle.surfaces.drawn.rulings import ADVICE
 
-from .conftest import Bench
+from ..conftest import Bench
 
 RULES = """\
 [[rules]]

@@ -22,7 +22,7 @@ from bridle.supervision.processes import ancestors, find
 from bridle.surfaces.cli.parser import build
 from bridle.surfaces.cli.words import parse
 
-from .conftest import Bench, wait_for_line
+from ..conftest import Bench, wait_for_line
 
 
 @pytest.fixture

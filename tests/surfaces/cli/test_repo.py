@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from gh_stand_in import RECORDINGS, GhStandIn
 
-from .conftest import Bench
+from ..conftest import Bench
 
 
 class Project:

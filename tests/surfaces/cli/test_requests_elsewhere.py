@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Bench, wait_for_line, wait_until
+from ..conftest import Bench, wait_for_line, wait_until
 
 ASKS = json.dumps([{"say": "I write."}, {"write": "a.txt", "text": "x\n"}, {"say": "Done."}])
 READS = json.dumps([{"read": "a.txt"}, {"run": "true", "ask": False}, {"say": "Read."}])

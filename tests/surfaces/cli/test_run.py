@@ -10,7 +10,7 @@ from typing import Any
 from bridle.core.events import Entry, decode_entry
 from bridle.core.summary import summarize
 
-from .conftest import Bench, wait_for_line
+from ..conftest import Bench, wait_for_line
 
 SAY = [{"say": "Hello there."}]
 ASKS = [

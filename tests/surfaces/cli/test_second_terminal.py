@@ -5,7 +5,7 @@ import signal
 
 from bridle.core.events import decode_entry
 
-from .conftest import Bench, wait_for_line
+from ..conftest import Bench, wait_for_line
 
 ASKS = json.dumps([{"say": "I write."}, {"write": "a.txt", "text": "x\n"}, {"say": "Done."}])
 HANGS = json.dumps([{"say": "Before."}, {"hang": True}])

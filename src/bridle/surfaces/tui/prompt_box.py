@@ -127,7 +127,7 @@ class PromptBox(TextArea):
     # -- what is said ------------------------------------------------------------------------------
 
     def action_send(self) -> None:
-        """A key of priority overtakes the letters that were typed right before it: they go first."""
+        """A key of priority overtakes the letters typed right before it: those go first."""
         self.call_later(self._enter)
 
     def _enter(self) -> None:

@@ -72,8 +72,12 @@ class Bench:
         self._processes.append(process)
         return process
 
-    def terminal(self, *words: str, **environment: str) -> Terminal:
-        terminal = Terminal(self.command(*words), self.project, self.environment | environment)
+    def terminal(
+        self, *words: str, size: tuple[int, int] = (80, 40), **environment: str
+    ) -> Terminal:
+        """Of so many columns and lines."""
+        env = self.environment | environment
+        terminal = Terminal(self.command(*words), self.project, env, size)
         self._processes.append(terminal.process)
         self._terminals.append(terminal)
         return terminal
@@ -100,9 +104,16 @@ def _as_a_login_shell_would() -> None:
 class Terminal:
     """A program on a pseudo-terminal: type keys, wait for what is seen."""
 
-    def __init__(self, command: list[str], cwd: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        cwd: Path,
+        environment: dict[str, str],
+        size: tuple[int, int] = (80, 40),
+    ) -> None:
         self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
+        columns, lines = size
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
             command,
             cwd=cwd,
