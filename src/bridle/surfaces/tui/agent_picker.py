@@ -27,8 +27,7 @@ class AgentPicker(Picker):
         self._current = current
         self._known = known
 
-    def on_mount(self) -> None:
-        super().on_mount()
+    def begin(self) -> None:
         self.run_worker(self._ask([row.key for row in self._all]), exclusive=True)
 
     async def _ask(self, names: Sequence[str]) -> None:

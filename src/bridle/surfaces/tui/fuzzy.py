@@ -17,7 +17,7 @@ def match(query: str, name: str) -> tuple[float, tuple[int, ...]] | None:
             return None
         score += found[0]
         places |= set(found[1])
-    return score, tuple(sorted(places))
+    return score - len(name) / 10_000, tuple(sorted(places))  # of two alike the shorter one
 
 
 def best(query: str, things: Iterable[T], name: Callable[[T], str]) -> list[T]:
@@ -31,11 +31,12 @@ def best(query: str, things: Iterable[T], name: Callable[[T], str]) -> list[T]:
 
 
 def _word(word: str, name: str) -> tuple[float, range | list[int]] | None:
+    """Best where a word begins with it, then anywhere, then in pieces; the earlier the better."""
     at = _at_start(word, name)
-    if at is None and (inside := name.find(word)) >= 0:
-        return 2.0 - inside / (len(name) + 1), range(inside, inside + len(word))
     if at is not None:
-        return 4.0 - at / (len(name) + 1), range(at, at + len(word))
+        return 4.0 - at / (at + 10), range(at, at + len(word))
+    if (at := name.find(word)) >= 0:
+        return 2.0 - at / (at + 10), range(at, at + len(word))
     places = _scattered(word, name)
     if places is None:
         return None

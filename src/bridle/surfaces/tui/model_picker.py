@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textual.widgets import Input
-
 from bridle.core.errors import BridleError
 from bridle.core.management import Model
 from bridle.management import Management
@@ -25,8 +23,7 @@ class ModelPicker(Picker):
         self._current = current
         self._source = "asking …"
 
-    def on_mount(self) -> None:
-        super().on_mount()
+    def begin(self) -> None:
         self.run_worker(self._ask(), exclusive=True)
 
     async def _ask(self) -> None:
@@ -59,7 +56,6 @@ class ModelPicker(Picker):
     def looked_at(self, row: Row) -> None:
         self.tell(self._source)
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        super().on_input_changed(event)
-        if (name := event.value.strip()) and not self.list.rows:
-            self.list.fill([Row(name, name, hint=AS_TYPED)])
+    def fitting(self, query: str) -> list[Row]:
+        name = query.strip()
+        return super().fitting(query) or ([Row(name, name, hint=AS_TYPED)] if name else [])

@@ -196,6 +196,10 @@ class Picker(ModalScreen[str | None]):
         current = next((row.key for row in self._all if row.current), None)
         self.show_rows(self._all, highlight=self._highlight or current)
         (self.query_one(Input) if self._filtered else self.list).focus()
+        self.begin()
+
+    def begin(self) -> None:
+        """It is on the screen."""
 
     # -- the rows ----------------------------------------------------------------------------------
 
@@ -206,8 +210,13 @@ class Picker(ModalScreen[str | None]):
     def show_rows(self, rows: Iterable[Row], *, highlight: str | None = None) -> None:
         self._all = list(rows)
         query = self.query_text
-        fitting = fuzzy.best(query, self._all, lambda row: f"{row.title} {row.state}")
-        self.list.fill(fitting, query=query, highlight=highlight)
+        self.list.fill(self.fitting(query), query=query, highlight=highlight)
+
+    def fitting(self, query: str) -> list[Row]:
+        """By their titles; after those, by how they stand."""
+        by_title = fuzzy.best(query, self._all, lambda row: row.title)
+        others = [row for row in self._all if row not in by_title]
+        return by_title + fuzzy.best(query, others, lambda row: f"{row.title} {row.state}")
 
     def show_row(self, row: Row) -> None:
         """As it is known now."""
@@ -235,7 +244,7 @@ class Picker(ModalScreen[str | None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         query = event.value
-        fitting = fuzzy.best(query, self._all, lambda row: f"{row.title} {row.state}")
+        fitting = self.fitting(query)
         first = fitting[0].key if fitting and query else None
         self.list.fill(fitting, query=query, highlight=first)
         if not fitting:

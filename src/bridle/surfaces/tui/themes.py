@@ -28,7 +28,7 @@ DARK = Theme(
     boost="#ffffff0a",
     dark=True,
     variables={
-        "block-cursor-background": "#2f4a63",
+        "block-cursor-background": "#263d52",
         "block-cursor-foreground": "#f2f5f8",
         "block-cursor-text-style": "none",
         "block-hover-background": "#262b32",
@@ -41,7 +41,7 @@ DARK = Theme(
         "input-selection-background": "#3d6488 60%",
         "scrollbar": "#3a4149",
         "scrollbar-background": "#1b1f24",
-        "text-muted": "#9aa4af",
+        "text-muted": "#a3adb8",
         "text-disabled": "#78828c",
         "text-primary": "#7cb7e8",
         "text-secondary": "#9aa7d8",

@@ -1,0 +1,50 @@
+"""A user's machine in a folder: their home, a project, and programs that stand in for agents."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from cursor_stand_in import install_cursor
+
+from bridle.paths import find_paths
+
+CLAUDE = """\
+words = sys.argv[1:]
+if words == ["--version"]:
+    print("2.1.325 (Claude Code)")
+elif words == ["auth", "status"]:
+    print(json.dumps({"loggedIn": False, "authMethod": "none"}))
+    sys.exit(1)
+else:
+    sys.exit(f"no such command: {words}")
+"""
+
+
+class Machine:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = folder / "home"
+        self.project = folder / "project"
+        self.bin = self.home / "bin"
+        for path in (self.home, self.project, self.bin):
+            path.mkdir()
+        monkeypatch.setenv("HOME", str(self.home))
+        monkeypatch.setenv("PATH", f"{self.bin}:/usr/bin:/bin")
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.chdir(self.project)
+
+    def has_claude(self) -> None:
+        """Nobody is signed in to it."""
+        program = self.bin / "claude"
+        program.write_text(f"#!{sys.executable} -I\nimport json, sys\n{CLAUDE}")
+        program.chmod(0o755)
+
+    def has_cursor(self) -> None:
+        """Somebody is signed in to it."""
+        install_cursor(self.bin, self.home)
+
+    def config(self, text: str) -> None:
+        file = find_paths({"BRIDLE_HOME": str(self.home / "bridle")}).config_file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
