@@ -357,8 +357,10 @@ class BridleApp(App[int]):
         pane = self.pane
         await self._open.wait()
         if message.text.startswith("/") and pane.is_command(message.text):
+            pane.box.attachments.add(message.files)
             self.command(message.text)
         elif message.text.startswith("!"):
+            pane.box.attachments.add(message.files)
             pane.shell(message.text)
         else:
             pane.prompt(message.text, message.files, message.when_busy)

@@ -1,0 +1,90 @@
+"""The terminal interface on a screen of its own, with the embedded agent behind it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from bridle.surfaces.tui.app import BridleApp
+from bridle.surfaces.tui.prompt_box import PromptBox
+from bridle.surfaces.tui.session_pane import SessionPane
+
+PATIENCE = 15.0
+NAMES = {
+    " ": "space", "!": "exclamation_mark", "@": "at", "/": "slash", ".": "full_stop", "-": "minus",
+    "_": "underscore", ";": "semicolon", ":": "colon", '"': "quotation_mark", "\\": "backslash",
+}  # fmt: skip
+
+
+class Desk:
+    """A person before the screen."""
+
+    def __init__(self, app: BridleApp, pilot: Pilot[Any]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def pane(self) -> SessionPane:
+        return self.app.pane
+
+    @property
+    def box(self) -> PromptBox:
+        return self.pane.box
+
+    async def write(self, text: str) -> None:
+        """Letter by letter."""
+        await self.pilot.press(*(NAMES.get(letter, letter) for letter in text))
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def until(self, holds: Callable[[], Any]) -> None:
+        end = time.monotonic() + PATIENCE
+        while not holds():
+            assert time.monotonic() < end, self.seen()
+            await self.pilot.pause(0.01)
+
+    async def rests(self, turns: int) -> None:
+        """So many turns are over, and nothing runs."""
+        transcript = self.pane.transcript
+        await self.until(lambda: len(transcript.turns) >= turns and not transcript.busy)
+
+    def seen(self) -> str:
+        """The screen's text."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join(strip.text for strip in strips)
+
+    async def sees(self, text: str) -> None:
+        await self.until(lambda: text in self.seen())
+
+
+@asynccontextmanager
+async def desk(
+    home: Path,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    turns: list[list[dict[str, Any]]] | None = None,
+    size: tuple[int, int] = (80, 24),
+    **wishes: Any,
+) -> AsyncIterator[Desk]:
+    """`turns` are what the agent plays, one for each prompt."""
+    monkeypatch.setenv("BRIDLE_HOME", str(home / "bridle"))
+    monkeypatch.setenv("BRIDLE_MOCK_STATE", str(home / "mock"))
+    home.mkdir(exist_ok=True)
+    script = home / "script.json"
+    script.write_text(json.dumps(turns or [[{"say": "You said: {prompt}"}]]))
+    given = {"agent": "mock", "options": {"script": str(script)}, **wishes}
+    app = BridleApp(project, wishes=given)
+    async with app.run_test(size=size) as pilot:
+        found = Desk(app, pilot)
+        await found.until(lambda: found.pane.channel is not None)
+        yield found
+        await found.press("ctrl+q")
+        await found.until(lambda: app._exit)
