@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,7 @@ class RepositoryWatch:
         self.github = GitHub(environment)
         self._tell = tell
         self._stirred = asyncio.Event()
+        self._doubted = 0.0  # what was heard before that no longer counts
         self._heard: dict[tuple[Path, str | None], _Heard] = {}
         self._current: Repository | None = None
         self._wanted: tuple[Repository, float] | None = None  # to be asked of, and since when
@@ -87,7 +88,7 @@ class RepositoryWatch:
 
     def stir(self) -> None:
         """Something was done: git and GitHub are asked again."""
-        self._heard = {key: replace(heard, stood=None) for key, heard in self._heard.items()}
+        self._doubted = time.monotonic()
         self._stirred.set()
 
     async def now(self, folder: Path) -> Breadcrumb:
@@ -121,8 +122,7 @@ class RepositoryWatch:
                 self._tell(Seen(trouble=error.message))
             return self._current.top if self._current else folder
         self._show()
-        heard = self._heard.get(_key(self._current))
-        if heard is None or heard.stood != _stands(self._current) or began - heard.asked >= EVERY:
+        if self._is_due(self._current, began):
             self._ask(self._current, began)
         return self._current.top
 
@@ -138,6 +138,12 @@ class RepositoryWatch:
             await asyncio.gather(*waits, return_exceptions=True)
 
     # -- GitHub ------------------------------------------------------------------------------------
+
+    def _is_due(self, repository: Repository, now: float) -> bool:
+        heard = self._heard.get(_key(repository))
+        if heard is None or heard.asked <= self._doubted:
+            return True
+        return heard.stood != _stands(repository) or now - heard.asked >= EVERY
 
     def _ask(self, repository: Repository, began: float) -> None:
         """Now, or once the call that is under way has ended; only the newest wish counts."""

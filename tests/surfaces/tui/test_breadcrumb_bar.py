@@ -1,0 +1,599 @@
+"""The breadcrumb bar on real repositories, with a `gh` that answers from recordings."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gh_stand_in import RECORDINGS, GhStandIn
+from repositories import ACTIONS, BRANCH, Git, change, git_in, publish, start_repository
+from textual.color import Color
+from textual.pilot import Pilot
+
+from bridle.surfaces.tui import repository_watch
+from bridle.surfaces.tui.app import BridleApp
+from bridle.surfaces.tui.breadcrumb_bar import COLORS, BreadcrumbBar, BreadcrumbFrame
+from bridle.surfaces.tui.confirmation import Confirmation
+from bridle.surfaces.tui.crumb_line import in_line, notes, stacked
+from bridle.surfaces.tui.repository_watch import Seen
+from bridle.workspace import inotify
+from bridle.workspace.breadcrumb import Breadcrumb
+from bridle.workspace.pull_request import NoNews, PullRequest
+from bridle.workspace.repository import Repository, WorkState
+
+from .desk import Desk, desk
+
+PULLS = {
+    "DRAFT": "pr_draft",
+    "OPEN": "pr_open",
+    "REVIEW": "pr_review_required",
+    "CHANGES REQUESTED": "pr_changes_requested",
+    "APPROVED": "pr_approved",
+    "MERGE CONFLICTS": "pr_conflicts",
+    "CI FAILING": "pr_ci_failing",
+    "MERGED": "pr_merged",
+    "CLOSED": "pr_closed",
+}
+BY_AGENT = ("DIRTY", "OPEN", "CHANGES REQUESTED", "MERGE CONFLICTS", "CI FAILING")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = tmp_path / "home"
+    made.mkdir()
+    (made / ".gitconfig").write_text('[protocol "file"]\n\tallow = always\n')
+    monkeypatch.setenv("HOME", str(made))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return made
+
+
+@pytest.fixture
+def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GhStandIn:
+    made = GhStandIn(tmp_path / "gh bin")
+    monkeypatch.setenv("PATH", str(made.folder), prepend=":")
+    made.answer("repo", "view", stdout=(RECORDINGS / "repo_view.json").read_text())
+    made.fails("no pull request")
+    return made
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path / "work"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def git(root: Path) -> Git:
+    return git_in(root)
+
+
+@pytest.fixture
+def branch(root: Path, git: Git, tmp_path: Path) -> Path:
+    start_repository(root, git)
+    publish(root, git, tmp_path / "hub.git", own_commit=True)
+    return root
+
+
+class Screen(Desk):
+    def __init__(self, app: BridleApp, pilot: Pilot[Any]) -> None:
+        super().__init__(app, pilot)
+        self.bar = app.query_one(BreadcrumbBar)
+
+    @property
+    def words(self) -> str:
+        """All of it, wherever lines were broken."""
+        return " ".join(re.sub("[│▌]", " ", self.seen()).split())
+
+    @property
+    def line(self) -> str:
+        return self.bar.render_line(0).text.strip() if self.bar.display else ""
+
+    def color(self, text: str) -> str:
+        style = next(one.style for one in self.bar.render_line(0) if text in one.text)
+        assert style is not None
+        assert style.color is not None
+        return Color.from_rich_color(style.color).hex.lower()
+
+    async def shows(self, text: str) -> None:
+        await self.until(lambda: text in self.line)
+
+    async def press_action(self) -> Confirmation:
+        await self.pilot.press("f2")
+        await self.until(lambda: isinstance(self.app.screen, Confirmation))
+        await self.pilot.pause()
+        assert isinstance(self.app.screen, Confirmation)
+        return self.app.screen
+
+    async def answer(self, key: str) -> None:
+        await self.pilot.press(key)
+        await self.until(lambda: not isinstance(self.app.screen, Confirmation))
+
+
+Opened = Callable[..., AbstractAsyncContextManager[Screen]]
+
+
+@pytest.fixture
+def opened(home: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    @asynccontextmanager
+    async def open_there(folder: Path, size: tuple[int, int] = (100, 30)) -> AsyncIterator[Screen]:
+        async with desk(home, folder, monkeypatch, size=size) as found:
+            yield Screen(found.app, found.pilot)
+
+    return open_there
+
+
+def states(branch: Path, git: Git, gh: GhStandIn) -> Iterator[str]:
+    """One status after the other, by what git and GitHub really say."""
+    yield "LOCAL"
+    change(branch, git, "dirty")
+    yield "DIRTY"
+    git("commit", "--quiet", "-am", "more")
+    yield "AHEAD"
+    for label, recording in PULLS.items():
+        gh.shows(recording)
+        yield label
+
+
+# -- what it shows ---------------------------------------------------------------------------------
+
+
+async def test_the_twelve_statuses_with_label_color_and_action(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    async with opened(branch) as screen:
+        seen = []
+        for label in states(branch, git, gh):
+            color, action, _ = ACTIONS[label]
+            if label in PULLS and screen.bar.repository:
+                screen.bar.repository.stir()
+            number = " (PR #42)" if label in PULLS else ""
+            await screen.shows(f"work › {BRANCH} › {label}{number} [{action}]")
+            for theme, shade in zip(("bridle-dark", "bridle-light"), COLORS[color], strict=True):
+                screen.app.theme = theme
+                await screen.pilot.pause()
+                assert screen.color(label) == shade
+            seen.append(label)
+    assert set(seen) == set(ACTIONS)
+
+
+async def test_each_action_is_confirmed_by_its_commands_or_its_prompt(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    async with opened(branch) as screen:
+        for label in states(branch, git, gh):
+            if screen.bar.repository:
+                screen.bar.repository.stir()
+            await screen.shows(f"› {label}")
+            await screen.press_action()
+            assert f"{ACTIONS[label][1]} · {BRANCH}" in screen.words
+            if label in BY_AGENT:
+                assert "send it to the agent" in screen.words
+            else:
+                assert "run this" in screen.words
+                assert "$ g" in screen.words
+            await screen.answer("n")
+        done = {words[1] for words in gh.asked if words[0] == "pr"}
+        assert done == {"view"}
+        assert not screen.app.pane.transcript.turns
+
+
+async def test_outside_a_repository_there_is_nothing_until_one_begins(
+    root: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    async with opened(root) as screen:
+        await screen.until(lambda: screen.bar._seen)
+        assert not screen.bar.display
+        await screen.pilot.press("f2")
+        await screen.until(lambda: "is not in a git repository" in screen.words)
+        git("init", "--quiet", "--initial-branch=main")
+        await screen.shows("work › main › LOCAL")
+
+
+async def test_it_stands_where_config_says(branch: Path, gh: GhStandIn, opened: Opened) -> None:
+    async with opened(branch) as screen:
+        bar = screen.bar
+        await screen.shows("LOCAL [Create PR]")
+        frame = bar.parent
+        assert isinstance(frame, BreadcrumbFrame)
+        assert (bar.region.y, bar.region.height) == (frame.region.y, 1)
+        bar.place("bottom")
+        await screen.until(lambda: bar.region.bottom == frame.region.bottom)
+        assert bar.region.height == 1
+        for place, edge in (("left", 0), ("right", 100 - 24)):
+            bar.place(place)
+            await screen.until(lambda: bar.region.height == frame.region.height and bar.crumb)
+            assert bar.region.x == edge
+            await screen.sees("[Create PR]")
+            column = [line[edge : edge + 24].strip() for line in screen.seen().splitlines()]
+            top = bar.region.y + 1
+            assert column[top : top + 4] == ["work", BRANCH, "LOCAL", "[Create PR]"]
+        await screen.pilot.resize_terminal(60, 24)
+        await screen.until(lambda: bar.region.height == 1)  # no room to spare beside
+
+
+async def test_hidden_it_still_does_the_next_step(
+    branch: Path, gh: GhStandIn, home: Path, opened: Opened
+) -> None:
+    config = home / "bridle" / "config.toml"
+    config.parent.mkdir()
+    config.write_text('[screen]\nbreadcrumb = "hidden"\n')
+    async with opened(branch) as screen:
+        await screen.until(lambda: screen.bar.repository)
+        await screen.press_action()
+        assert not screen.bar.display
+        await screen.answer("n")
+
+
+# -- room ------------------------------------------------------------------------------------------
+
+
+def crumb(name: str = "work", branch: str = BRANCH, pull: bool = True) -> Breadcrumb:
+    found = PullRequest(42, "", "", "OPEN", review="CHANGES_REQUESTED") if pull else None
+    return Breadcrumb(Repository(Path("/work"), name, WorkState(branch, "c0ffee")), found)
+
+
+def fitted(seen: Seen, room: int) -> str:
+    return "".join(part.text for part in in_line(seen, room))
+
+
+def test_what_matters_least_goes_first() -> None:
+    seen = Seen(crumb(branch="feature/a-greeting-for-everybody-who-comes-in"))
+    assert fitted(seen, 110).startswith("work › feature/a-greeting-for-everybody-who-comes-in › CH")
+    assert fitted(seen, 80).startswith("work › feature/a-")
+    assert "…" in fitted(seen, 80)
+    assert fitted(seen, 62).startswith("feature/")
+    assert fitted(seen, 40).endswith("CHANGES REQUESTED #42 [Address Feedback]")
+    assert fitted(seen, 36) == "CHANGES REQUESTED [Address Feedback]"
+    assert fitted(seen, 20) == "CHANGES REQUESTED"
+    assert fitted(seen, 10) == "CHANGE…TED"
+
+
+@pytest.mark.parametrize("branch", [BRANCH, "x", "分支/" + "很长的名字" * 9, "e\u0301" * 80])
+@pytest.mark.parametrize("news", [None, NoNews("no_gh", "gh is not there", hint="install it")])
+def test_it_never_takes_more_than_its_room(branch: str, news: NoNews | None) -> None:
+    from rich.cells import cell_len
+
+    for pull in (True, False):
+        seen = Seen(crumb("a-repository", branch, pull), doubt=news)
+        for room in range(1, 160):
+            assert cell_len(fitted(seen, room)) <= room
+            assert all(part.cells <= room for part in stacked(seen, room))
+
+
+def test_nothing_that_a_branch_is_called_moves_the_cursor() -> None:
+    shown = fitted(Seen(crumb("re\x1b[2Jpo", "b\x1b]0;title\x07\u202eranch\nx")), 200)
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "\n" not in shown
+
+
+async def test_it_is_one_line_at_any_width(branch: Path, gh: GhStandIn, opened: Opened) -> None:
+    gh.shows("pr_changes_requested")
+    async with opened(branch, (120, 24)) as screen:
+        await screen.shows("CHANGES REQUESTED (PR #42) [Address Feedback]")
+        for width in (80, 60, 40, 24, 12, 100):
+            await screen.pilot.resize_terminal(width, 24)
+            await screen.pilot.pause()
+            assert screen.bar.region.height == 1
+            assert len(screen.line) <= width
+        await screen.shows(f"work › {BRANCH} › CHANGES")
+
+
+# -- gh --------------------------------------------------------------------------------------------
+
+
+async def test_a_missing_or_signed_out_gh_is_told_with_what_to_do(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    gh.fails("not signed in")
+    async with opened(branch, (120, 30)) as screen:
+        await screen.shows("LOCAL [Create PR]  gh is not signed in to GitHub: gh auth login")
+        await screen.pilot.resize_terminal(70, 24)
+        await screen.shows("LOCAL [Create PR]  gh auth login")
+        await screen.pilot.press("f2")
+        await screen.until(lambda: "It did not work" in screen.words)
+        assert "gh auth login" in screen.words.partition("It did not work")[2]
+        await screen.pilot.resize_terminal(100, 24)
+        (gh.folder / "gh").unlink()
+        change(branch, git, "commit")
+        await screen.shows("AHEAD [Push & Create PR]  gh is not installed")
+
+
+async def test_a_gh_that_breaks_leaves_the_git_half_right(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    answers: list[dict[str, Any]] = [
+        {"exit": 1, "stderr": "panic: runtime error: index out of range\n"},
+        {"stdout": '{"number": "fourty'},
+        {"stdout": '["not", "that"]'},
+        {"stdout": "", "runs": [["kill", "-9", "0"]]},
+    ]
+    gh.answer("pr", "view", **answers[0])
+    async with opened(branch, (120, 30)) as screen:
+        await screen.shows("LOCAL [Create PR]  gh failed: panic")
+        for number, answer in enumerate(answers):
+            gh.answer("pr", "view", **answer)
+            (branch / "a.py").write_text(f"{number}\n")
+            await screen.shows("DIRTY [Commit & Push]")
+            git("commit", "--quiet", "-am", "more")
+            await screen.shows("AHEAD [Push & Create PR]")
+            await screen.until(lambda n=number: len(gh.asked) == n + 2)
+        gh.shows("pr_approved")
+        git("switch", "--quiet", "-c", "other")
+        await screen.shows("other › APPROVED (PR #42)")
+
+
+async def test_a_slow_gh_holds_up_nothing(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    gh.answer("pr", "view", seconds=60, stdout="{}")
+    began = time.monotonic()
+    async with opened(branch, (120, 30)) as screen:
+        await screen.shows("LOCAL [Create PR]  asking GitHub…")
+        change(branch, git, "dirty")
+        await screen.shows("DIRTY")
+        git("switch", "--quiet", "-c", "other")
+        await screen.shows("other › DIRTY")
+        await screen.pilot.press("h", "i")
+        assert screen.app.pane.box.text == "hi"
+    assert time.monotonic() - began < 15
+
+
+async def test_a_pull_request_stays_while_gh_is_at_a_loss(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    gh.shows("pr_approved")
+    async with opened(branch, (120, 30)) as screen:
+        await screen.shows("APPROVED (PR #42)")
+        gh.fails("rate limited")
+        change(branch, git, "commit")
+        await screen.shows("APPROVED (PR #42) [Merge PR]  GitHub's rate limit is used up")
+        gh.fails("no pull request")
+
+
+async def test_gh_is_asked_after_a_commit_and_not_after_a_save(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    async with opened(branch) as screen:
+        await screen.until(lambda: screen.bar.crumb and screen.bar.crumb.no_news is None)
+        assert len(gh.asked) == 1
+        change(branch, git, "dirty")
+        await screen.shows("DIRTY")
+        (branch / "a.py").write_text("ours\n")
+        await screen.shows("LOCAL")
+        assert len(gh.asked) == 1
+        change(branch, git, "commit")
+        await screen.shows("AHEAD")
+        await screen.until(lambda: len(gh.asked) == 2)
+
+
+async def test_one_call_of_gh_at_most_is_under_way(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    gh.answer("pr", "view", seconds=0.3, stdout=(RECORDINGS / "pr_approved.json").read_text())
+    async with opened(branch) as screen:
+        await screen.until(lambda: screen.bar.repository)
+        for number in range(6):
+            git("commit", "--quiet", "--allow-empty", "-m", f"{number}")
+            screen.bar.repository.stir()  # type: ignore[union-attr]
+            if number == 3:
+                await screen.pilot.press("f2")
+            await screen.pilot.pause(0.15)
+        await screen.until(lambda: isinstance(screen.app.screen, Confirmation))
+        await screen.answer("n")
+        log = gh.log
+        await screen.until(lambda: len(gh.log) % 2 == 0)
+    running = 0
+    for what, *_ in log:
+        running += 1 if what == "begins" else -1
+        assert running in (0, 1)
+    assert len(log) > 4
+
+
+# -- freshness -------------------------------------------------------------------------------------
+
+
+async def test_changes_are_seen_at_once(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    async with opened(branch) as screen:
+        await screen.shows("LOCAL")
+        (branch / "new" / "folder").mkdir(parents=True)
+        (branch / "new" / "folder" / "file").touch()
+        await screen.shows("DIRTY")
+        git("add", "-A")
+        git("commit", "--quiet", "-m", "new")
+        await screen.shows("AHEAD")
+        git("push", "--quiet")
+        await screen.shows("LOCAL")
+        git("switch", "--quiet", "-c", "other")
+        await screen.shows("work › other")
+        git("switch", "--quiet", "--detach")
+        await screen.shows("work › detached at")
+        git("switch", "--quiet", "main")
+        git("branch", "-D", "other")
+        (branch / "a.py").write_text("theirs\n")
+        git("commit", "--quiet", "-am", "theirs")
+        git("switch", "--quiet", BRANCH)
+        await screen.shows(BRANCH)
+        with pytest.raises(AssertionError):
+            git("rebase", "main")
+        await screen.shows("detached at")
+        assert "DIRTY" in screen.line
+
+
+async def test_without_inotify_it_is_looked_at_every_so_often(
+    branch: Path, git: Git, gh: GhStandIn, monkeypatch: pytest.MonkeyPatch, opened: Opened
+) -> None:
+    monkeypatch.setattr(inotify, "_libc", object())  # as on a system without it
+    monkeypatch.setattr(repository_watch, "EVERY", 0.5)
+    async with opened(branch) as screen:
+        await screen.shows("LOCAL")
+        change(branch, git, "dirty")
+        await screen.shows("DIRTY")
+        gh.shows("pr_open")
+        await screen.shows("OPEN (PR #42)")
+
+
+async def test_the_folder_of_the_session_that_is_seen_counts(
+    branch: Path, gh: GhStandIn, tmp_path: Path, opened: Opened
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    start_repository(other, git_in(other))
+    async with opened(branch) as screen:
+        await screen.shows(f"work › {BRANCH}")
+        screen.bar.follow(other)
+        await screen.shows("other › main › LOCAL")
+        (other / "a.py").write_text("edited\n")
+        await screen.shows("other › main › DIRTY")
+        (branch / "a.py").write_text("edited\n")
+        screen.bar.follow(branch)
+        await screen.shows(f"work › {BRANCH} › DIRTY")
+
+
+# -- the next step ---------------------------------------------------------------------------------
+
+
+async def test_commands_run_one_by_one_after_a_yes(
+    branch: Path, git: Git, gh: GhStandIn, tmp_path: Path, opened: Opened
+) -> None:
+    change(branch, git, "commit")
+    gh.answer("pr", "create", stdout="https://github.com/your-org/your-repo/pull/42\n")
+    async with opened(branch) as screen:
+        await screen.shows("AHEAD")
+        await screen.press_action()
+        push = f"$ git push --set-upstream --end-of-options origin refs/heads/{BRANCH}"
+        assert push in screen.words
+        assert "$ gh pr create --fill" in screen.words
+        assert f"origin is {tmp_path}"[:30] in screen.words
+        gh.shows("pr_open")
+        gh.answer("pr", "create", stdout="https://github.com/your-org/your-repo/pull/42\n")
+        await screen.answer("y")
+        await screen.until(lambda: "✓ gh pr create --fill" in screen.words)
+        assert "✓ git push --set-upstream" in screen.words
+        assert "/pull/42" in screen.words
+        await screen.shows("OPEN (PR #42) [Request Review]")
+    assert git("rev-parse", "HEAD") == git("rev-parse", f"origin/{BRANCH}")
+
+
+async def test_the_first_failure_ends_it_with_what_was_said(
+    branch: Path, git: Git, gh: GhStandIn, tmp_path: Path, opened: Opened
+) -> None:
+    change(branch, git, "commit")
+    async with opened(branch) as screen:
+        await screen.shows("AHEAD")
+        await screen.press_action()
+        (tmp_path / "hub.git").rename(tmp_path / "gone.git")
+        await screen.answer("y")
+        await screen.until(lambda: "Not run: gh pr create --fill" in screen.words)
+        assert "✗ git push" in screen.words
+        assert "does not appear to be a git repository" in screen.words
+        assert "It ended with 128." in screen.words
+        await screen.shows("AHEAD [Push & Create PR]")
+    assert not any(words[:2] == ["pr", "create"] for words in gh.asked)
+
+
+async def test_what_needs_an_agent_is_sent_to_the_session_that_is_seen(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    change(branch, git, "dirty")
+    async with opened(branch) as screen:
+        await screen.shows("DIRTY")
+        await screen.press_action()
+        await screen.answer("y")
+        transcript = screen.app.pane.transcript
+        await screen.until(lambda: transcript.turns)
+        prompt = transcript.turns[0].prompt or ""
+        assert "a.py" in prompt
+        assert BRANCH in prompt
+        await screen.rests(1)
+
+
+async def test_nothing_is_done_without_a_yes(branch: Path, gh: GhStandIn, opened: Opened) -> None:
+    gh.shows("pr_approved")
+    async with opened(branch) as screen:
+        await screen.shows("APPROVED")
+        for key in ("n", "escape"):
+            await screen.press_action()
+            await screen.pilot.press("enter", "space", "f2")
+            assert isinstance(screen.app.screen, Confirmation)
+            await screen.answer(key)
+            await screen.shows("[Merge PR]")
+    assert all(words[1] == "view" for words in gh.asked)
+
+
+async def test_what_was_confirmed_for_another_commit_is_not_run(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    gh.shows("pr_approved")
+    async with opened(branch) as screen:
+        await screen.shows("APPROVED")
+        await screen.press_action()
+        git("commit", "--quiet", "--allow-empty", "-m", "meanwhile")
+        await screen.answer("y")
+        await screen.until(lambda: "nothing was run" in screen.words)
+    assert all(words[1] == "view" for words in gh.asked)
+
+
+async def test_a_refusal_tells_the_next_step(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    git("switch", "--quiet", "main")
+    async with opened(branch) as screen:
+        await screen.shows("main › LOCAL")
+        await screen.pilot.press("f2")
+        await screen.until(lambda: "main is the default branch" in screen.words)
+        assert "git switch -c NAME" in screen.words
+        await screen.shows("[Create PR]")
+
+
+async def test_a_skill_that_does_not_count_is_told_in_the_confirmation(
+    branch: Path, git: Git, gh: GhStandIn, opened: Opened
+) -> None:
+    skill = branch / ".bridle" / "skills" / "merge-pr"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text('---\nai: false\ncommands:\n  - ["git", "push"]\n---\n')
+    gh.shows("pr_approved")
+    async with opened(branch) as screen:
+        await screen.shows("APPROVED")
+        await screen.press_action()
+        assert "not trusted" in screen.words
+        assert "$ gh pr merge 42 --merge" in screen.words
+        await screen.answer("n")
+
+
+async def test_the_action_can_be_clicked(branch: Path, gh: GhStandIn, opened: Opened) -> None:
+    gh.shows("pr_approved")
+    async with opened(branch) as screen:
+        await screen.shows("[Merge PR]")
+        at = screen.bar.render_line(0).text.index("[Merge")
+        await screen.pilot.click(screen.bar, offset=(2, 0))
+        await screen.pilot.click(screen.bar, offset=(at + 3, 0))
+        await screen.until(lambda: isinstance(screen.app.screen, Confirmation))
+        await screen.answer("n")
+
+
+async def test_the_link_of_the_pull_request_is_copied(
+    branch: Path, gh: GhStandIn, opened: Opened
+) -> None:
+    gh.shows("pr_approved")
+    async with opened(branch) as screen:
+        await screen.shows("APPROVED")
+        await screen.pilot.press("f3")
+        await screen.pilot.pause()
+        assert screen.app.clipboard == "https://github.com/your-org/your-repo/pull/42"
+
+
+def test_why_there_is_no_news_is_told_where_it_helps() -> None:
+    usual = Breadcrumb(crumb().repository, no_news=NoNews("no_remote", "it has no remote"))
+    assert notes(Seen(usual)) == []
+    out = Breadcrumb(crumb().repository, no_news=NoNews("signed_out", "gh is out", "gh auth login"))
+    assert notes(Seen(out))[-1] == "gh auth login"
