@@ -1,0 +1,189 @@
+"""Several sessions are open and run at once, each in a tab that tells how it stands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.screen import ModalScreen
+
+from bridle.surfaces.tui.tab_bar import TabBar
+
+from .desk import Desk, desk
+from .machine import Machine
+
+HANGS = [{"say": "I begin."}, {"hang": True}]
+SAYS = [{"say": "You said: {prompt}"}]
+ASKS = [{"run": "touch made", "reason": "to make it"}]
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+def _states(who: Desk) -> list[str]:
+    return [tab.state for tab in who.app.tabs()]
+
+
+def _asked(who: Desk) -> bool:
+    return isinstance(who.app.screen, ModalScreen)
+
+
+async def _say(who: Desk, text: str) -> None:
+    who.pane.prompt(text)
+    await who.until(lambda: who.pane.channel and who.pane.channel.id)
+
+
+async def _new_tab(who: Desk) -> None:
+    count = len(who.app.panes)
+    await who.press("ctrl+t")
+    await who.until(lambda: len(who.app.panes) == count + 1 and who.pane is who.app.panes[-1])
+
+
+def _script(machine: Machine, turn: list[dict[str, Any]]) -> None:
+    """For sessions that begin from now on."""
+    (machine.home / "script.json").write_text(json.dumps([turn]))
+
+
+async def test_one_session_has_no_tab_bar_and_two_have(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        assert not who.app.query_one(TabBar).display
+        await _say(who, "the first one")
+        await who.rests(1)
+        await _new_tab(who)
+        await who.sees("1 the first one")
+        assert who.app.query_one(TabBar).display
+        assert "2 new session" in who.seen()
+        assert who.box.has_focus
+        await who.press("ctrl+w")
+        await who.until(lambda: len(who.app.panes) == 1)
+        assert not who.app.query_one(TabBar).display
+        await who.sees("You said: the first one")
+
+
+async def test_sessions_run_beside_each_other_and_their_tabs_tell_how_they_stand(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
+        await _say(who, "one that hangs")
+        await who.sees("I begin.")
+        _script(machine, ASKS)
+        await _new_tab(who)
+        await _say(who, "one that asks")
+        await who.until(lambda: who.pane.transcript.requests)
+        _script(machine, [{"listen": 0.3}, *SAYS])
+        await _new_tab(who)
+        await _say(who, "one that ends")
+        await who.press("alt+1")
+        await who.until(lambda: _states(who) == ["running", "waiting", "finished"])
+        bar = who.app.query_one(TabBar).render().plain
+        assert [bar.index(mark) for mark in "▸!●"] == sorted(bar.index(mark) for mark in "▸!●")
+        await who.press("ctrl+pageup")  # round the end
+        await who.until(lambda: _states(who) == ["running", "waiting", ""])
+        await who.sees("You said: one that ends")
+        await who.press("alt+2")
+        await who.sees("touch made")
+        assert not who.box.has_focus  # the next key answers
+        await who.press("y")
+        await who.until((machine.project / "made").exists)
+        await who.press("alt+1", "escape")
+        await who.until(lambda: _states(who)[0] == "")
+
+
+async def test_a_tab_is_chosen_by_a_click(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        await _new_tab(who)
+        await _new_tab(who)
+        assert who.pane is who.app.panes[2]
+        await who.pilot.click(TabBar, offset=(3, 0))
+        await who.until(lambda: who.pane is who.app.panes[0])
+        await who.press("ctrl+pagedown")
+        assert who.pane is who.app.panes[1]
+
+
+async def test_a_tab_whose_turn_runs_is_closed_only_when_that_is_meant(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
+        await _say(who, "hang")
+        await who.until(lambda: who.pane.transcript.busy)
+        session = who.pane.channel.id if who.pane.channel else ""
+        await who.press("ctrl+w")
+        await who.sees("a turn runs: hang")
+        await who.press("n")
+        await who.until(lambda: not _asked(who))
+        assert who.pane.transcript.busy
+        await who.press("ctrl+w")
+        await who.sees("cancel and close")
+        await who.press("y")
+        await who.until(lambda: who.pane.blank)  # the last one leaves an empty one behind
+        assert len(who.app.panes) == 1
+        harness = await who.app.opened()
+        await who.until(lambda: harness.find(session or "").owner_pid is None)
+        assert harness.find(session or "").status == "cancelled"
+
+
+async def test_a_word_is_deleted_before_a_tab_is_closed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        await _new_tab(who)
+        await who.write("two words")
+        await who.press("ctrl+w")
+        assert who.box.text == "two "
+        assert len(who.app.panes) == 2
+
+
+async def test_a_session_that_is_open_is_switched_to_and_not_opened_twice(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        await _say(who, "hello")
+        await who.rests(1)
+        harness = await who.app.opened()
+        row = harness.find("last")
+        first = who.pane
+        await _new_tab(who)
+        assert await who.app.open_pane(row) is first
+        assert who.pane is first
+        assert len(who.app.panes) == 2
+
+
+async def test_an_empty_tab_is_used_for_a_session_that_is_resumed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        await _say(who, "hello")
+        await who.rests(1)
+        row = (await who.app.opened()).find("last")
+        await who.press("ctrl+w")
+        await who.until(lambda: who.pane.blank)
+        await who.app.open_pane(row)
+        assert len(who.app.panes) == 1
+        await who.sees("You said: hello")
+
+
+async def test_leaving_with_running_turns_asks_once(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
+        await _say(who, "hang")
+        await _new_tab(who)
+        await _say(who, "hang too")
+        await who.until(lambda: _states(who) == ["running", "running"])
+        await who.press("ctrl+q")
+        await who.sees("2 turns run")
+        await who.press("n")
+        await who.until(lambda: not _asked(who))
+        assert _states(who) == ["running", "running"]
+        await who.press("ctrl+q")
+        await who.sees("cancel and quit")
+        await who.press("y")
+        await who.until(lambda: who.app._exit)
