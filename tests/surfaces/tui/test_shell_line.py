@@ -94,6 +94,20 @@ async def test_a_shell_line_is_shown_with_its_output_and_its_code(
         assert "exit code 3" in prompt
 
 
+async def test_a_long_output_is_folded_and_can_be_unfolded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(tmp_path / "home", tmp_path, monkeypatch, size=(80, 60)) as at:
+        await at.write("!seq 1 40")
+        await at.press("enter")
+        await at.sees("exit code 0")
+        assert "… 25 lines before" in at.seen()
+        at.pane.conversation.focus()
+        await at.press("up", "enter")
+        await at.until(lambda: "lines before" not in at.seen())
+        assert " 7 " in at.seen()
+
+
 async def test_two_marks_hand_the_output_to_the_agent_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

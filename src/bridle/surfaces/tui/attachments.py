@@ -29,7 +29,10 @@ PATIENCE = 3.0  # seconds for a clipboard
 
 class Attachments(Widget):
     DEFAULT_CSS = """
-    Attachments { height: auto; max-height: 3; display: none; padding: 0 1; }
+    Attachments {
+        height: auto; max-height: 3; display: none; padding: 0 1;
+        link-style: none; link-style-hover: bold;
+    }
     Attachments.-some { display: block; }
     """
 

@@ -27,7 +27,7 @@ class Completion:
 class Completions(Widget):
     """It never has the focus: the box tells it where the keys go."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"completions--current", "completions--help"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"completions--current"}
     DEFAULT_CSS = """
     Completions {
         display: none; height: auto; overlay: screen; constrain: none inside;
@@ -35,7 +35,6 @@ class Completions(Widget):
     }
     Completions.-open { display: block; }
     Completions > .completions--current { background: $primary; color: $text; text-style: bold; }
-    Completions > .completions--help { color: $text-muted; }
     """
 
     def __init__(self, choose: Callable[[], None]) -> None:
@@ -100,20 +99,19 @@ class Completions(Widget):
         column = max((len(phrases.one_line(one.word)) for one in shown), default=0)
         column = min(column, width * 2 // 3)
         chosen = self.get_component_rich_style("completions--current", partial=True)
-        faint = self.get_component_rich_style("completions--help", partial=True)
         lines = []
         for number, one in enumerate(shown, self._top):
             word = Text(_shortened(phrases.one_line(one.word), width if not one.help else column))
             line = word
             if one.help:
                 line.append(" " * (column - line.cell_len + 2))
-                line.append(phrases.one_line(one.help), style=faint)
+                line.append(phrases.one_line(one.help), style="dim")
             line.truncate(width, overflow="ellipsis", pad=True)
             if number == self._at:
                 line.stylize(chosen)
             lines.append(line)
         if self._footer:
-            lines.append(Text(phrases.one_line(self._footer), style=faint))
+            lines.append(Text(phrases.one_line(self._footer), style="dim"))
         return Text("\n").join(lines)
 
     def on_click(self, event: events.Click) -> None:

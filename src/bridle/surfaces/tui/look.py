@@ -54,7 +54,7 @@ def draw(piece: Piece, frame: Frame) -> RenderableType:
         case Ended():
             return Padding(_ending(thing.turn), (0, 0, 1, INDENT))
         case Card():
-            return Padding(_card(thing), (0, 1, 1, INDENT))
+            return Padding(_card(thing, piece.unfolded), (0, 1, 1, INDENT))
         case Thought():
             return _thought(thing, piece.unfolded)
         case Call():
@@ -113,8 +113,12 @@ def _ending(turn: Turn) -> RenderableType:
     )  # fmt: skip
 
 
-def _card(card: Card) -> RenderableType:
-    return _Barred(Group(Text(card.title, style="bold"), card.body), "bright_black")
+def _card(card: Card, unfolded: bool) -> RenderableType:
+    head, body = Text(card.title, style="bold"), card.body
+    if card.whole is not None:
+        head.append(" ▾" if unfolded else " ▸", style="dim not bold")
+        body = card.whole if unfolded else body
+    return _Barred(Group(head, body), "bright_black")
 
 
 def _thought(thought: Thought, unfolded: bool) -> RenderableType:

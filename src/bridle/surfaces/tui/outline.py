@@ -53,6 +53,7 @@ class Card:
 
     title: str
     body: RenderableType
+    whole: RenderableType | None = None  # what it unfolds to, where that is more
 
 
 Thing = Asked | Said | Saying | Ended | Card | Block
@@ -69,6 +70,8 @@ class Piece:
 
     @property
     def foldable(self) -> bool:
+        if isinstance(self.thing, Card):
+            return self.thing.whole is not None
         return isinstance(self.thing, Thought | Call)
 
     def toggle(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bridle.core.events import TurnStarted
 from bridle.core.terminal import clean
+from bridle.surfaces.tui.shell_line import OPENING
 
 if TYPE_CHECKING:
     from bridle.app import Harness
@@ -25,14 +26,18 @@ def prompts_of(harness: Harness, folder: Path) -> list[str]:
     found: list[tuple[str, str]] = []
     for row in sessions.catalog.list(cwd=str(folder), limit=SESSIONS):
         found += [
-            (entry.at, clean(entry.event.prompt))
+            (entry.at, clean(entry.event.prompt or ""))
             for entry in sessions.log.of_types(row.id, {"turn_started"})
-            if isinstance(entry.event, TurnStarted) and entry.event.prompt
+            if isinstance(entry.event, TurnStarted) and _typed(entry.event.prompt)
         ]
         if len(found) >= MOST or time.monotonic() > until:
             break
     found.sort(reverse=True)
     return list(dict.fromkeys(prompt for _, prompt in found))[:MOST]
+
+
+def _typed(prompt: str | None) -> bool:
+    return bool(prompt) and not (prompt or "").startswith(OPENING)
 
 
 class PromptHistory:

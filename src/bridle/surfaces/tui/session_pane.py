@@ -261,7 +261,7 @@ class SessionPane(Vertical):
             self._stir()
 
         self._shell = shell = ShellLine(command, channel.cwd, changed)
-        piece = self.tell(Card(f"$ {phrases.one_line(command)}", shell))
+        piece = self.tell(Card(f"$ {phrases.one_line(command)}", shell, shell.whole))
         self._conversation.action_end()
         await shell.run(channel.harness.paths.spawns)
         if over and not shell.cancelled:

@@ -24,7 +24,9 @@ from bridle.surfaces.tui.colors import colored
 
 MOST = 400_000  # characters that are kept of what it says, its end
 SHOWN = 15  # lines
-WIDE = 20_000  # characters that they may have
+UNFOLDED = 2_000
+WIDE = 1_000  # characters of a line, on the average
+OPENING = "I ran this in "  # of what is handed over: nobody has typed that
 REST = 0.02  # seconds between two reads: a flood is dropped, and not drawn
 HANDED = 60_000  # characters that the agent gets, the end
 _QUIET = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
@@ -124,12 +126,19 @@ class ShellLine:
         return f"{how} · {length}"
 
     def __rich__(self) -> RenderableType:
-        lines = _lines(self._end(WIDE))
+        return self._drawn(SHOWN)
+
+    @property
+    def whole(self) -> RenderableType:
+        return _Whole(self)
+
+    def _drawn(self, most: int) -> RenderableType:
+        lines = _lines(self._end(most * WIDE))[-most:]
         parts: list[RenderableType] = []
-        if (hidden := self._breaks - SHOWN) > 0:
+        if (hidden := self._breaks - most) > 0:
             parts.append(Text(f"… {hidden} lines before", style="dim"))
         if lines:
-            parts.append(colored("\n".join(lines[-SHOWN:])))
+            parts.append(colored("\n".join(lines)))
         good = self.running or (self.exit is not None and self.exit.clean)
         foot = Text(self.how, style="cyan" if self.running else "green" if good else "red")
         if not self.running:
@@ -137,12 +146,13 @@ class ShellLine:
         return Group(*parts, foot)
 
     def _end(self, most: int) -> str:
-        last: list[str] = []
+        last, size = [], 0
         for part in reversed(self._said):
             last.append(part)
-            if (most := most - len(part)) <= 0:
+            size += len(part)
+            if size >= most:
                 break
-        return "".join(reversed(last))[-WIDE:]
+        return "".join(reversed(last))[-most:]
 
     def handed_over(self) -> str:
         """For the agent: the line, how it ended, and the end of what it said."""
@@ -150,11 +160,21 @@ class ShellLine:
         cut = len(said) > HANDED or self.left_out
         said = said[-HANDED:]
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", said)), default=0))
-        head = f"I ran this in {self.folder}:\n\n{fence}sh\n{self.command}\n{fence}\n\n"
+        head = f"{OPENING}{self.folder}:\n\n{fence}sh\n{self.command}\n{fence}\n\n"
         if not said.strip():
             return f"{head}{self.how}; it printed nothing."
         part = "the end of its output" if cut else "its output"
         return f"{head}{self.how}; {part}:\n\n{fence}\n{said}\n{fence}"
+
+
+class _Whole:
+    """The same, with all its lines that are kept."""
+
+    def __init__(self, line: ShellLine) -> None:
+        self._line = line
+
+    def __rich__(self) -> RenderableType:
+        return self._line._drawn(UNFOLDED)
 
 
 def _lines(said: str) -> list[str]:
