@@ -141,6 +141,14 @@ def test_listing_narrows_by_folder_agent_and_status(catalog: Catalog) -> None:
     assert catalog.count() == 3
 
 
+def test_a_session_is_found_by_words_of_its_title(catalog: Catalog) -> None:
+    for id, title in (("a", "Old Bridges"), ("b", None), ("c", "New bridges % _")):
+        catalog.create(row(id, title=title)).result(WAIT)
+    assert [found.id for found in catalog.titled("bridges")] == ["c", "a"]
+    assert [found.id for found in catalog.titled("% _")] == ["c"]
+    assert catalog.titled("roads") == []
+
+
 def test_a_session_is_found_by_the_beginning_of_its_id(catalog: Catalog) -> None:
     for name in ("abcd", "abce", "ab", "x%_"):
         catalog.create(row(name)).result(WAIT)

@@ -79,6 +79,13 @@ class Catalog:
             (*(bindable(value) for value in given.values()), limit, offset),
         )
 
+    def titled(self, words: str, *, limit: int = 50) -> Sequence[SessionRow]:
+        """Those whose title holds the words, newest first."""
+        return self._rows(
+            "WHERE instr(lower(title), lower(?)) ORDER BY touched DESC LIMIT ?",
+            (text(words), limit),
+        )
+
     def count(self) -> int:
         total: int = self._database.query("SELECT count(*) FROM sessions")[0][0]
         return total

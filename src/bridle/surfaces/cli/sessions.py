@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from argparse import Namespace
 from itertools import islice
@@ -95,12 +94,8 @@ async def search(harness: Harness, options: Namespace) -> int:
         return 0 if hits else 1
     style = Style(colored(options, sys.stdout))
     for hit in hits:
-        begin, end = "\x02", "\x03"  # around what was found
-        parts = hit.snippet.replace(end, begin).split(begin)
-        snippet = "".join(
-            style("bold", _flat(part)) if number % 2 else _flat(part)
-            for number, part in enumerate(parts)
-        )
+        parts = enumerate(listings.snippet(hit.snippet))
+        snippet = "".join(style("bold", part) if number % 2 else part for number, part in parts)
         say(f"{style('cyan', hit.session)}  turn {hit.turn}  {style('dim', hit.role)}  {snippet}")
     if not hits:
         say("nothing found")
@@ -136,9 +131,7 @@ async def fork(harness: Harness, options: Namespace) -> int:
 
 @opened.command
 async def rename(harness: Harness, options: Namespace) -> int:
-    title = phrases.one_line(_discreet(options.title))
-    if not title:
-        raise UsageError("a title needs a letter")
+    title = listings.title(options.title)
     await asyncio.wrap_future(harness.sessions.catalog.rename(_row(harness, options).id, title))
     return 0
 
@@ -154,17 +147,6 @@ async def delete(harness: Harness, options: Namespace) -> int:
 
 
 # -- parts -----------------------------------------------------------------------------------------
-
-
-def _discreet(text: str) -> str:
-    """A title is kept as everything else: without the secrets of this environment."""
-    from bridle.supervision.environment import secrets_of
-    from bridle.supervision.secrets import Secrets
-
-    secrets = Secrets()
-    for name, value in secrets_of(os.environ):
-        secrets.register(name, value)
-    return secrets.redact_text(text)
 
 
 def _still_view(options: Namespace, *, resumable: bool) -> View:
@@ -195,7 +177,3 @@ def _for_screen(piece: bytes) -> bytes:
     from bridle.core.terminal import clean
 
     return clean(piece.decode("utf-8", "replace")).encode()
-
-
-def _flat(text: str) -> str:
-    return phrases.one_line(f"|{text}|")[1:-1]

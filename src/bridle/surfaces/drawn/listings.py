@@ -64,6 +64,28 @@ def what(row: SessionRow) -> str:
     return phrases.one_line(row.title or row.prompt or "", 60)
 
 
+def title(text: str) -> str:
+    """As it is kept, like everything else: on one line, without the secrets of this environment."""
+    from bridle.core.errors import UsageError
+    from bridle.supervision.environment import secrets_of
+    from bridle.supervision.secrets import Secrets
+
+    secrets = Secrets()
+    for name, value in secrets_of(os.environ):
+        secrets.register(name, value)
+    line = phrases.one_line(secrets.redact_text(text))
+    if not line:
+        raise UsageError("a title needs a letter")
+    return line
+
+
+def snippet(found: str) -> list[str]:
+    """Of a search, on one line: every second part is what was searched for."""
+    begin, end = "\x02", "\x03"
+    parts = found.replace(end, begin).split(begin)
+    return [phrases.one_line(f"|{part}|")[1:-1] for part in parts]
+
+
 def _efforts(model: Model) -> str:
     match model.efforts:
         case (least, *_, most):

@@ -157,7 +157,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         when = phrases.ago(row.updated_at).removesuffix(" ago").removeprefix("just ")
         facts = (when, phrases.one_line(row.agent, WIDTHS[1]), str(row.turns), cost)
         below = None
-        if found.snippet:
+        if any(found.snippet):
             parts = [
                 Content(part).stylize("bold $text-accent" if number % 2 else "$text-muted")
                 for number, part in enumerate(found.snippet)

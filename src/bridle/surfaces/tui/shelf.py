@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridle.core.errors import SessionNotFound, UsageError
-from bridle.store.search import MARK_BEGIN, MARK_END
-from bridle.surfaces.drawn import phrases
+from bridle.surfaces.drawn import listings
 
 if TYPE_CHECKING:
     from bridle.sessions.export import Format
@@ -47,21 +45,23 @@ class Shelf:
         return [Found(row, row.id in waiting) for row in rows], len(rows) < PAGE
 
     def search(self, words: str, folder: Path | None) -> tuple[list[Found], bool]:
-        """Best first, each session once with the line that fits best."""
-        snippets: dict[str, str] = {}
+        """Each session once: those with such a title, then by the line that fits best."""
+        named = {row.id: row for row in self._sessions.catalog.titled(words, limit=HITS)}
         hits = self._sessions.search.search(words, limit=HITS)
+        snippets: dict[str, str] = {}
         for hit in hits:
             snippets.setdefault(hit.session, hit.snippet)
         waiting = self._waiting()
         found = []
-        for session, snippet in snippets.items():
+        for session in dict.fromkeys([*named, *snippets]):
             try:
-                row = self._sessions.catalog.get(session)
+                row = named.get(session) or self._sessions.catalog.get(session)
             except SessionNotFound:
                 continue  # it was deleted just now
             if folder is None or row.cwd == str(folder):
-                found.append(Found(row, row.id in waiting, _parts(snippet)))
-        return found, len(hits) < HITS
+                snippet = tuple(listings.snippet(snippets.get(session, "")))
+                found.append(Found(row, row.id in waiting, snippet))
+        return found, max(len(hits), len(named)) < HITS
 
     def export(self, row: SessionRow, format: str, folder: Path) -> Path:
         """Into a new file of the folder."""
@@ -78,10 +78,8 @@ class Shelf:
         return file
 
     async def rename(self, row: SessionRow, title: str) -> None:
-        line = phrases.one_line(_discreet(title))
-        if not line:
-            raise UsageError("a title needs a letter")
-        await asyncio.wrap_future(self._sessions.catalog.rename(row.id, line))
+        kept = listings.title(title)
+        await asyncio.wrap_future(self._sessions.catalog.rename(row.id, kept))
 
     def _waiting(self) -> set[str]:
         return {request.session for request in self._sessions.catalog.open_requests()}
@@ -97,19 +95,3 @@ def _new_file(folder: Path, name: str, ending: str) -> Path:
             number += 1
         else:
             return file
-
-
-def _parts(snippet: str) -> tuple[str, ...]:
-    parts = snippet.replace(MARK_END, MARK_BEGIN).split(MARK_BEGIN)
-    return tuple(phrases.one_line(f"|{part}|")[1:-1] for part in parts)
-
-
-def _discreet(text: str) -> str:
-    """A title is kept as everything else: without the secrets of this environment."""
-    from bridle.supervision.environment import secrets_of
-    from bridle.supervision.secrets import Secrets
-
-    secrets = Secrets()
-    for name, value in secrets_of(os.environ):
-        secrets.register(name, value)
-    return secrets.redact_text(text)
