@@ -1,5 +1,5 @@
 """Writes what the documents say of the code: the tree and the events in ARCHITECTURE.md, the
-settings in docs/cli.md, and the pages about agents.
+settings in docs/cli.md, the slash commands in docs/terminal.md, and the pages about agents.
 
 `python docs/generate.py` writes, `--check` says what has drifted and fails.
 """
@@ -17,6 +17,7 @@ from agent_pages import pages
 
 from bridle.config.settings import SETTINGS
 from bridle.core.events import Event
+from bridle.surfaces.tui.commands import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src/bridle"
@@ -52,6 +53,14 @@ def settings() -> str:
     return "\n".join(rows) + "\n"
 
 
+def commands() -> str:
+    rows = ["| command | |", "| --- | --- |"]
+    for one in COMMANDS.values():
+        typed = f"{one.name} {one.argument}".strip().replace("|", "\\|")
+        rows.append(f"| `{typed}` | {one.help} |")
+    return "\n".join(rows) + "\n"
+
+
 def _is_package(path: Path) -> bool:
     return (path / "__init__.py").exists()
 
@@ -68,10 +77,10 @@ def _says(path: Path) -> str:
 
 def parts() -> dict[Path, str]:
     """The documents that are written by hand, with what is generated in them."""
-    made = {"tree": tree(), "events": events(), "settings": settings()}
+    made = {"tree": tree(), "events": events(), "settings": settings(), "commands": commands()}
     return {
         document: PARTS.sub(lambda part: part[1] + made[part[2]] + part[3], document.read_text())
-        for document in (ROOT / "ARCHITECTURE.md", ROOT / "docs/cli.md")
+        for document in (ROOT / "ARCHITECTURE.md", ROOT / "docs/cli.md", ROOT / "docs/terminal.md")
     }
 
 

@@ -78,7 +78,7 @@ class Conversation(ScrollView, can_focus=True):
         self.show()
         top = self._document.top_of(piece)
         if top is not None and len(self._document.lines_of(piece)) > self.size.height:
-            self.scroll_to(y=top, animate=False, immediate=True)
+            self.scroll_to(y=top, animate=False, immediate=True, force=True)
 
     def reopen(self, outline: Outline) -> None:
         """The same session with more of its past; what was seen stays in sight."""
@@ -246,7 +246,8 @@ class Conversation(ScrollView, can_focus=True):
         self.virtual_size = Size(self._inner_width, self._document.height)
 
     def _to_end(self) -> None:
-        self.scroll_end(animate=False, immediate=True, x_axis=False)
+        """Also where the bar that shows it is not there yet."""
+        self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
 
     @property
     def _screenful(self) -> int:

@@ -1,0 +1,62 @@
+"""Cards: what agents and files are called cannot harm the screen, and all of it fits."""
+
+from __future__ import annotations
+
+from rich.console import RenderableType
+
+from bridle.core.blocks import Message, Turn
+from bridle.core.errors import UsageError
+from bridle.core.transcript import Transcript
+from bridle.surfaces.drawn import listings
+from bridle.surfaces.tui import cards, clipboard, look
+from bridle.surfaces.tui.outline import Card, Outline, Piece
+from bridle.surfaces.tui.painter import Painter
+
+HOSTILE = "a\x1b]0;pwned\x07\x1b[2J\u202eb\nc"
+
+
+def drawn(body: RenderableType, width: int = 79) -> list[str]:
+    piece = Piece(Card("Title", body))
+    return [line.text.rstrip() for line in Painter().lines(look.draw(piece, width), width)]
+
+
+def test_a_table_is_as_wide_as_it_needs_and_cleaned() -> None:
+    lines = drawn(cards.table(("NAME", "WHAT"), [("x", "one"), (HOSTILE, "two")]))
+    assert lines[1] == "  ▌ NAME  WHAT"
+    assert lines[2] == "  ▌ x     one"
+    assert lines[3].split() == ["▌", "ab", "c", "two"]
+    assert not any(character in "".join(lines) for character in "\x1b\x07\u202e")
+
+
+def test_a_table_that_is_too_wide_folds_its_last_column_within_the_screen() -> None:
+    row = ("0b6c3b10ab", "12 min ago", "claude-agent-acp", "completed", "12", "$0.0123", "w " * 40)
+    for width in (79, 60, 40):
+        lines = drawn(cards.table(listings.SESSIONS, [row]), width)
+        assert max(map(len, lines)) <= width
+    assert "0b6c3b10ab" in "".join(drawn(cards.table(listings.SESSIONS, [row])))
+
+
+def test_lines_are_one_line_each() -> None:
+    assert drawn(cards.lines("first", HOSTILE))[1:3] == ["  ▌ first", "  ▌ ab c"]
+
+
+def test_what_an_error_advises_is_typed_with_a_slash() -> None:
+    error = UsageError("no", hint="set KEY; then: bridle status gemini, or `bridle mcp add`")
+    assert cards.worded(error).hint == "set KEY; then: /status gemini, or `bridle mcp add`"
+
+
+def test_a_card_takes_the_place_of_another() -> None:
+    outline = Outline()
+    first = outline.tell(Card("first", ""))
+    outline.tell(Card("second", ""))
+    outline.tell(Card("changed", ""), instead=first)
+    outline.refresh()
+    titles = [piece.thing.title for piece in outline.pieces if isinstance(piece.thing, Card)]
+    assert titles == ["changed", "second"]
+
+
+def test_code_is_found_in_fences_and_by_indent_and_cleaned() -> None:
+    said = Message("m", "Look:\n\n~~~sh\nls \x1b[31m-l\n~~~\n\nor\n\n    indented\n\nend")
+    transcript = Transcript(turns=[Turn(1, blocks=[said, Message("n", "  ")]), Turn(2)])
+    assert clipboard.last_code(transcript) == "indented\n"
+    assert "\x1b" not in clipboard.last_message(transcript)
