@@ -450,12 +450,17 @@ async def test_the_folder_of_the_session_that_is_seen_counts(
     start_repository(other, git_in(other))
     async with opened(branch) as screen:
         await screen.shows(f"work › {BRANCH}")
-        screen.bar.follow(other)
+        harness = await screen.app.opened()
+        there = await harness.start("mock", cwd=other)
+        await there.close()
+        await screen.app.open_pane(harness.find(there.id))
+        await screen.app.open_pane()
+        screen.app.action_previous_tab()
         await screen.shows("other › main › LOCAL")
         (other / "a.py").write_text("edited\n")
         await screen.shows("other › main › DIRTY")
         (branch / "a.py").write_text("edited\n")
-        screen.bar.follow(branch)
+        screen.app.action_next_tab()
         await screen.shows(f"work › {BRANCH} › DIRTY")
 
 

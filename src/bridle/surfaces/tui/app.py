@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _OF_PANES = frozenset({
     "cancel_turn", "pick_agent", "pick_model", "pick_mode", "pick_theme", "browse_sessions",
     "mcp_panel", "new_tab", "close_tab", "next_tab", "previous_tab", "go_to_tab",
+    "repo_action", "repo_link",
 })  # fmt: skip
 
 
@@ -239,6 +240,7 @@ class BridleApp(App[int]):
         self.query_one(ContentSwitcher).current = id
         self._unseen.discard(id)
         self.pane.take_focus()
+        self.query_one(BreadcrumbBar).follow(self.pane.folder)
         self.query_one(StatusBar).show(self.pane.standing())
         self.query_one(TabBar).show(self.tabs())
 

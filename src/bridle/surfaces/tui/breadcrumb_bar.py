@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,7 +82,8 @@ class BreadcrumbBar(Widget):
         self._seen = None
         self.refresh()
         if self._place != "hidden":
-            self.run_worker(self.repository.follow(folder), group="repository", exclusive=True)
+            follow = partial(self.repository.follow, folder)
+            self.run_worker(follow, group="repository", exclusive=True)
 
     def place(self, place: str) -> None:
         """Somewhere else from now on."""
