@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 from textual.app import App, ComposeResult
 
 from bridle.core.blocks import Turn, Words
@@ -221,6 +222,16 @@ async def test_enter_right_behind_the_letters_completes_what_they_say(tmp_path: 
     async with app.run_test() as pilot:
         await pilot.press("slash", "h", "e", "enter")
         assert app.texts == ["/help"]
+
+
+async def test_keys_of_a_burst_are_obeyed_in_their_order(tmp_path: Path) -> None:
+    app = Alone(tmp_path)
+    async with app.run_test() as pilot:
+        for key in ("a", "ctrl+j", "b", "left", "x", "enter", "y"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await pilot.pause()
+        assert app.texts == ["a\nxb"]
+        assert app.box.text == "y"
 
 
 async def test_a_path_at_the_beginning_is_no_command(tmp_path: Path) -> None:

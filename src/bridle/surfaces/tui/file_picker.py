@@ -129,6 +129,10 @@ class FilePicker:
             return False  # the folder is gone
 
 
+def fits(path: str, query: str) -> bool:
+    return bool(best([path], [(path.lower(), 0)], query))
+
+
 def best(
     shown: Sequence[str],
     compared: Sequence[tuple[str, int]],

@@ -26,7 +26,7 @@ from bridle.surfaces import attached
 from bridle.surfaces.drawn import phrases
 from bridle.surfaces.tui.attachments import Attachments, clipboard_image, dropped
 from bridle.surfaces.tui.completions import Completion, Completions
-from bridle.surfaces.tui.file_picker import FilePicker, reference, written
+from bridle.surfaces.tui.file_picker import FilePicker, fits, reference, written
 from bridle.surfaces.tui.prompt_history import PromptHistory, Walk, matching
 
 LINES = 10
@@ -52,7 +52,7 @@ class PromptBox(TextArea):
     """`commands` are completed after a slash, `history` is walked with the arrows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "Send", id="send", priority=True),
+        Binding("enter", "send", "Send", id="send"),
         Binding("ctrl+s", "steer", "Steer", id="steer"),
         Binding("shift+enter,ctrl+j,alt+enter", "new_line", "New line", id="new-line", show=False),
         Binding("ctrl+r", "search_past", "Search history", id="search-history", show=False),
@@ -100,6 +100,7 @@ class PromptBox(TextArea):
         self.past = PromptHistory(tuple)
         self._files = FilePicker(folder)
         self._word: _Word | None = None  # that the list is for
+        self._offered: _Word | None = None  # that it shows; a search takes a moment
         self._left: _Word | None = None  # whose list was closed
         self._walk: Walk | None = None
         self._searching: str | None = None  # the draft, while the history is searched
@@ -124,13 +125,19 @@ class PromptBox(TextArea):
     def on_unmount(self) -> None:
         self._files.close()
 
+    async def _on_key(self, event: events.Key) -> None:
+        """Its own keys are obeyed in the order they were typed; the app would hear them later."""
+        bindings = self._bindings.copy()
+        bindings.apply_keymap(self.app._keymap)
+        for binding in bindings.key_to_bindings.get(event.key, ()):
+            if await self.app.run_action(binding.action, self):
+                event.stop()
+                event.prevent_default()
+                break
+
     # -- what is said ------------------------------------------------------------------------------
 
     def action_send(self) -> None:
-        """A key of priority overtakes the letters typed right before it: those go first."""
-        self.call_later(self._enter)
-
-    def _enter(self) -> None:
         self._look()
         if self._complete(by_enter=True):
             return
@@ -254,7 +261,7 @@ class PromptBox(TextArea):
             one for name, one in sorted(known.items())
             if query[1:] in name.lower() and one not in begin
         ]  # fmt: skip
-        self.completions.offer([*begin, *inner])
+        self._offer(word, [*begin, *inner])
 
     async def _offer_files(self, word: _Word) -> None:
         while (found := await self._files.find(word.query)) is not None and word == self._word:
@@ -263,7 +270,7 @@ class PromptBox(TextArea):
                 note = "no file has these letters"
             elif self._files.cut and not self._files.looking:
                 note = "there are more files than are known here"
-            self.completions.offer([Completion(path) for path in found], note)
+            self._offer(word, [Completion(path) for path in found], note)
             if not self._files.looking:
                 break
             await self._files.more()
@@ -272,18 +279,22 @@ class PromptBox(TextArea):
         found = matching(await self.past.read(), word.query)
         if word == self._word:
             note = "" if found else "nothing like it was asked here"
-            self.completions.offer([Completion(one) for one in found[:200]], note)
+            self._offer(word, [Completion(one) for one in found[:200]], note)
+
+    def _offer(self, word: _Word, choices: Sequence[Completion], note: str = "") -> None:
+        self._offered = word
+        self.completions.offer(choices, note)
 
     def action_complete(self) -> None:
         """By the tabulator or the mouse."""
         self._look()
-        if not self._complete():
+        if not self._complete() and self._word is None:
             raise SkipAction
 
     def _complete(self, *, by_enter: bool = False) -> bool:
         """True if that was all: a command that was chosen with enter is also sent."""
         chosen, word = self.completions.current, self._word
-        if chosen is None or word is None:
+        if chosen is None or word is None or not self._meant(chosen, word):
             return False
         end = self.cursor_location
         match word.kind:
@@ -309,6 +320,10 @@ class PromptBox(TextArea):
         if not (word.kind == "file" and self._left is None):
             self._close()
         return True
+
+    def _meant(self, chosen: Completion, word: _Word) -> bool:
+        """What is shown may still be for fewer letters than were typed."""
+        return word == self._offered or (word.kind == "file" and fits(chosen.word, word.query))
 
     def action_close(self) -> None:
         """The list; the draft comes back when the history was searched."""
