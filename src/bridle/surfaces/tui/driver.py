@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import selectors
 from codecs import getincrementaldecoder
+from collections.abc import Iterable
+from string import digits
 from threading import Event
 from typing import Any
 
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
 
 ESCAPE_PATIENCE = 0.1  # seconds in which what follows an escape belongs to it
 
@@ -30,6 +33,15 @@ class _Bell(Event):
         os.read(self.heard, 4096)
 
 
+class _Parser(XTermParser):
+    """Alt with a digit is a key, not the letter that one terminal of macOS means by it."""
+
+    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[Key]:
+        if len(sequence) == 2 and sequence[0] == "\x1b" and sequence[1] in digits:
+            return [Key(f"alt+{sequence[1]}", None)]
+        return super()._sequence_to_key_events(sequence, alt)
+
+
 class QuietDriver(LinuxDriver):
     """Textual's own looks ten times a second whether it is to end."""
 
@@ -38,7 +50,7 @@ class QuietDriver(LinuxDriver):
         self._bell = self.exit_event = _Bell()
 
     def run_input_thread(self) -> None:
-        parser = XTermParser(self._debug)
+        parser = _Parser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)

@@ -58,10 +58,9 @@ class Rows(OptionList):
     Rows:nocolor > .option-list--option-highlighted { text-style: reverse; }
     """
 
-    def __init__(self, *, id: str | None = None, title: int | None = None) -> None:
-        """`title`: cells of that column, whatever the rows need."""
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
-        self.title_width = title
+        self.columns: tuple[int, int] | None = None  # cells of title and state; None: as needed
         self._rows: list[Row] = []
         self._query = ""
 
@@ -107,10 +106,12 @@ class Rows(OptionList):
             self.replace_option_prompt_at_index(at, self._drawn(row, widths))
 
     def _widths(self) -> tuple[int, int]:
+        if self.columns:
+            return self.columns
         titles, states = WIDEST
         for_titles = max((_width(row.title) for row in self._rows), default=0)
         for_states = max((_width(row.state) for row in self._rows), default=0)
-        return self.title_width or min(titles, for_titles), min(states, for_states)
+        return min(titles, for_titles), min(states, for_states)
 
     def _drawn(self, row: Row, widths: tuple[int, int]) -> Content:
         title = _fitted(row.title, widths[0])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bridle.app import Harness
     from bridle.store.session_row import SessionRow
 
+PAUSE = 0.05  # seconds without a further letter before it is searched for
 AHEAD = 40  # rows below the highlighted one that are there before somebody comes to them
 HELP = "⏎ resume · f fork · r rename · d delete · e export · a all · / search · esc"
 HEAD = ("WHEN", "AGENT", "TURNS", "COST")
@@ -95,8 +96,9 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
     def on_resize(self) -> None:
         """The titles get what the columns leave."""
         taken = sum(WIDTHS) + 2 * len(WIDTHS) + STATE + 2 + 5
-        self.list.title_width = max(16, self.size.width - taken)
-        head = f"{'':{self.list.title_width + 5}}{'STATE':{STATE}}  "
+        title = max(16, self.size.width - taken)
+        self.list.columns = (title, STATE)
+        head = f"{'':{title + 5}}{'STATE':{STATE}}  "
         self.query_one("#columns", Static).update(head + _columns(HEAD).plain)
         self.list.fill([self._row(one) for one in self._shown])
 
@@ -116,6 +118,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         query, folder = self._query, None if self._everywhere else self._folder
         try:
             if query:
+                await asyncio.sleep(PAUSE)
                 found, self._whole = await asyncio.to_thread(self._shelf.search, query, folder)
             else:
                 found, self._whole = await asyncio.to_thread(self._shelf.page, folder)
@@ -167,7 +170,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         if self._everywhere:
             title = f"{phrases.one_line(Path(row.cwd).name, 16)} › {title}"
         tone = _TONES.get(state, "")
-        return Row(row.id, title, state.ljust(STATE), _columns(facts), tone, below=below)
+        return Row(row.id, title, state, _columns(facts), tone, below=below)
 
     def _state(self, found: Found) -> str:
         """What somebody may want to do something about, and nothing else."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bridle.sessions.service import Sessions
     from bridle.store.session_row import SessionRow
 
-PAGE = 200
+PAGE = 100
 HITS = 400  # of a search; several may be of one session
 FORMATS: dict[str, tuple[Format, str]] = {
     "markdown": ("markdown", "md"),
@@ -45,7 +45,7 @@ class Shelf:
         return [Found(row, row.id in waiting) for row in rows], len(rows) < PAGE
 
     def search(self, words: str, folder: Path | None) -> tuple[list[Found], bool]:
-        """Each session once: those with such a title, then by the line that fits best."""
+        """The best, each session once: those with such a title, then by the line that fits best."""
         named = {row.id: row for row in self._sessions.catalog.titled(words, limit=HITS)}
         hits = self._sessions.search.search(words, limit=HITS)
         snippets: dict[str, str] = {}
@@ -61,7 +61,8 @@ class Shelf:
             if folder is None or row.cwd == str(folder):
                 snippet = tuple(listings.snippet(snippets.get(session, "")))
                 found.append(Found(row, row.id in waiting, snippet))
-        return found, max(len(hits), len(named)) < HITS
+        whole = max(len(hits), len(named)) < HITS and len(found) <= PAGE
+        return found[:PAGE], whole
 
     def export(self, row: SessionRow, format: str, folder: Path) -> Path:
         """Into a new file of the folder."""
