@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from textual.app import ComposeResult, RenderResult
 from textual.containers import Container
 from textual.message import Message
 from textual.widget import Widget
+from textual.worker import Worker
 
 if TYPE_CHECKING:
     from bridle.surfaces.tui.crumb_line import Part
@@ -59,6 +59,7 @@ class BreadcrumbBar(Widget):
         self._place = "hidden"
         self._folder: Path | None = None
         self._seen: Seen | None = None
+        self._following: Worker[None] | None = None
         self._doing = ""
         self._acting = False
         self._over_action = False
@@ -82,16 +83,20 @@ class BreadcrumbBar(Widget):
         self._seen = None
         self.refresh()
         if self._place != "hidden":
-            follow = partial(self.repository.follow, folder)
-            self.run_worker(follow, group="repository", exclusive=True)
+            self._following = self.run_worker(self._follow, group="repository", exclusive=True)
+
+    async def _follow(self) -> None:
+        assert self.repository is not None
+        assert self._folder is not None
+        await self.repository.follow(self._folder)
 
     def place(self, place: str) -> None:
         """Somewhere else from now on."""
         folder, self._folder = self._folder, None
         self._place = place
         self.settle()
-        if place == "hidden":
-            self.workers.cancel_group(self, "repository")
+        if place == "hidden" and self._following:
+            self._following.cancel()
         if folder:
             self.follow(folder)
 
