@@ -231,6 +231,14 @@ async def test_hidden_it_still_does_the_next_step(
         await screen.answer("n")
 
 
+async def test_without_git_it_says_so(
+    branch: Path, gh: GhStandIn, monkeypatch: pytest.MonkeyPatch, opened: Opened
+) -> None:
+    monkeypatch.setenv("PATH", str(gh.folder))
+    async with opened(branch) as screen:
+        await screen.shows("git cannot be started")
+
+
 # -- room ------------------------------------------------------------------------------------------
 
 
