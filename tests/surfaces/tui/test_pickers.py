@@ -195,6 +195,21 @@ async def test_before_the_first_prompt_another_agent_is_a_wish(
         await who.until(lambda: who.pane.standing().agent == "cursor")
 
 
+async def test_in_a_session_with_a_past_another_agent_goes_on(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.has_cursor()
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        await who.write("hello")
+        await who.press("enter")
+        await who.rests(1)
+        await who.press("ctrl+g")
+        await who.until(lambda: _on(who, AgentPicker) and _states(who)["cursor"] != "asking …")
+        await who.write("cursor")
+        await who.press("enter")
+        await who.sees("it gets an account of what mock did")
+
+
 # -- models and modes ------------------------------------------------------------------------------
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +189,28 @@ async def test_leaving_with_running_turns_asks_once(
         await who.sees("cancel and quit")
         await who.press("y")
         await who.until(lambda: who.app._exit)
+
+
+async def test_a_session_that_runs_elsewhere_is_watched_and_only_left(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        command = [sys.executable, "-m", "bridle", "run", "-a", "mock", json.dumps(HANGS)]
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
+            try:
+                catalog = (await who.app.opened()).sessions.catalog
+                await who.until(lambda: catalog.list(status="running"))
+                await who.press("ctrl+l")
+                await who.sees("elsewhere")
+                await who.press("enter")
+                await who.sees("I begin.")
+                await who.sees("(elsewhere)")
+                await who.press("ctrl+w")
+                await who.until(lambda: who.pane.blank and len(who.app.panes) == 1)
+                assert not _asked(who)
+                assert process.poll() is None
+                assert catalog.list(status="running")
+            finally:
+                process.terminate()
