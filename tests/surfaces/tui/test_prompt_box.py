@@ -243,6 +243,17 @@ async def test_a_path_at_the_beginning_is_no_command(tmp_path: Path) -> None:
         assert app.texts == ["/usr/bin"]
 
 
+async def test_a_list_on_a_small_screen_leaves_the_box_in_sight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(tmp_path / "home", tmp_path, monkeypatch, size=(40, 12)) as at:
+        await at.press("slash")
+        await at.sees("1 of ")
+        assert "│ /" in at.seen()
+        await at.press("up")
+        await at.sees("/theme")
+
+
 async def test_a_hidden_character_in_a_commands_help_is_not_drawn(tmp_path: Path) -> None:
     app = Alone(tmp_path)
     app.box.commands = lambda: [Completion("/bad\x1b[31m", "help\x1b]0;title\x07")]

@@ -34,16 +34,20 @@ class Completions(Widget):
         background: $panel; color: $foreground; padding: 0 1;
     }
     Completions.-open { display: block; }
-    Completions > .completions--current { background: $primary; color: $text; text-style: bold; }
+    Completions > .completions--current {
+        background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
+    }
     """
 
-    def __init__(self, choose: Callable[[], None]) -> None:
+    def __init__(self, choose: Callable[[], None], room: Callable[[], int]) -> None:
         super().__init__()
         self._choose = choose  # what is current, by the mouse
+        self._room = room  # lines above the box
         self._choices: Sequence[Completion] = ()
         self._note = ""
         self._at = 0
         self._top = 0
+        self._rows = ROWS
 
     @property
     def open(self) -> bool:
@@ -77,25 +81,26 @@ class Completions(Widget):
             self._show()
 
     def _show(self) -> None:
-        if self._at >= self._top + ROWS:
-            self._top = self._at - ROWS + 1
+        self._rows = max(1, min(ROWS, self._room() - 1))
+        if self._at >= self._top + self._rows:
+            self._top = self._at - self._rows + 1
         self._top = min(self._top, self._at)
         self.styles.offset = (0, -self._height)
         self.refresh(layout=True)
 
     @property
     def _height(self) -> int:
-        return min(len(self._choices), ROWS) + bool(self._footer)
+        return min(len(self._choices), self._rows) + bool(self._footer)
 
     @property
     def _footer(self) -> str:
-        hidden = len(self._choices) - ROWS
+        hidden = len(self._choices) - self._rows
         more = f"{self._at + 1} of {len(self._choices)}" if hidden > 0 else ""
         return " · ".join(part for part in (more, self._note) if part)
 
     def render(self) -> RenderResult:
         width = max(1, self.size.width)
-        shown = self._choices[self._top : self._top + ROWS]
+        shown = self._choices[self._top : self._top + self._rows]
         column = max((len(phrases.one_line(one.word)) for one in shown), default=0)
         column = min(column, width * 2 // 3)
         chosen = self.get_component_rich_style("completions--current", partial=True)
@@ -116,7 +121,7 @@ class Completions(Widget):
 
     def on_click(self, event: events.Click) -> None:
         at = self._top + event.y
-        if at < len(self._choices) and event.y < ROWS:
+        if at < len(self._choices) and event.y < self._rows:
             self._at = at
             self._choose()
 

@@ -18,7 +18,7 @@ from bridle.workspace.walk import Walk
 MOST = 200_000  # paths that are known
 SECONDS = 20.0  # for looking at them all
 FRESH = 10.0  # seconds until the folder is looked at anew
-STEP = 4_000  # paths after which what was found so far can be chosen from
+STEP = 0.3  # seconds after which what was found so far can be chosen from
 SHOWN = 50
 _STARTS = "/_-. "
 # At the cursor: `@` and a path, with quotes around one that has blanks.
@@ -116,13 +116,15 @@ class FilePicker:
         try:
             with Root(self._folder, guarded=False) as root:
                 walk = Walk(root, ".", seconds=SECONDS)
-                for number, found in enumerate(walk, 1):
+                told = time.monotonic()
+                for found in walk:
                     if self._closed or len(paths.shown) >= MOST:
                         return True
                     path = found.path
                     if path.isprintable() and '"' not in path:
                         paths.add(f"{path}/" if found.kind == "folder" else path)
-                    if number % STEP == 0:
+                    if time.monotonic() - told > STEP:
+                        told = time.monotonic()
                         news()
                 return walk.late
         except Refused:

@@ -57,11 +57,13 @@ class PromptBox(TextArea):
         Binding("shift+enter,ctrl+j,alt+enter", "new_line", "New line", id="new-line", show=False),
         Binding("ctrl+r", "search_past", "Search history", id="search-history", show=False),
         Binding("tab", "complete", "Complete", id="complete", show=False),
-        Binding("escape", "close", "Close", id="close-list", show=False),
-        Binding("up", "cursor_up", "Up", id="previous-prompt", show=False),
-        Binding("down", "cursor_down", "Down", id="next-prompt", show=False),
-        Binding("ctrl+v", "paste", "Paste", id="paste", show=False),
-        Binding("backspace", "delete_left", "Delete", id="delete-left", show=False),
+        Binding("escape", "close", "Close the list", id="close-list", show=False),
+        Binding("up", "cursor_up", "Up, or the prompt before", id="previous-prompt", show=False),
+        Binding("down", "cursor_down", "Down, or the prompt after", id="next-prompt", show=False),
+        Binding("ctrl+v", "paste", "Paste, or attach an image", id="paste", show=False),
+        Binding(
+            "backspace", "delete_left", "Delete, or take a file away", id="delete-left", show=False
+        ),
     ]
     DEFAULT_CSS = f"""
     PromptBox {{
@@ -94,7 +96,9 @@ class PromptBox(TextArea):
         super().__init__(show_line_numbers=False, soft_wrap=True, placeholder=PLACEHOLDER)
         self.cursor_blink = False
         self._folder = folder
-        self.completions = Completions(self.action_complete)
+        self.completions = Completions(
+            self.action_complete, lambda: self.region.y - self.attachments.region.height
+        )
         self.attachments = Attachments(self._dress)
         self.commands: Callable[[], Sequence[Completion]] = tuple
         self.past = PromptHistory(tuple)
