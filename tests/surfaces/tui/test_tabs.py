@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import subprocess
 import sys
+from asyncio.subprocess import DEVNULL
 from pathlib import Path
 from typing import Any
 
@@ -196,21 +197,43 @@ async def test_a_session_that_runs_elsewhere_is_watched_and_only_left(
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
         command = [sys.executable, "-m", "bridle", "run", "-a", "mock", json.dumps(HANGS)]
-        with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as process:
-            try:
-                catalog = (await who.app.opened()).sessions.catalog
-                await who.until(lambda: catalog.list(status="running"))
-                await who.press("ctrl+l")
-                await who.sees("elsewhere")
-                await who.press("enter")
-                await who.sees("I begin.")
-                await who.sees("(elsewhere)")
-                await who.press("ctrl+w")
-                await who.until(lambda: who.pane.blank and len(who.app.panes) == 1)
-                assert not _asked(who)
-                assert process.poll() is None
-                assert catalog.list(status="running")
-            finally:
-                process.terminate()
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
+        )
+        try:
+            catalog = (await who.app.opened()).sessions.catalog
+            await who.until(lambda: catalog.list(status="running"))
+            await who.press("ctrl+l")
+            await who.sees("elsewhere")
+            await who.press("enter")
+            await who.sees("I begin.")
+            await who.sees("(elsewhere)")
+            await who.press("ctrl+w")
+            await who.until(lambda: who.pane.blank and len(who.app.panes) == 1)
+            assert not _asked(who)
+            assert process.returncode is None
+            assert catalog.list(status="running")
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+async def test_a_session_that_somebody_deletes_stays_on_the_screen(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        await _say(who, "hello")
+        await who.rests(1)
+        harness = await who.app.opened()
+        row = harness.find("last")
+        await who.press("ctrl+w")
+        await who.until(lambda: who.pane.blank and not who.app._farewells)
+        await who.app.open_pane(row)
+        await who.sees("You said: hello")
+        await harness.sessions.delete(row)
+        await _new_tab(who)
+        await who.press("alt+1")
+        await who.sees("You said: hello")
+        await who.write("more")
+        await who.press("enter")
+        await who.sees("It did not work")

@@ -20,7 +20,8 @@ from bridle.surfaces.tui.harmless import Harmless
 from bridle.surfaces.tui.prompt_box import PromptBox
 from bridle.surfaces.tui.session_pane import SessionPane
 from bridle.surfaces.tui.status_bar import StatusBar
-from bridle.surfaces.tui.tab_bar import State, Tab, TabBar
+from bridle.surfaces.tui.tab_bar import Tab, TabBar
+from bridle.surfaces.tui.tabs import Tabs
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from bridle.store.session_row import SessionRow
 
 
+_OF_ONE = ("agent", "model", "mode")  # wishes that are no other session's
 _OF_PANES = frozenset({
     "cancel_turn", "pick_agent", "pick_model", "pick_mode", "pick_theme", "browse_sessions",
     "mcp_panel", "new_tab", "close_tab", "next_tab", "previous_tab", "go_to_tab",
@@ -89,15 +91,14 @@ class BridleApp(App[int]):
         self._session = session
         self._wishes = wishes or {}
         self._harness: Harness | None = None
+        self.failure: BridleError | None = None  # why it could not be opened
         self._leaving = asyncio.Event()
         self._open = asyncio.Event()
         self._opened_panes = 1
-        self._unseen: set[str] = set()  # panes whose agent came to an end while nobody looked
-        self._busy: set[str] = set()
+        self._tabs = Tabs()
         self._asked_to_leave = False
         self._farewells: set[asyncio.Task[None]] = set()
         self.reports: dict[str, Report] = {}  # what agents told of themselves, as far as asked
-        self._titles: dict[str, tuple[object, str]] = {}  # with what they were made from
         themes.dress(self)
         self._filters.insert(0, Harmless())
 
@@ -125,6 +126,13 @@ class BridleApp(App[int]):
     # -- the harness -------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
+        try:
+            await self._keep_open()
+        except BridleError as error:
+            self.failure = error
+            self.exit(error.exit_code)
+
+    async def _keep_open(self) -> None:
         """Opens the harness once the first picture is on the screen, and keeps it to the end."""
         import bridle
         from bridle.surfaces.tui.channel import Channel
@@ -225,7 +233,8 @@ class BridleApp(App[int]):
         if shown:
             self.show_pane(shown.id or "")
             return shown
-        channel = Channel(harness, self._cwd, row, **(self._wishes | wishes))
+        usual = {name: self._wishes[name] for name in self._wishes if not (row and name in _OF_ONE)}
+        channel = Channel(harness, self._cwd, row, **(usual | wishes))
         pane = self.pane
         if row and pane.blank:
             pane.begin(channel)
@@ -238,11 +247,11 @@ class BridleApp(App[int]):
 
     def show_pane(self, id: str) -> None:
         self.query_one(ContentSwitcher).current = id
-        self._unseen.discard(id)
+        self._tabs.mark(self.pane, seen=True)
         self.pane.take_focus()
         self.query_one(BreadcrumbBar).follow(self.pane.folder)
         self.query_one(StatusBar).show(self.pane.standing())
-        self.query_one(TabBar).show(self.tabs())
+        self._show_tabs()
 
     async def close_pane(self, pane: SessionPane) -> None:
         """What runs here ends; what runs elsewhere is only left."""
@@ -263,36 +272,19 @@ class BridleApp(App[int]):
             self._farewells.add(task)
             task.add_done_callback(self._farewells.discard)
         await pane.remove()
-        self._unseen.discard(pane.id or "")
-        self._titles.pop(pane.id or "", None)
-        self.query_one(TabBar).show(self.tabs())
+        self._tabs.forget(pane)
+        self._show_tabs()
 
     def tabs(self) -> list[Tab]:
-        current = self.query_one(ContentSwitcher).current
-        return [
-            Tab(pane.id or "", self._title(pane), self._state(pane), pane.id == current)
-            for pane in self.panes
-        ]
+        return self._tabs.of(self.panes, self.pane)
 
     def retitle(self) -> None:
         """Somebody may have renamed a session."""
-        self._titles.clear()
+        self._tabs.retitle()
+        self._show_tabs()
+
+    def _show_tabs(self) -> None:
         self.query_one(TabBar).show(self.tabs())
-
-    def _title(self, pane: SessionPane) -> str:
-        """The store is asked only where another may be in it: this is told many times a second."""
-        made_from = (len(pane.transcript.turns), pane.transcript.title, pane.channel)
-        known = self._titles.get(pane.id or "")
-        if known is None or known[0] != made_from:
-            known = self._titles[pane.id or ""] = (made_from, pane.titled)
-        return known[1]
-
-    def _state(self, pane: SessionPane) -> State:
-        if pane.transcript.requests:
-            return "waiting"
-        if pane.id in self._busy:
-            return "running"
-        return "finished" if pane.id in self._unseen else ""
 
     def _runs_here(self, pane: SessionPane) -> bool:
         return bool(pane.transcript.busy and pane.channel and pane.channel.ours)
@@ -305,8 +297,13 @@ class BridleApp(App[int]):
 
     async def _new_tab(self) -> None:
         """With the agent of the session that was seen."""
-        standing = self.pane.standing()
-        await self.open_pane(agent=standing.agent or None)
+        await self.opened()
+        channel = self.pane.channel
+        row = channel.row if channel else None
+        if channel and row and row.agent != channel.wishes.get("agent"):
+            await self.open_pane(agent=row.agent, model=None, mode=None)
+        else:
+            await self.open_pane(**({**channel.wishes} if channel else {}))
 
     def action_close_tab(self) -> None:
         self.run_worker(self.close_pane(self.pane), group="close", exclusive=True)
@@ -355,8 +352,11 @@ class BridleApp(App[int]):
 
     # -- what is said ------------------------------------------------------------------------------
 
-    async def on_prompt_box_submitted(self, message: PromptBox.Submitted) -> None:
-        pane = self.pane
+    def on_prompt_box_submitted(self, message: PromptBox.Submitted) -> None:
+        self.run_worker(self._take(self.pane, message), group="said")
+
+    async def _take(self, pane: SessionPane, message: PromptBox.Submitted) -> None:
+        """Once the harness is open; keys count meanwhile."""
         await self._open.wait()
         if message.text.startswith("/") and pane.is_command(message.text):
             pane.box.attachments.add(message.files)
@@ -392,19 +392,12 @@ class BridleApp(App[int]):
             call(self, self._harness.config.screen.notify, message.title)
 
     def on_session_pane_changed(self, message: SessionPane.Changed) -> None:
-        self._mark(message.pane)
+        self._tabs.mark(message.pane, seen=message.pane is self.pane)
+        if len(self.panes) > 1:
+            self._show_tabs()
         if message.pane is self.pane:
             self.query_one(BreadcrumbBar).follow(message.pane.folder)
             self.query_one(StatusBar).show(message.pane.standing())
-
-    def _mark(self, pane: SessionPane) -> None:
-        id = pane.id or ""
-        busy = bool(pane.transcript.busy and pane.channel and pane.channel.running)
-        if id in self._busy and not busy and pane is not self.pane:
-            self._unseen.add(id)
-        (self._busy.add if busy else self._busy.discard)(id)
-        if len(self.panes) > 1:
-            self.query_one(TabBar).show(self.tabs())
 
 
 def _shows(pane: SessionPane, session: str) -> bool:

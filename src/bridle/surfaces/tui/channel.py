@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridle.core.agent import File, Mode
-from bridle.core.errors import SessionBusy
+from bridle.core.errors import SessionBusy, SessionNotFound
 from bridle.core.events import Answer, Entry
 from bridle.sessions.session import AttachedSession, Session
 from bridle.sessions.terms import WhenBusy
@@ -37,7 +37,11 @@ class Channel:
 
     @property
     def row(self) -> SessionRow | None:
-        return self.harness.find(self._id) if self._id else None
+        """None before the first prompt, and when somebody has deleted it."""
+        try:
+            return self.harness.find(self._id) if self._id else None
+        except SessionNotFound:
+            return None
 
     @property
     def ours(self) -> bool:
@@ -109,11 +113,13 @@ class Channel:
 
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
         """Of a session that nobody runs now it is kept for when it goes on."""
+        given = {"model": model, "mode": mode}
+        given = {name: value for name, value in given.items() if value is not None}
         if self._session:
             await self._session.configure(model=model, mode=mode)
+            self.wishes = {**self.wishes, **dict.fromkeys(given)}  # its log has it
         else:
-            given = {"model": model, "mode": mode}
-            self.wishes |= {name: value for name, value in given.items() if value is not None}
+            self.wishes |= given
 
     def choose(self, agent: str) -> None:
         """Who begins it; a model that was wished for is another's."""
