@@ -19,16 +19,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from bench.words import last_number, words
+from bridle.testing.tmux import Tmux
 
 if TYPE_CHECKING:
     from bridle.core.events import Event
 
+BRIDLE = [sys.executable, "-m", "bridle", "tui", "-a", "mock"]
 RATES = (1_000, 5_000)
 SECONDS = int(os.environ.get("BENCH_SECONDS", "30"))
 LOOK = 0.02  # seconds between two looks
@@ -38,51 +39,9 @@ LONG = 100_000  # entries
 REST = int(os.environ.get("BENCH_REST", "60"))  # seconds
 
 
-class Terminal:
-    """A tmux server of its own."""
-
-    def __init__(self, folder: Path, columns: int = 100, lines: int = 30) -> None:
-        self._socket = str(folder / f"tmux{time.monotonic_ns()}")  # the last may linger a moment
-        self._size = ("-x", str(columns), "-y", str(lines))
-        self._folder = folder
-
-    def run(self, command: str) -> None:
-        self._tmux("-f", "/dev/null", "new-session", "-d", *self._size, command)
-
-    def screen(self) -> str:
-        return self._tmux("capture-pane", "-p", "-J").stdout
-
-    def type(self, text: str) -> None:
-        self._tmux("send-keys", "-l", text)
-
-    def press(self, *keys: str) -> None:
-        self._tmux("send-keys", *keys)
-
-    def pid(self) -> int:
-        return int(self._tmux("display-message", "-p", "#{pane_pid}").stdout)
-
-    def close(self) -> None:
-        self._tmux("kill-server")
-
-    def until(self, seen: Callable[[str], bool], seconds: float = 30.0) -> float:
-        """The time when it was."""
-        end = time.time() + seconds
-        while time.time() < end:
-            if seen(self.screen()):
-                return time.time()
-            time.sleep(0.002)
-        raise SystemExit(f"not seen in {seconds:g} s:\n{self.screen()}")
-
-    def _tmux(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["tmux", "-S", self._socket, *words],
-            capture_output=True, text=True, check=False, cwd=self._folder,
-        )  # fmt: skip
-
-
 @contextmanager
-def place() -> Iterator[tuple[Path, Terminal, str]]:
-    """A home, a terminal, and the beginning of a command line that knows both."""
+def place() -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder with a project in it, and the variables of who is at home there."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "project").mkdir()
@@ -91,16 +50,10 @@ def place() -> Iterator[tuple[Path, Terminal, str]]:
             **kept,
             "HOME": name,
             "BRIDLE_HOME": f"{name}/bridle",
-            "TERM": "xterm-256color",
             "COLORTERM": "truecolor",
             "PYTHONPATH": f"{Path.cwd()}:{Path.cwd()}/src",
         }
-        words = " ".join(f"{key}='{value}'" for key, value in env.items())
-        terminal = Terminal(folder)
-        try:
-            yield folder, terminal, f"env -i {words}"
-        finally:
-            terminal.close()
+        yield folder, env
 
 
 # -- lag -------------------------------------------------------------------------------------------
@@ -110,17 +63,16 @@ def lag() -> None:
     print(f"{SECONDS} s of words; lag in ms, p50 / worst of each third; keys: echo p50 / worst")
     for rate in RATES:
         for name, play in (("bridle", _ours), ("Markdown.get_stream", _textual)):
-            with place() as (folder, terminal, begin):
-                print(f"  {rate:>5}/s {name:<20} {play(folder, terminal, begin, rate)}", flush=True)
+            with place() as (folder, env), Tmux(folder) as terminal:
+                print(f"  {rate:>5}/s {name:<20} {play(folder, terminal, env, rate)}", flush=True)
 
 
-def _ours(folder: Path, terminal: Terminal, begin: str, rate: int) -> str:
+def _ours(folder: Path, terminal: Tmux, env: dict[str, str], rate: int) -> str:
     script = folder / "words.json"
     text = "".join(words(rate * SECONDS))
     script.write_text(json.dumps({"pace": 1 / rate, "turns": [[{"say": text}]]}))
-    command = f"{begin} {sys.executable} -m bridle tui -a mock -C {folder}/project"
-    terminal.run(command)
-    terminal.until(lambda screen: "mock" in screen)
+    terminal.run(BRIDLE, env, folder / "project")
+    terminal.until("mock works in")
     terminal.type(f"script:{script}")
     time.sleep(0.3)
     terminal.press("Enter")
@@ -143,9 +95,10 @@ def _logged(folder: Path) -> list[float]:
     return found
 
 
-def _textual(folder: Path, terminal: Terminal, begin: str, rate: int) -> str:
+def _textual(folder: Path, terminal: Tmux, env: dict[str, str], rate: int) -> str:
     log = folder / "words.log"
-    terminal.run(f"{begin} {sys.executable} -m bench.markdown_stream {rate} {SECONDS} {log}")
+    words = [sys.executable, "-m", "bench.markdown_stream", str(rate), str(SECONDS), str(log)]
+    terminal.run(words, env, folder)
     looks, keys, sizes = _watch(terminal, rate * SECONDS)
     return _told(looks, keys, sizes, [float(line) for line in log.read_text().split()])
 
@@ -153,16 +106,16 @@ def _textual(folder: Path, terminal: Terminal, begin: str, rate: int) -> str:
 Looks = list[tuple[float, int]]  # when, and the highest number that was seen
 
 
-def _watch(terminal: Terminal, count: int) -> tuple[Looks, list[float], list[int]]:
+def _watch(terminal: Tmux, count: int) -> tuple[Looks, list[float], list[int]]:
     terminal.until(lambda screen: last_number(screen) is not None)
-    pid = _screen_process(terminal.pid())
+    pid = terminal.pid
     looks: Looks = []
     keys: list[float] = []
     sizes = [_size(pid)]
     typed, letter, pressed = "", "", 0.0
     end = time.time() + SECONDS * 3
     while time.time() < end:
-        screen, now = terminal.screen(), time.time()
+        screen, now = terminal.screen, time.time()
         number = last_number(screen)
         if number is not None:
             looks.append((now, number))
@@ -204,15 +157,6 @@ def _told(looks: Looks, keys: list[float], sizes: list[int], logged: list[float]
     return f"{told}   {end_told}   keys {echo}   {rate:.0f}/s   {grown:+.0f} MB after a third"
 
 
-def _screen_process(pid: int) -> int:
-    """The pane's own process is a shell, or the program itself."""
-    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        if b"python" in Path(f"/proc/{pid}/comm").read_bytes():
-            break
-        pid = int(children[0])
-    return pid
-
-
 def _size(pid: int) -> int:
     pages = Path(f"/proc/{pid}/statm").read_text().split()
     return int(pages[1]) * os.sysconf("SC_PAGESIZE")
@@ -223,18 +167,16 @@ def _size(pid: int) -> int:
 
 def start() -> None:
     """Rounds take turns: what else the machine does is shared."""
-    with place() as (folder, _, begin):
-        bridle = f"{begin} {sys.executable} -m bridle tui -a mock -C {folder}/project"
-        empty = f"{begin} {sys.executable} -m bench.empty_app"
+    with place() as (folder, env):
+        empty = [sys.executable, "-m", "bench.empty_app"]
         asyncio.run(_fill(folder, {"short": 20, "long": LONG}))
         first: dict[str, list[float]] = {"bridle": [], "empty": []}
         opened: dict[str, list[float]] = {"short": [], "long": []}
         for _ in range(ROUNDS):
-            for name, command in (("bridle", bridle), ("empty", empty)):
-                first[name].append(_seconds(folder, command, lambda screen: bool(screen.strip())))
+            for name, words in (("bridle", BRIDLE), ("empty", empty)):
+                first[name].append(_seconds(folder, env, words, _anything))
             for name, times in opened.items():
-                seen = partial(_shows, f"the end of {name}")
-                times.append(_seconds(folder, f"{bridle} {name}", seen))
+                times.append(_seconds(folder, env, [*BRIDLE, name], f"the end of {name}"))
     paint, bare = median(first["bridle"]), median(first["empty"])
     print(
         f"first paint {paint * 1000:.0f} ms, an empty Textual app {bare * 1000:.0f} ms:"
@@ -247,18 +189,18 @@ def start() -> None:
     )
 
 
-def _shows(text: str, screen: str) -> bool:
-    return text in screen
+def _anything(screen: str) -> bool:
+    return bool(screen.strip())
 
 
-def _seconds(folder: Path, command: str, seen: Callable[[str], bool]) -> float:
-    terminal = Terminal(folder)
-    begin = time.time()
-    terminal.run(command)
-    try:
-        return terminal.until(seen) - begin
-    finally:
-        terminal.close()
+def _seconds(
+    folder: Path, env: dict[str, str], words: list[str], seen: str | Callable[[str], bool]
+) -> float:
+    with Tmux(folder) as terminal:
+        begin = time.monotonic()
+        terminal.run(words, env, folder / "project")
+        terminal.until(seen)
+        return time.monotonic() - begin
 
 
 async def _fill(folder: Path, sizes: dict[str, int]) -> None:
@@ -321,15 +263,15 @@ def _store_path(folder: Path) -> Path:
 
 def rest() -> None:
     """What wakes an open session that nobody touches."""
-    with place() as (folder, terminal, begin):
-        terminal.run(f"{begin} {sys.executable} -m bridle tui -a mock -C {folder}/project")
-        terminal.until(lambda screen: "mock" in screen)
+    with place() as (folder, env), Tmux(folder) as terminal:
+        terminal.run(BRIDLE, env, folder / "project")
+        terminal.until("mock works in")
         terminal.type("script:hello")
         time.sleep(0.3)
         terminal.press("Enter")
-        terminal.until(lambda screen: "completed" in screen)
+        terminal.until("completed")
         time.sleep(5)
-        pid = _screen_process(terminal.pid())
+        pid = terminal.pid
         found = subprocess.run(
             ["timeout", "-s", "INT", str(REST), "strace", "-f", "-p", str(pid), "-o",
              str(folder / "calls"), "-tt"],

@@ -1,0 +1,87 @@
+"""A program on a real terminal, which is tmux: keys go in, the screen is looked at."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+PATIENCE = 30.0
+
+
+class Tmux:
+    """A server of its own for one program: `with Tmux(folder) as terminal: terminal.run(…)`."""
+
+    def __init__(self, folder: Path, columns: int = 100, lines: int = 30) -> None:
+        self._socket = str(folder / f"tmux{time.monotonic_ns()}")  # the last may linger a moment
+        self._size = ("-x", str(columns), "-y", str(lines))
+        self._code = Path(f"{self._socket}.code")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._tmux("kill-server")
+
+    def run(self, words: Sequence[str], environment: Mapping[str, str], cwd: Path) -> None:
+        """With these variables and no others; its terminal is told by TERM."""
+        pairs = [f"{name}={value}" for name, value in environment.items()]
+        command = shlex.join(["env", "-i", "TERM=xterm-256color", *pairs, *words])
+        where = ("-c", str(cwd))
+        told = shlex.quote(str(self._code))
+        line = f"{command}; echo $? >{told}.; mv {told}. {told}"  # tmux does not always know it
+        self._tmux("-f", os.devnull, "new-session", "-d", *where, *self._size, line)
+
+    @property
+    def screen(self) -> str:
+        return self._tmux("capture-pane", "-p", "-J").stdout
+
+    @property
+    def pid(self) -> int:
+        """The program's own."""
+        shell = int(self._tmux("display-message", "-p", "#{pane_pid}").stdout)
+        return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
+
+    def type(self, text: str) -> None:
+        self._tmux("send-keys", "-l", text)
+
+    def press(self, *keys: str) -> None:
+        """By tmux's names: `Enter`, `Escape`, `C-q`."""
+        self._tmux("send-keys", *keys)
+
+    def resize(self, columns: int, lines: int) -> None:
+        self._tmux("resize-window", "-x", str(columns), "-y", str(lines))
+
+    def until(self, seen: str | Callable[[str], bool], seconds: float = PATIENCE) -> str:
+        """The screen as soon as it shows that."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            screen = self.screen
+            if seen in screen if isinstance(seen, str) else seen(screen):
+                return screen
+            time.sleep(0.002)
+        raise AssertionError(f"not seen in {seconds:g} s: {seen}\n{self.screen}")
+
+    def ended(self, seconds: float = PATIENCE) -> int:
+        """Waits for the program's end; its exit code."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self._code.exists():
+                return int(self._code.read_text())
+            time.sleep(0.01)
+        raise AssertionError(f"it did not end in {seconds:g} s:\n{self.screen}")
+
+    def _tmux(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["tmux", "-S", self._socket, *words], capture_output=True, text=True, check=False
+        )
