@@ -187,6 +187,7 @@ async def test_status_tells_who_is_signed_in_or_what_to_run(clerk: Clerk, home: 
     program = install(home, "claude", CLAUDE)
     signed_out = await clerk.command("/status claude")
     assert "not signed in" in signed_out and "claude auth login" in signed_out
+    assert "/login claude does it here" in signed_out
     program.with_suffix(".state").touch()
     signed_in = await clerk.command("/status claude")
     assert "signed in by browser as ann" in signed_in and "\x1b" not in signed_in
@@ -219,6 +220,24 @@ async def test_models_are_listed_and_one_is_taken(clerk: Clerk) -> None:
     await clerk.until(lambda: clerk.pane.transcript.model == "mock-quick")
     assert "one word" in await clerk.command("/model a b")
     assert "does not support listing" in await clerk.command("/models replay")
+
+
+async def test_a_model_for_a_session_at_rest_counts_when_it_goes_on(clerk: Clerk) -> None:
+    await clerk.prompt("go")
+    assert clerk.pane.channel
+    session = clerk.pane.channel.id
+    await clerk.say("/clear")
+    await clerk.until(lambda: clerk.pane.channel and clerk.pane.channel.id is None)
+    await clerk.done()
+    first = clerk.pane
+    await clerk.say(f"/resume {session}")
+    await clerk.until(lambda: clerk.pane is not first)
+    assert "from the next prompt on" in await clerk.command("/model mock-deep")
+    assert clerk.pane.standing().model == "mock-deep"
+    await clerk.prompt("go on")
+    assert clerk.pane.transcript.model == "mock-deep"
+    await clerk.command("/model mock-quick")
+    await clerk.until(lambda: clerk.pane.standing().model == "mock-quick")
 
 
 async def test_a_mode_is_taken_at_once(clerk: Clerk) -> None:
@@ -464,6 +483,13 @@ elif words == ["auth", "login"]:
 elif words == ["auth", "logout"]:
     state.unlink(missing_ok=True)
 """
+
+
+def test_what_cannot_be_opened_is_told_without_a_screen(bench: Bench) -> None:
+    terminal = bench.terminal("tui", "nosuch")
+    assert terminal.end() == 2
+    assert "error: no session matches 'nosuch'\n" in terminal.text
+    assert "Traceback" not in terminal.text
 
 
 def test_signing_in_happens_on_the_real_terminal_and_the_screen_comes_back(bench: Bench) -> None:

@@ -24,4 +24,6 @@ def open_screen(options: Namespace) -> int:
     gc.set_threshold(2_000, 10, 10)
     app = BridleApp(folder, session=options.session, wishes=wishes)
     code = app.run()
+    if app.failure:
+        raise app.failure
     return app.return_code or code or 0

@@ -329,6 +329,7 @@ class SessionPane(Vertical):
         transcript, channel = self.transcript, self.channel
         row = channel.row if channel else None
         wishes = channel.wishes if channel else {}
+        wished = {} if channel and channel.running else wishes
         turn = transcript.turns[-1] if transcript.turns else None
         working = ""
         if turn and turn.status == "running" and channel and channel.running:
@@ -337,8 +338,8 @@ class SessionPane(Vertical):
             working = "works in the background"
         return Standing(
             agent=transcript.agent or (row.agent if row else wishes.get("agent") or ""),
-            model=transcript.model or (row.model if row else wishes.get("model")),
-            mode=transcript.mode or (row.mode if row else wishes.get("mode")),
+            model=wished.get("model") or transcript.model or (row.model if row else None),
+            mode=wished.get("mode") or transcript.mode or (row.mode if row else None),
             session=channel.id if channel else None,
             totals=_totals(transcript, row),
             queued=len(self._queue),

@@ -12,6 +12,7 @@ from textual.app import SuspendNotSupported
 
 from bridle.core.agent import Mode
 from bridle.core.errors import BridleError, UsageError
+from bridle.core.management import SignsIn
 from bridle.surfaces import signing
 from bridle.surfaces.cli.output import write
 from bridle.surfaces.drawn import listings, phrases, reports
@@ -90,8 +91,12 @@ async def status(app: BridleApp, words: str) -> None:
     with cards.Awaited(pane, f"Status of {phrases.one_line(name)}", f"asking {name}") as waiting:
         report, about = await management.full_report(name)
         style = "green" if report.ready else "yellow"
-        state = Text(reports.state(report), style=style)
-        waiting.tell(Group(state, *map(Text, reports.details(report, about))))
+        told = [Text(reports.state(report), style=style)]
+        told += map(Text, reports.details(report, about))
+        signed_out = report.account and not report.account.signed_in
+        if signed_out and isinstance(management.agent(name), SignsIn):
+            told.append(cards.lines(f"/login {name} does it here", style="dim"))
+        waiting.tell(Group(*told))
 
 
 async def _status_of_all(app: BridleApp, management: Management) -> None:
