@@ -55,6 +55,14 @@ def test_a_card_takes_the_place_of_another() -> None:
     assert titles == ["changed", "second"]
 
 
+def test_cards_stay_when_more_of_the_past_is_shown() -> None:
+    outline, longer = Outline(), Outline()
+    told = outline.tell(Card("told", ""))
+    longer.take_cards(outline)
+    longer.refresh()
+    assert longer.pieces == [told]
+
+
 def test_code_is_found_in_fences_and_by_indent_and_cleaned() -> None:
     said = Message("m", "Look:\n\n~~~sh\nls \x1b[31m-l\n~~~\n\nor\n\n    indented\n\nend")
     transcript = Transcript(turns=[Turn(1, blocks=[said, Message("n", "  ")]), Turn(2)])

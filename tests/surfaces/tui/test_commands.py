@@ -147,6 +147,9 @@ async def test_the_agents_own_command_goes_to_the_agent(clerk: Clerk) -> None:
     clerk.pane.transcript.commands = ("review",)
     await clerk.prompt("/review it")
     assert clerk.pane.transcript.turns[0].prompt == "/review it"
+    await clerk.prompt(" /cost")  # a space before it: not ours
+    assert clerk.pane.transcript.turns[1].prompt == "/cost"
+    assert clerk.cards() == []
 
 
 async def test_help_lists_commands_and_keys_and_fits_a_small_screen(clerk: Clerk) -> None:

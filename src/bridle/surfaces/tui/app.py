@@ -365,7 +365,9 @@ class BridleApp(App[int]):
             pane.box.attachments.add(message.files)
             pane.shell(message.text)
         else:
-            pane.prompt(message.text, message.files, message.when_busy)
+            meant = message.text.lstrip()  # a space before a slash: it is the agent's
+            text = meant if meant.startswith("/") else message.text
+            pane.prompt(text, message.files, message.when_busy)
 
     def command(self, text: str) -> None:
         from bridle.surfaces.tui.commands import carry_out

@@ -119,6 +119,11 @@ class Outline:
         self._touched.add(number)
         return piece
 
+    def take_cards(self, other: Outline) -> None:
+        """From one that shows less of the same session."""
+        self._cards = other._cards
+        self._touched |= set(other._cards)
+
     def refresh(self, tick: int = 0) -> None:
         changed = self._touched | {number for number, span in self._spans.items() if span.moving}
         self._touched = set()

@@ -168,6 +168,7 @@ class SessionPane(Vertical):
         self._first = max(0, self._last - grown)
         outline = Outline()
         outline.add(self.channel.past(self._first, self._last))
+        outline.take_cards(self.outline)
         self.outline = outline
         self._conversation.reopen(outline)
 
