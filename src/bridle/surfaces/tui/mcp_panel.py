@@ -40,6 +40,9 @@ class McpPanel(ModalScreen[None]):
     }
     McpPanel #servers { max-height: 40vh; }
     McpPanel #tools { max-height: 34vh; }
+    McpPanel #tools:blur > .option-list--option-highlighted {
+        background: transparent; color: $foreground;
+    }
     McpPanel #tools-of { height: auto; padding: 0 1; margin-top: 1; color: $text-primary; }
     McpPanel #told { height: auto; max-height: 6; padding: 0 1; margin-top: 1; color: $text-muted; }
     """
