@@ -45,7 +45,7 @@ def tell(
         terminal.press("Enter")
         terminal.until("[y] allow")
         terminal.press("y")
-        terminal.until(lambda screen: "sleep" in screen and "working" in screen)
+        terminal.until(lambda screen: "[y] allow" not in screen and "working" in screen)
         terminal.press("Escape")
         terminal.until("cancelled")
         terminal.press("C-q")

@@ -93,6 +93,11 @@ class PermissionDialog:
         return Answer(allow.id if allow else "allow", input=input)
 
     @property
+    def nested(self) -> bool:
+        """Escape leads back to the question; else it is nothing to it."""
+        return self._reason is not None or self._always is not None
+
+    @property
     def complaint(self) -> str:
         """Why the last thing that was typed was not taken."""
         return self._complaint

@@ -70,6 +70,8 @@ class RequestPrompt(Widget, can_focus=True):
         key = _KEYS.get(event.key) or (event.character or "")
         if not key or (len(key) == 1 and not key.isprintable() and key not in _KEYS.values()):
             return
+        if key == ESCAPE and isinstance(self._dialog, PermissionDialog) and not self._dialog.nested:
+            return  # it cancels the turn
         event.stop()
         event.prevent_default()
         pressed = self._dialog.press(key)
