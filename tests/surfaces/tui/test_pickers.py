@@ -12,6 +12,7 @@ from textual.theme import Theme
 
 from bridle.surfaces.tui import fuzzy, keymap, themes
 from bridle.surfaces.tui.agent_picker import AgentPicker
+from bridle.surfaces.tui.app import BridleApp
 from bridle.surfaces.tui.mode_picker import ModePicker
 from bridle.surfaces.tui.model_picker import ModelPicker
 from bridle.surfaces.tui.picker import Picker, Row
@@ -290,6 +291,16 @@ async def test_a_theme_is_seen_while_it_is_looked_at_and_kept_when_chosen(
         config = who.app._harness.paths.config_file  # type: ignore[union-attr]
         await who.until(lambda: config.exists() and 'theme = "nord"' in config.read_text())
         assert who.app.theme == "nord"
+
+
+async def test_a_light_screen_does_not_begin_dark(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.config('[screen]\ntheme = "bridle-light"\n')
+    monkeypatch.setenv("BRIDLE_HOME", str(machine.home / "bridle"))
+    assert BridleApp(machine.project).theme == "bridle-light"
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        assert who.app.theme == "bridle-light"
 
 
 async def test_an_unknown_theme_in_the_config_is_told_and_the_usual_one_stays(

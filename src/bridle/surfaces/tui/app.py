@@ -99,7 +99,7 @@ class BridleApp(App[int]):
         self._asked_to_leave = False
         self._farewells: set[asyncio.Task[None]] = set()
         self.reports: dict[str, Report] = {}  # what agents told of themselves, as far as asked
-        themes.dress(self)
+        themes.dress(self, themes.usual(cwd))
         self._filters.insert(0, Harmless())
 
     def get_driver_class(self) -> type[Driver]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rich.terminal_theme import TerminalTheme
@@ -9,6 +10,7 @@ from textual.app import App
 from textual.color import Color
 from textual.theme import Theme
 
+from bridle.core.errors import BridleError
 from bridle.surfaces.drawn import phrases
 
 DEFAULT = "bridle-dark"
@@ -113,12 +115,22 @@ LIGHT_COLORS = _colors(
 )
 
 
-def dress(app: App[Any]) -> None:
-    """As it looks until the config is read."""
+def dress(app: App[Any], name: str = DEFAULT) -> None:
+    """As it is painted first."""
     for theme in OWN:
         app.register_theme(theme)
     app.ansi_theme_dark, app.ansi_theme_light = DARK_COLORS, LIGHT_COLORS
-    app.theme = DEFAULT
+    app.theme = name if name in app.available_themes else DEFAULT
+
+
+def usual(folder: Path) -> str:
+    """The config's, before all else is opened: a light screen must not begin dark."""
+    from bridle.config import load
+
+    try:
+        return load(folder).screen.theme
+    except BridleError:  # which is told by whoever opens the harness
+        return DEFAULT
 
 
 def choose(app: App[Any], name: str) -> list[str]:
