@@ -17,6 +17,18 @@ def problems(keys: Mapping[str, str], places: Mapping[str, tuple[type[DOMNode], 
     return told
 
 
+def told(node: DOMNode, *ids: str) -> str:
+    """What these keys do, as they are now: `⏎ choose · esc close`."""
+    app = node.app
+    known = {binding.id: binding for _, binding in node._bindings}
+    parts = []
+    for id in ids:
+        key = app._keymap.get(id, known[id].key).partition(",")[0]
+        shown = app.get_key_display(known[id].with_key(key))
+        parts.append(f"{shown} {known[id].description.lower()}")
+    return " · ".join(parts)
+
+
 def names(places: Mapping[str, tuple[type[DOMNode], ...]]) -> list[str]:
     """All that a key does, as the config calls it."""
     found = {id for nodes in places.values() for node in nodes for id, _ in _bindings(node)}

@@ -16,6 +16,7 @@ from bridle.core.errors import BridleError
 from bridle.core.management import McpServer
 from bridle.management import Management
 from bridle.surfaces.drawn import phrases
+from bridle.surfaces.tui import keymap
 from bridle.surfaces.tui.picker import Row, Rows
 
 WELL = ("connected", "enabled", "ready", "ok")
@@ -57,7 +58,8 @@ class McpPanel(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
             frame.border_title = f"MCP servers of {phrases.one_line(self._agent)}"
-            frame.border_subtitle = "enter tools · e enable · d disable · r ask again · esc close"
+            keys = ("tools", "enable", "disable", "reload", "close")
+            frame.border_subtitle = keymap.told(self, *(f"mcp-{key}" for key in keys))
             yield self.servers
             yield Static("", id="tools-of", markup=False)
             yield self.tools

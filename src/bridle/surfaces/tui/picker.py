@@ -17,7 +17,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from bridle.surfaces.drawn import phrases
-from bridle.surfaces.tui import fuzzy
+from bridle.surfaces.tui import fuzzy, keymap
 
 WIDEST = (36, 28)  # cells of a title and of a state
 TONES = {"good": "$text-success", "warn": "$text-warning", "bad": "$text-error", "": "$text-muted"}
@@ -44,6 +44,9 @@ class Row:
 class Rows(OptionList):
     """What is highlighted stays so when the rows change."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select", "Choose", id="choose-row"),
+    ]
     DEFAULT_CSS = """
     Rows {
         height: auto; border: none; padding: 0; background: transparent;
@@ -165,7 +168,6 @@ class Picker(ModalScreen[str | None]):
     Picker Rows { max-height: 62vh; }
     Picker #told { height: auto; max-height: 6; padding: 0 1; margin-top: 1; color: $text-muted; }
     """
-    HELP: ClassVar[str] = "enter choose · esc close"
 
     def __init__(
         self,
@@ -187,7 +189,7 @@ class Picker(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
             frame.border_title = phrases.one_line(self._title)
-            frame.border_subtitle = self.HELP
+            frame.border_subtitle = keymap.told(self, "picker-choose", "picker-close")
             if self._filtered:
                 yield quiet_input("type to filter", id="filter")
             yield self.list

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 
 from textual.dom import DOMNode
 
-from bridle.surfaces.tui.agent_picker import AgentPicker
 from bridle.surfaces.tui.app import BridleApp
 from bridle.surfaces.tui.confirmation import Confirmation
 from bridle.surfaces.tui.conversation import Conversation
 from bridle.surfaces.tui.mcp_panel import McpPanel
 from bridle.surfaces.tui.mode_picker import ModePicker
-from bridle.surfaces.tui.picker import Picker
+from bridle.surfaces.tui.picker import Picker, Rows
 from bridle.surfaces.tui.prompt_box import PromptBox
 from bridle.surfaces.tui.request_prompt import RequestPrompt
 from bridle.surfaces.tui.session_browser import SessionBrowser
@@ -21,9 +20,9 @@ PLACES: Mapping[str, tuple[type[DOMNode], ...]] = {
     "prompt": (BridleApp, PromptBox),
     "conversation": (BridleApp, Conversation),
     "request": (BridleApp, RequestPrompt),
-    "pickers": (Picker, AgentPicker),
+    "pickers": (Picker, Rows),
     "mode": (Picker, ModePicker),
-    "sessions": (SessionBrowser,),
-    "mcp": (McpPanel,),
+    "sessions": (SessionBrowser, Rows),
+    "mcp": (McpPanel, Rows),
     "confirmation": (Confirmation,),
 }

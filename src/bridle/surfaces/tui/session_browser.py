@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Footer, Input, OptionList, Static
 
 from bridle.core.errors import BridleError, UsageError
 from bridle.surfaces.drawn import listings, phrases
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 PAUSE = 0.05  # seconds without a further letter before it is searched for
 AHEAD = 40  # rows below the highlighted one that are there before somebody comes to them
-HELP = "⏎ resume · f fork · r rename · d delete · e export · a all · / search · esc"
 HEAD = ("WHEN", "AGENT", "TURNS", "COST")
 WIDTHS = (8, 9, 5, 8)  # cells of each
 STATE = 9  # cells of the longest word for how one stands
@@ -36,14 +35,13 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
     """Gives the session that is to be gone on with, or None. `here`: those that tabs show."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Close", id="sessions-close"),
-        Binding("enter", "resume", "Resume", id="sessions-resume"),
         Binding("f", "fork", "Fork", id="sessions-fork"),
         Binding("r", "rename", "Rename", id="sessions-rename"),
         Binding("d", "delete", "Delete", id="sessions-delete"),
         Binding("e", "export", "Export", id="sessions-export"),
-        Binding("a", "folders", "All folders", id="sessions-folders"),
+        Binding("a", "folders", "All", id="sessions-folders"),
         Binding("slash", "search", "Search", id="sessions-search"),
+        Binding("escape", "back", "Close", id="sessions-close"),
         Binding("up", "move('cursor_up')", "Up", id="sessions-up", show=False),
         Binding("down", "move('cursor_down')", "Down", id="sessions-down", show=False),
     ]
@@ -60,7 +58,6 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
     SessionBrowser #question { width: auto; padding: 0 1; color: $text-warning; }
     SessionBrowser #answer { width: 1fr; height: 1; border: none; padding: 0; }
     SessionBrowser #told { height: auto; max-height: 4; padding: 0 1; color: $text-muted; }
-    SessionBrowser #help { height: 1; padding: 0 1; background: $panel; color: $text-muted; }
     """
 
     def __init__(self, harness: Harness, folder: Path, here: Collection[str] = ()) -> None:
@@ -87,7 +84,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
             yield Static("", id="question", markup=False)
             yield quiet_input("", id="answer")
         yield Static("", id="told", markup=False)
-        yield Static(HELP, id="help", markup=False)
+        yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         self.list.focus()
