@@ -47,7 +47,7 @@ def tell(
         terminal.press("y")
         terminal.until(lambda screen: "[y] allow" not in screen and "working" in screen)
         terminal.press("Escape")
-        terminal.until("cancelled")
+        terminal.until("⊘ cancelled ·")
         terminal.press("C-q")
         assert terminal.ended() == 0
     with Tmux(folder) as terminal:
