@@ -1,5 +1,5 @@
 """Writes what the documents say of the code: the tree and the events in ARCHITECTURE.md, the
-settings in docs/cli.md, the slash commands in docs/terminal.md, and the pages about agents.
+settings in docs/cli.md, slash commands and keys in docs/terminal.md, and the pages about agents.
 
 `python docs/generate.py` writes, `--check` says what has drifted and fails.
 """
@@ -17,7 +17,9 @@ from agent_pages import pages
 
 from bridle.config.settings import SETTINGS
 from bridle.core.events import Event
+from bridle.surfaces.tui import keymap
 from bridle.surfaces.tui.commands import COMMANDS
+from bridle.surfaces.tui.places import PLACES
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src/bridle"
@@ -61,6 +63,14 @@ def commands() -> str:
     return "\n".join(rows) + "\n"
 
 
+def keys() -> str:
+    rows = [
+        f"| `{binding.id}` | `{binding.key}` | {binding.description} |"
+        for binding in keymap.bindings(PLACES)
+    ]
+    return "\n".join(["| name | key | |", "| --- | --- | --- |", *rows]) + "\n"
+
+
 def _is_package(path: Path) -> bool:
     return (path / "__init__.py").exists()
 
@@ -78,6 +88,7 @@ def _says(path: Path) -> str:
 def parts() -> dict[Path, str]:
     """The documents that are written by hand, with what is generated in them."""
     made = {"tree": tree(), "events": events(), "settings": settings(), "commands": commands()}
+    made["keys"] = keys()
     return {
         document: PARTS.sub(lambda part: part[1] + made[part[2]] + part[3], document.read_text())
         for document in (ROOT / "ARCHITECTURE.md", ROOT / "docs/cli.md", ROOT / "docs/terminal.md")

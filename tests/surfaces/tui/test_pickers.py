@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import time
 from pathlib import Path
 
 import pytest
 from textual.app import App
+from textual.binding import Binding
 from textual.color import Color
+from textual.dom import DOMNode
 from textual.theme import Theme
 
+from bridle.surfaces import tui
 from bridle.surfaces.tui import fuzzy, keymap, themes
 from bridle.surfaces.tui.agent_picker import AgentPicker
 from bridle.surfaces.tui.app import BridleApp
@@ -381,8 +386,15 @@ async def test_keys_are_those_of_the_config_and_wrong_ones_are_named(
         await who.press("escape")
 
 
-def test_what_ships_has_names_for_all_keys_and_no_clash() -> None:
-    assert {"quit", "agent", "model", "mode", "sessions", "send"} <= set(keymap.names(PLACES))
+def test_each_key_has_a_name_by_which_the_config_can_change_it() -> None:
+    named = {binding.id for binding in keymap.bindings(PLACES)}
+    for module in pkgutil.iter_modules(tui.__path__, "bridle.surfaces.tui."):
+        for node in vars(importlib.import_module(module.name)).values():
+            if isinstance(node, type) and issubclass(node, DOMNode):
+                own = node.BINDINGS if node.__module__ == module.name else []
+                for binding in own:
+                    assert isinstance(binding, Binding)
+                    assert binding.id in named, (node, binding)
     assert keymap.problems({}, PLACES) == []
 
 

@@ -35,8 +35,8 @@ class Confirmation(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes", id="confirm"),
         Binding("n,escape", "answer(False)", "No", id="refuse"),
-        Binding("up,k", "scroll(-1)", "Up", show=False),
-        Binding("down,j", "scroll(1)", "Down", show=False),
+        Binding("up,k", "scroll(-1)", "Up", id="confirm-up", show=False),
+        Binding("down,j", "scroll(1)", "Down", id="confirm-down", show=False),
     ]
     DEFAULT_CSS = """
     Confirmation {

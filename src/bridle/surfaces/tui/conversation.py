@@ -25,11 +25,11 @@ class Conversation(ScrollView, can_focus=True):
     """`outline` is changed by whoever follows the session; `show` brings it to the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "previous", "Previous", show=False),
-        Binding("down", "next", "Next", show=False),
-        Binding("enter,space", "unfold", "Unfold", show=True),
-        Binding("home", "start", "Beginning", show=False),
-        Binding("end", "end", "End", show=False),
+        Binding("up", "previous", "Previous", id="previous-piece", show=False),
+        Binding("down", "next", "Next", id="next-piece", show=False),
+        Binding("enter,space", "unfold", "Unfold", id="unfold", show=True),
+        Binding("home", "start", "Beginning", id="beginning", show=False),
+        Binding("end", "end", "End", id="end", show=False),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"conversation--current"}
     DEFAULT_CSS = """

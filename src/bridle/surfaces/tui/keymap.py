@@ -29,10 +29,16 @@ def told(node: DOMNode, *ids: str) -> str:
     return " · ".join(parts)
 
 
-def names(places: Mapping[str, tuple[type[DOMNode], ...]]) -> list[str]:
-    """All that a key does, as the config calls it."""
-    found = {id for nodes in places.values() for node in nodes for id, _ in _bindings(node)}
-    return sorted(found)
+def bindings(places: Mapping[str, tuple[type[DOMNode], ...]]) -> list[Binding]:
+    """All that a key does, each once."""
+    found = {
+        binding.id: binding
+        for nodes in places.values()
+        for node in nodes
+        for binding in node.BINDINGS
+        if isinstance(binding, Binding) and binding.id
+    }
+    return list(found.values())
 
 
 def _clashes(keys: Mapping[str, str], nodes: tuple[type[DOMNode], ...]) -> Iterator[str]:

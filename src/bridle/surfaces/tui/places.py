@@ -9,6 +9,7 @@ from textual.dom import DOMNode
 from bridle.surfaces.tui.app import BridleApp
 from bridle.surfaces.tui.confirmation import Confirmation
 from bridle.surfaces.tui.conversation import Conversation
+from bridle.surfaces.tui.input_editor import InputEditor
 from bridle.surfaces.tui.mcp_panel import McpPanel
 from bridle.surfaces.tui.mode_picker import ModePicker
 from bridle.surfaces.tui.picker import Picker, Rows
@@ -25,4 +26,5 @@ PLACES: Mapping[str, tuple[type[DOMNode], ...]] = {
     "sessions": (SessionBrowser, Rows),
     "mcp": (McpPanel, Rows),
     "confirmation": (Confirmation,),
+    "input": (InputEditor,),
 }
