@@ -132,10 +132,19 @@ async def test_what_cannot_be_chosen_tells_why() -> None:
         assert "three cannot be chosen: because it is asleep" in _text(app)
 
 
+async def test_of_very_many_rows_some_are_shown_and_letters_find_the_others() -> None:
+    app = _Shown(Picker("Models", [Row(f"m{n}", f"model-{n}") for n in range(5_000)]))
+    async with app.run_test(size=(70, 20)) as pilot:
+        assert "(300 of 5000: letters find the others)" in _text(app)
+        await pilot.press(*"4711", "enter")
+        assert app.chosen == ["m4711"]
+
+
 async def test_no_row_can_move_the_cursor_or_break_a_line() -> None:
-    app = _Shown(Picker("Nu\x1bmbers", _rows()))
+    app = _Shown(Picker("Nu\x1bmbers [b]bold[/b]", _rows()))
     async with app.run_test(size=(60, 20)):
         lines = _text(app).splitlines()
+        assert any("[b]bold[/b]" in line for line in lines)
         assert "\x1b" not in "".join(lines)
         assert any("two" in line and "with lines" in line for line in lines)
 

@@ -225,7 +225,7 @@ class BridleApp(App[int]):
         return self.pane.channel.cwd if self.pane.channel else self._cwd
 
     async def open_pane(self, row: SessionRow | None = None, **wishes: Any) -> SessionPane:
-        """In a tab of its own; the one that shows it already, or one where nothing is yet."""
+        """In a tab of its own, or in the one that shows it already; an empty one makes room."""
         from bridle.surfaces.tui.channel import Channel
 
         harness = await self.opened()
@@ -235,14 +235,13 @@ class BridleApp(App[int]):
             return shown
         usual = {name: self._wishes[name] for name in self._wishes if not (row and name in _OF_ONE)}
         channel = Channel(harness, self._cwd, row, **(usual | wishes))
-        pane = self.pane
-        if row and pane.blank:
-            pane.begin(channel)
-        else:
-            self._opened_panes += 1
-            pane = SessionPane(channel.cwd, channel, id=f"pane-{self._opened_panes}")
-            await self.query_one(ContentSwitcher).add_content(pane)
+        before = self.pane
+        self._opened_panes += 1
+        pane = SessionPane(channel.cwd, channel, id=f"pane-{self._opened_panes}")
+        await self.query_one(ContentSwitcher).add_content(pane)
         self.show_pane(pane.id or "")
+        if row and before.blank:
+            await self._remove(before)
         return pane
 
     def show_pane(self, id: str) -> None:
@@ -255,6 +254,8 @@ class BridleApp(App[int]):
 
     async def close_pane(self, pane: SessionPane) -> None:
         """What runs here ends; what runs elsewhere is only left."""
+        if pane.blank and len(self.panes) == 1:
+            return
         if self._runs_here(pane):
             what = f"a turn runs: {pane.titled}"
             if not await choosing.sure(self, "Close the tab?", what, yes="cancel and close"):
@@ -267,6 +268,10 @@ class BridleApp(App[int]):
                 self.show_pane(others[0].id or "")
             else:
                 await self.open_pane()
+        await self._remove(pane)
+
+    async def _remove(self, pane: SessionPane) -> None:
+        """Its session is closed behind it: that may take a while."""
         if pane.channel:
             task = asyncio.create_task(pane.channel.close())
             self._farewells.add(task)

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.markup import escape
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -19,6 +20,7 @@ from textual.widgets.option_list import Option
 from bridle.surfaces.drawn import phrases
 from bridle.surfaces.tui import fuzzy, keymap
 
+MOST = 300  # rows that are shown at once
 WIDEST = (36, 28)  # cells of a title and of a state
 TONES = {"good": "$text-success", "warn": "$text-warning", "bad": "$text-error", "": "$text-muted"}
 
@@ -188,7 +190,7 @@ class Picker(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
-            frame.border_title = phrases.one_line(self._title)
+            frame.border_title = escape(phrases.one_line(self._title))
             frame.border_subtitle = keymap.told(self, "picker-choose", "picker-close")
             if self._filtered:
                 yield quiet_input("type to filter", id="filter")
@@ -212,13 +214,23 @@ class Picker(ModalScreen[str | None]):
 
     def show_rows(self, rows: Iterable[Row], *, highlight: str | None = None) -> None:
         self._all = list(rows)
-        query = self.query_text
-        self.list.fill(self.fitting(query), query=query, highlight=highlight)
+        self._show(self.query_text, self.fitting(self.query_text), highlight)
+
+    def _show(self, query: str, fitting: list[Row], highlight: str | None) -> None:
+        shown = fitting[:MOST]
+        if highlight and highlight not in {row.key for row in shown}:
+            shown = [*(row for row in fitting if row.key == highlight), *shown]
+        self.list.fill(shown, query=query, highlight=highlight)
+        title = phrases.one_line(self._title)
+        if len(fitting) > MOST:
+            title = f"{title} ({MOST} of {len(fitting)}: letters find the others)"
+        self.query_one("#frame").border_title = escape(title)
 
     def fitting(self, query: str) -> list[Row]:
         """By their titles; after those, by how they stand."""
         by_title = fuzzy.best(query, self._all, lambda row: row.title)
-        others = [row for row in self._all if row not in by_title]
+        named = {row.key for row in by_title}
+        others = [row for row in self._all if row.key not in named]
         return by_title + fuzzy.best(query, others, lambda row: f"{row.title} {row.state}")
 
     def show_row(self, row: Row) -> None:
@@ -248,8 +260,7 @@ class Picker(ModalScreen[str | None]):
         event.stop()
         query = event.value
         fitting = self.fitting(query)
-        first = fitting[0].key if fitting and query else None
-        self.list.fill(fitting, query=query, highlight=first)
+        self._show(query, fitting, fitting[0].key if fitting and query else None)
         if not fitting:
             self.tell("nothing fits")
 
