@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ class Channel:
         self.wishes = wishes  # agent, model, mode, approve
         self._id = row.id if row else None
         self._session: Session | AttachedSession | None = None
+        self._deciding = asyncio.Lock()  # who runs it is found out, or it is begun: once
 
     @property
     def id(self) -> str | None:
@@ -68,13 +70,20 @@ class Channel:
 
     async def live(self, since: int) -> AsyncIterator[Sequence[Entry]]:
         """What comes after `since`; ends when nobody runs the session."""
-        session = self._session
-        if session is None and self._id and await self.harness.sessions.is_run(self._id):
-            session = self._session = self.harness.attach(self._id)
-        if session:
-            async for page in session.pages(since):
-                yield page
-        self._session = None if session is self._session else self._session
+        session = await self._found()
+        if session is None:
+            return
+        async for page in session.pages(since):
+            yield page
+        if self._session is session:
+            self._session = None
+
+    async def _found(self) -> Session | AttachedSession | None:
+        """Whoever runs it."""
+        async with self._deciding:
+            if self._session is None and self._id and await self.harness.sessions.is_run(self._id):
+                self._session = self.harness.attach(self._id)
+            return self._session
 
     # -- what is said to it ------------------------------------------------------------------------
 
@@ -82,8 +91,9 @@ class Channel:
         self, text: str, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
     ) -> bool:
         """True if the session runs here only from now on: somebody has to follow it."""
-        fresh = self._session is None
-        session = self._session or await self._begin()
+        async with self._deciding:
+            fresh = self._session is None
+            session = self._session or await self._begin()
         await session.prompt(text, files=files, when_busy=when_busy)
         return fresh
 
@@ -128,12 +138,13 @@ class Channel:
     async def hand_over(self, agent: str) -> None:
         """Another agent goes on with the session; the next prompt tells it what to do."""
         assert self._id is not None
-        if isinstance(self._session, Session):
-            await self._session.close()
-            self._session = None
-        self.choose(agent)
-        wishes = {name: value for name, value in self.wishes.items() if name != "agent"}
-        self._session = await self.harness.handoff(self._id, agent, **wishes)
+        async with self._deciding:
+            if isinstance(self._session, Session):
+                await self._session.close()
+                self._session = None
+            self.choose(agent)
+            wishes = {name: value for name, value in self.wishes.items() if name != "agent"}
+            self._session = await self.harness.handoff(self._id, agent, **wishes)
 
     async def close(self) -> None:
         if isinstance(self._session, Session):
