@@ -284,6 +284,17 @@ async def test_a_mode_that_the_agent_has_not_is_off_and_says_so(
         await who.press("escape")
 
 
+async def test_an_agent_that_is_not_known_is_told_in_place_of_its_modes(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        assert who.pane.channel
+        who.pane.channel.wishes["agent"] = "nobody"
+        await who.press("shift+tab")
+        await who.sees("It did not work")
+        await who.sees("nobody")
+
+
 # -- themes ----------------------------------------------------------------------------------------
 
 

@@ -133,6 +133,21 @@ async def test_a_tab_whose_turn_runs_is_closed_only_when_that_is_meant(
         assert harness.find(session or "").status == "cancelled"
 
 
+async def test_tabs_that_are_opened_and_closed_in_haste_are_as_many_as_were_meant(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        for _ in range(3):
+            who.app.action_new_tab()
+        await who.until(lambda: len(who.app.panes) == 4)
+        for _ in range(8):
+            who.app.action_close_tab()
+            await asyncio.sleep(0)
+        await who.press("ctrl+w", "ctrl+w", "ctrl+w", "ctrl+w")
+        await who.until(lambda: len(who.app.panes) == 1)
+        assert who.box.has_focus
+
+
 async def test_a_word_is_deleted_before_a_tab_is_closed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

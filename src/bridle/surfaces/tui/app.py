@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -96,6 +97,7 @@ class BridleApp(App[int]):
         self._open = asyncio.Event()
         self._opened_panes = 1
         self._tabs = Tabs()
+        self._going: set[SessionPane] = set()  # panes that are being closed
         self._asked_to_leave = False
         self._farewells: set[asyncio.Task[None]] = set()
         self.reports: dict[str, Report] = {}  # what agents told of themselves, as far as asked
@@ -245,6 +247,9 @@ class BridleApp(App[int]):
         return pane
 
     def show_pane(self, id: str) -> None:
+        """One that is being closed meanwhile stays out of sight."""
+        if id not in {pane.id for pane in self.panes if pane not in self._going}:
+            return
         self.query_one(ContentSwitcher).current = id
         self._tabs.mark(self.pane, seen=True)
         self.pane.take_focus()
@@ -254,8 +259,15 @@ class BridleApp(App[int]):
 
     async def close_pane(self, pane: SessionPane) -> None:
         """What runs here ends; what runs elsewhere is only left."""
-        if pane.blank and len(self.panes) == 1:
+        if pane in self._going or (pane.blank and len(self.panes) == 1):
             return
+        self._going.add(pane)
+        try:
+            await self._close(pane)
+        finally:
+            self._going.discard(pane)
+
+    async def _close(self, pane: SessionPane) -> None:
         if self._runs_here(pane):
             what = f"a turn runs: {pane.titled}"
             if not await choosing.sure(self, "Close the tab?", what, yes="cancel and close"):
@@ -263,7 +275,9 @@ class BridleApp(App[int]):
         panes = self.panes
         if pane is self.pane:
             at = panes.index(pane)
-            others = panes[at + 1 :] + panes[:at][::-1]
+            others = [
+                other for other in panes[at + 1 :] + panes[:at][::-1] if other not in self._going
+            ]
             if others:
                 self.show_pane(others[0].id or "")
             else:
@@ -298,7 +312,7 @@ class BridleApp(App[int]):
         self.show_pane(message.pane)
 
     def action_new_tab(self) -> None:
-        self.run_worker(self._new_tab())
+        self._attempt(self._new_tab(), "tabs")
 
     async def _new_tab(self) -> None:
         """With the agent of the session that was seen."""
@@ -311,7 +325,7 @@ class BridleApp(App[int]):
             await self.open_pane(**({**channel.wishes} if channel else {}))
 
     def action_close_tab(self) -> None:
-        self.run_worker(self.close_pane(self.pane), group="close", exclusive=True)
+        self._attempt(self.close_pane(self.pane), "close")
 
     def action_next_tab(self) -> None:
         self._turn_to(1)
@@ -330,22 +344,31 @@ class BridleApp(App[int]):
     # -- what is chosen ----------------------------------------------------------------------------
 
     def action_pick_agent(self) -> None:
-        self.run_worker(choosing.agent(self), group="choosing", exclusive=True)
+        self._attempt(choosing.agent(self), "choosing")
 
     def action_pick_model(self) -> None:
-        self.run_worker(choosing.model(self), group="choosing", exclusive=True)
+        self._attempt(choosing.model(self), "choosing")
 
     def action_pick_mode(self) -> None:
-        self.run_worker(choosing.mode(self), group="choosing", exclusive=True)
+        self._attempt(choosing.mode(self), "choosing")
 
     def action_pick_theme(self) -> None:
-        self.run_worker(choosing.theme(self), group="choosing", exclusive=True)
+        self._attempt(choosing.theme(self), "choosing")
 
     def action_browse_sessions(self) -> None:
-        self.run_worker(choosing.session(self), group="choosing", exclusive=True)
+        self._attempt(choosing.session(self), "choosing")
 
     def action_mcp_panel(self) -> None:
-        self.run_worker(choosing.servers(self), group="choosing", exclusive=True)
+        self._attempt(choosing.servers(self), "choosing")
+
+    def _attempt(self, work: Coroutine[Any, Any, None], group: str) -> None:
+        async def attempt() -> None:
+            try:
+                await work
+            except BridleError as error:
+                self.pane.complain(error)
+
+        self.run_worker(attempt(), group=group, exclusive=group == "choosing")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """In a dialog all keys but the last are its own; a word is deleted before a tab is."""

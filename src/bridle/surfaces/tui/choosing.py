@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bridle.core.errors import BridleError
 from bridle.surfaces.drawn import phrases
 
 if TYPE_CHECKING:
@@ -41,12 +40,7 @@ async def mode(app: BridleApp) -> None:
 
     harness, pane = await app.opened(), app.pane
     now = pane.standing().mode or "agent"
-    try:
-        agent = harness.agent(agent_of(pane))
-    except BridleError as error:
-        pane.complain(error)
-        return
-    chosen = await app.push_screen_wait(ModePicker(agent, now))
+    chosen = await app.push_screen_wait(ModePicker(harness.agent(agent_of(pane)), now))
     if chosen and chosen != now:
         await _carry_out(app, f"/mode {chosen}")
 
