@@ -1,4 +1,4 @@
-"""Lists for people, as rows of cells with their heads: models, MCP servers, sessions."""
+"""Lists for people, as rows of cells with their heads: models, modes, MCP servers, sessions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from bridle.core.agent import Mode
 from bridle.surfaces.drawn import phrases
 
 if TYPE_CHECKING:
@@ -16,6 +17,11 @@ MODELS = ("AGENT", "MODEL", "CONTEXT", "EFFORT", "WHAT")
 SHIPPED = "* from bridle's own table: the agent does not list its models"
 SERVERS = ("AGENT", "SERVER", "STATUS", "COMMAND")
 TOOLS = ("TOOL", "ARGUMENTS", "WHAT")
+MODES: dict[Mode, str] = {
+    "agent": "it does what it is asked, as far as the rules allow",
+    "plan": "it reads and plans, and changes nothing",
+    "ask": "it reads and answers, and changes nothing",
+}
 SESSIONS = ("SESSION", "WHEN", "AGENT", "STATE", "TURNS", "COST", "WHAT")
 
 

@@ -8,14 +8,8 @@ from textual.binding import Binding, BindingType
 
 from bridle.core.agent import Agent
 from bridle.core.capabilities import capabilities
-from bridle.surfaces.drawn import phrases
+from bridle.surfaces.drawn import listings, phrases
 from bridle.surfaces.tui.picker import Picker, Row
-
-MODES = {
-    "agent": "it does what it is asked, as far as the rules allow",
-    "plan": "it reads and plans, and changes nothing",
-    "ask": "it reads and answers, and changes nothing",
-}
 
 
 class ModePicker(Picker):
@@ -30,7 +24,7 @@ class ModePicker(Picker):
             Row(mode, mode, hint=why, off=True)
             if mode != "agent" and not able
             else Row(mode, mode, hint=meaning, current=mode == current)
-            for mode, meaning in MODES.items()
+            for mode, meaning in listings.MODES.items()
         ]
         super().__init__("Mode", rows, filtered=False)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.text import Text
 from textual.app import SuspendNotSupported
 
-from bridle.core.agent import Mode
 from bridle.core.errors import BridleError, UsageError
 from bridle.core.management import SignsIn
 from bridle.surfaces import signing
@@ -135,21 +134,13 @@ async def mode(app: BridleApp, words: str) -> None:
         app.action_pick_mode()
         return
     pane = app.pane
-    chosen = next((mode for mode in _MODES if mode == words), None)
+    chosen = next((mode for mode in listings.MODES if mode == words), None)
     if chosen is None:
         raise UsageError(
-            f"there is no mode {phrases.one_line(words)!r}", hint=suggestion(words, _MODES)
+            f"there is no mode {phrases.one_line(words)!r}", hint=suggestion(words, listings.MODES)
         )
     await channel_of(pane).configure(mode=chosen)
-    pane.tell(Card(f"Mode: {chosen}", cards.lines(_MODES[chosen])))
-
-
-_MODES: dict[Mode, str] = {
-    "agent": "it does what it is asked, as far as the rules allow",
-    "plan": "it reads and plans, and changes nothing",
-    "ask": "it reads and answers, and changes nothing",
-}
-assert tuple(_MODES) == get_args(Mode)
+    pane.tell(Card(f"Mode: {chosen}", cards.lines(listings.MODES[chosen])))
 
 
 async def agent(app: BridleApp, words: str) -> None:
