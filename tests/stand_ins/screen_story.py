@@ -55,7 +55,9 @@ def tell(
         terminal.until("cancelled")
         terminal.type(third)
         terminal.press("Enter")
-        terminal.until(lambda screen: "completed" in screen.partition("You are back.")[2])
+        terminal.until("starting")
+        back = "You are back."  # Gemini is not resumed within a minute of its file
+        terminal.until(lambda screen: "completed" in screen.partition(back)[2], seconds=90)
         terminal.resize(80, 24)
         terminal.until("You are back.")
         terminal.press("C-q")

@@ -33,7 +33,8 @@ class Conversation(ScrollView, can_focus=True):
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"conversation--current"}
     DEFAULT_CSS = """
-    Conversation { height: 1fr; background: $background; scrollbar-size-vertical: 1; }
+    Conversation { height: 1fr; background: $background; scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable; }
     Conversation > .conversation--current { background: $boost; }
     """
 
@@ -45,7 +46,8 @@ class Conversation(ScrollView, can_focus=True):
         self._outline = outline
         self._painter = Painter()
         self._document = Document(outline, self._draw, 80)
-        self._following = True
+        self._following = True  # the end, until somebody scrolls away from it
+        self._steered = False  # the view is moved by us, and not by a person
         self._current: Piece | None = None
         self._greeting: RenderableType | None = None
         self.tick = 0
@@ -78,7 +80,8 @@ class Conversation(ScrollView, can_focus=True):
         self.show()
         top = self._document.top_of(piece)
         if top is not None and len(self._document.lines_of(piece)) > self.size.height:
-            self.scroll_to(y=top, animate=False, immediate=True, force=True)
+            self._following = False
+            self._steer(top)
 
     def reopen(self, outline: Outline) -> None:
         """The same session with more of its past; what was seen stays in sight."""
@@ -92,7 +95,7 @@ class Conversation(ScrollView, can_focus=True):
         self._document.show_from(max(0, len(outline.pieces) - known), self._screenful)
         added = self._document.before()
         self._resize_virtually()
-        self.scroll_to(y=added, animate=False, immediate=True)
+        self._steer(added)
         self.refresh()
 
     def redraw(self) -> None:
@@ -154,12 +157,16 @@ class Conversation(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old: float, new: float) -> None:
         super().watch_scroll_y(old, new)
-        self._following = self._document.at_end and new >= self.max_scroll_y
+        at_end = self._document.at_end and new >= self.max_scroll_y
+        if at_end or (new < old and not self._steered):  # who scrolls up wants to stay there
+            self._following = at_end
+        if self._steered:
+            return
         if new < old and new < self.size.height:
             if not self._document.at_start:
                 added = self._document.before()
                 self._resize_virtually()
-                self.scroll_to(y=new + added, animate=False, immediate=True)
+                self._steer(new + added)
             elif new <= 0:
                 self.post_message(self.ReachedStart())
         elif new > old and not self._document.at_end and new > self.max_scroll_y - self.size.height:
@@ -176,7 +183,8 @@ class Conversation(ScrollView, can_focus=True):
     def action_start(self) -> None:
         self._document.start(self._screenful)
         self._resize_virtually()
-        self.scroll_to(y=0, animate=False, immediate=True)
+        self._following = False
+        self._steer(0)
         self.refresh()
         self.post_message(self.ReachedStart())
 
@@ -235,7 +243,7 @@ class Conversation(ScrollView, can_focus=True):
         if self._following:
             self._to_end()
         else:
-            self.scroll_to(y=y, animate=False, immediate=True)
+            self._steer(y)
         self.refresh()
 
     def _top_piece(self) -> Piece | None:
@@ -247,7 +255,14 @@ class Conversation(ScrollView, can_focus=True):
 
     def _to_end(self) -> None:
         """Also where the bar that shows it is not there yet."""
-        self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
+        self._steer(self.max_scroll_y)
+
+    def _steer(self, y: float) -> None:
+        self._steered = True
+        try:
+            self.scroll_to(y=y, animate=False, immediate=True, force=True)
+        finally:
+            self._steered = False
 
     @property
     def _screenful(self) -> int:

@@ -71,6 +71,7 @@ class SessionPane(Vertical):
         self._last_paint = 0.0
         self._paint_due: asyncio.TimerHandle | None = None
         self._spinner: Timer | None = None
+        self._starting = False  # a prompt waits for its agent
         self._shell: ShellLine | None = None  # the last one that was run here
         self.told: Piece | None = None  # the last card
         self.box.commands = self._commands
@@ -179,12 +180,16 @@ class SessionPane(Vertical):
     async def _prompt(
         self, channel: Channel, text: str, files: Sequence[File], when_busy: WhenBusy
     ) -> None:
+        self._starting = not channel.running
         self.post_message(self.Changed(self))
         try:
             fresh = await channel.prompt(text, files, when_busy)
         except BridleError:
             self.box.give_back(text, files)
             raise
+        finally:
+            self._starting = False
+            self.post_message(self.Changed(self))
         if fresh:
             self._follow(channel)
         self._conversation.action_end()
@@ -335,6 +340,8 @@ class SessionPane(Vertical):
         working = ""
         if turn and turn.status == "running" and channel and channel.running:
             working = "working" if not transcript.requests else "waits for you"
+        elif self._starting:
+            working = "starting"
         elif transcript.background:
             working = "works in the background"
         return Standing(
