@@ -16,12 +16,8 @@ from textual.widget import Widget
 
 from bridle.core.agent import File
 from bridle.core.errors import UsageError
-from bridle.management import DESKTOP
-from bridle.supervision.environment import child_environment
-from bridle.supervision.programs import find_program
 from bridle.surfaces.attached import ATTACHMENT_CAP
 from bridle.surfaces.drawn import phrases
-from bridle.workspace import programs
 
 LONGEST_PATHS = 8_000  # characters of a paste that may be paths
 PATIENCE = 3.0  # seconds for a clipboard
@@ -140,6 +136,11 @@ _CLIPBOARDS: Sequence[tuple[str, Sequence[str], Sequence[str], str]] = (
 
 async def clipboard_image(folder: Path) -> File | None:
     """None when there is no image on it, or nobody to ask."""
+    from bridle.management import DESKTOP
+    from bridle.supervision.environment import child_environment
+    from bridle.supervision.programs import find_program
+    from bridle.workspace import programs
+
     env = child_environment(os.environ, DESKTOP).variables
     for name, kinds, image, display in _CLIPBOARDS:
         program = find_program(name, env.get("PATH"))

@@ -16,7 +16,6 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from bridle.surfaces.tui.document import Document
-from bridle.surfaces.tui.look import Frame, draw
 from bridle.surfaces.tui.outline import Outline, Piece
 from bridle.surfaces.tui.painter import Painter
 
@@ -147,6 +146,8 @@ class Conversation(ScrollView, can_focus=True):
         self.refresh()
 
     def _draw(self, piece: Piece, width: int) -> list[Strip]:
+        from bridle.surfaces.tui.look import Frame, draw  # not before there is something to see
+
         frame = Frame(width, self.tick, dark=self.app.current_theme.dark)
         return self._painter.lines(draw(piece, frame), width)
 

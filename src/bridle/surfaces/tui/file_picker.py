@@ -11,10 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from bridle.workspace.confined import Root
-from bridle.workspace.refusal import Refused
-from bridle.workspace.walk import Walk
-
 MOST = 200_000  # paths that are known
 SECONDS = 20.0  # for looking at them all
 FRESH = 10.0  # seconds until the folder is looked at anew
@@ -113,6 +109,10 @@ class FilePicker:
 
     def _fill(self, paths: _Paths, news: Callable[[], None]) -> bool:
         """True if there is more. A name that cannot be written in a prompt is left out."""
+        from bridle.workspace.confined import Root
+        from bridle.workspace.refusal import Refused
+        from bridle.workspace.walk import Walk
+
         try:
             with Root(self._folder, guarded=False) as root:
                 walk = Walk(root, ".", seconds=SECONDS)

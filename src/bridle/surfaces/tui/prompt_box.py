@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from textual import events
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
@@ -21,13 +21,15 @@ from textual.widgets import TextArea
 from bridle.core.agent import File
 from bridle.core.errors import BridleError
 from bridle.core.terminal import clean
-from bridle.sessions.terms import WhenBusy
 from bridle.surfaces import attached
 from bridle.surfaces.drawn import phrases
 from bridle.surfaces.tui.attachments import Attachments, clipboard_image, dropped
 from bridle.surfaces.tui.completions import Completion, Completions
 from bridle.surfaces.tui.file_picker import FilePicker, fits, reference, written
 from bridle.surfaces.tui.prompt_history import PromptHistory, Walk, matching
+
+if TYPE_CHECKING:
+    from bridle.sessions.terms import WhenBusy
 
 LINES = 10
 LONGEST_PASTE = 20_000  # characters; a longer one goes as a file

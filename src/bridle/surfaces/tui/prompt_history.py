@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from bridle.core.events import TurnStarted
 from bridle.core.terminal import clean
-from bridle.surfaces.tui.shell_line import OPENING
 
 if TYPE_CHECKING:
     from bridle.app import Harness
@@ -37,6 +36,8 @@ def prompts_of(harness: Harness, folder: Path) -> list[str]:
 
 
 def _typed(prompt: str | None) -> bool:
+    from bridle.surfaces.tui.shell_line import OPENING
+
     return bool(prompt) and not (prompt or "").startswith(OPENING)
 
 

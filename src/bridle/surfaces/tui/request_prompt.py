@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import RenderResult
@@ -10,8 +11,10 @@ from textual.message import Message
 from textual.widget import Widget
 
 from bridle.core.events import Answer, PermissionRequested, QuestionAsked
-from bridle.surfaces.drawn.dialog import EDIT, Dialog, PermissionDialog, dialog_for
 from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, ENTER, ESCAPE
+
+if TYPE_CHECKING:
+    from bridle.surfaces.drawn.dialog import Dialog, PermissionDialog
 
 _KEYS = {"enter": ENTER, "backspace": BACKSPACE, "escape": ESCAPE, "ctrl+u": CLEAR}
 Asked = PermissionRequested | QuestionAsked
@@ -52,6 +55,8 @@ class RequestPrompt(Widget, can_focus=True):
         now = waiting[0] if waiting else None
         self._more = len(waiting) - 1
         if now is not None and (before is None or before.request_id != now.request_id):
+            from bridle.surfaces.drawn.dialog import dialog_for
+
             self._dialog = dialog_for(now, self._folder)
         elif now is None:
             self._dialog = None
@@ -67,6 +72,8 @@ class RequestPrompt(Widget, can_focus=True):
     def on_key(self, event: events.Key) -> None:
         if self._dialog is None:
             return
+        from bridle.surfaces.drawn.dialog import EDIT, PermissionDialog
+
         key = _KEYS.get(event.key) or (event.character or "")
         if not key or (len(key) == 1 and not key.isprintable() and key not in _KEYS.values()):
             return

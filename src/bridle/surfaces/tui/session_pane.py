@@ -7,7 +7,7 @@ import time
 from collections.abc import Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 from textual.app import ComposeResult
@@ -15,24 +15,26 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.timer import Timer
 
-from bridle.core.agent import File
 from bridle.core.errors import BridleError, RequestNotOpen, UsageError
-from bridle.core.events import Entry
 from bridle.core.transcript import Totals, Transcript
-from bridle.sessions.terms import WhenBusy
-from bridle.store.session_row import SessionRow
 from bridle.surfaces.drawn import phrases
-from bridle.surfaces.drawn.dialog import PermissionDialog
 from bridle.surfaces.tui import prompt_queue
-from bridle.surfaces.tui.channel import Channel
 from bridle.surfaces.tui.completions import Completion
 from bridle.surfaces.tui.conversation import Conversation
 from bridle.surfaces.tui.outline import Card, Outline, Piece
 from bridle.surfaces.tui.prompt_box import PromptBox
 from bridle.surfaces.tui.prompt_history import prompts_of
 from bridle.surfaces.tui.request_prompt import RequestPrompt
-from bridle.surfaces.tui.shell_line import ShellLine
 from bridle.surfaces.tui.status_bar import Standing
+
+if TYPE_CHECKING:
+    from bridle.core.agent import File
+    from bridle.core.events import Entry
+    from bridle.sessions.terms import WhenBusy
+    from bridle.store.session_row import SessionRow
+    from bridle.surfaces.drawn.dialog import PermissionDialog
+    from bridle.surfaces.tui.channel import Channel
+    from bridle.surfaces.tui.shell_line import ShellLine
 
 FRAME = 0.05  # seconds between two paints at least
 SPIN = 0.125
@@ -262,6 +264,8 @@ class SessionPane(Vertical):
             self.complain(UsageError("no shell line", hint="!ls runs one, !! hands over the last"))
 
     async def _run_line(self, command: str, channel: Channel, over: bool) -> None:
+        from bridle.surfaces.tui.shell_line import ShellLine
+
         def changed() -> None:
             piece.drawn = None
             self._stir()
