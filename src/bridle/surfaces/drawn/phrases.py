@@ -8,12 +8,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from bridle.core.events import FileChange, PermissionRequested, QuestionAsked, RequestAnswered
 from bridle.core.terminal import clean
-from bridle.surfaces.drawn.outcome import Outcome
 
 if TYPE_CHECKING:
+    from bridle.core.events import (
+        FileChange,
+        PermissionRequested,
+        QuestionAsked,
+        RequestAnswered,
+    )
     from bridle.core.permission import Rule
+    from bridle.surfaces.drawn.outcome import Outcome
 
 STATES = {"completed": "✓", "failed": "✗", "cancelled": "⊘", "denied": "⊘"}
 
@@ -132,6 +137,8 @@ def how_to_resume(session: str) -> str:
 
 
 def how_to_answer(session: str, request: PermissionRequested | QuestionAsked) -> str:
+    from bridle.core.events import PermissionRequested
+
     words = ["bridle", "requests", "answer", f"{session}/{clean(request.request_id)}"]
     if isinstance(request, PermissionRequested):
         return shlex.join([*words, "allow"])
@@ -149,6 +156,8 @@ def always(rule: Rule, where: str = "") -> str:
 
 
 def asked(request: PermissionRequested | QuestionAsked) -> str:
+    from bridle.core.events import PermissionRequested
+
     if isinstance(request, PermissionRequested):
         return one_line(request.title)
     return one_line(" / ".join(question.text for question in request.questions))

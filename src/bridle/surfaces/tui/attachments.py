@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from rich.style import Style
@@ -14,10 +15,12 @@ from rich.text import Text
 from textual.app import RenderResult
 from textual.widget import Widget
 
-from bridle.core.agent import File
 from bridle.core.errors import UsageError
 from bridle.surfaces.attached import ATTACHMENT_CAP
 from bridle.surfaces.drawn import phrases
+
+if TYPE_CHECKING:
+    from bridle.core.agent import File
 
 LONGEST_PATHS = 8_000  # characters of a paste that may be paths
 PATIENCE = 3.0  # seconds for a clipboard
@@ -136,6 +139,7 @@ _CLIPBOARDS: Sequence[tuple[str, Sequence[str], Sequence[str], str]] = (
 
 async def clipboard_image(folder: Path) -> File | None:
     """None when there is no image on it, or nobody to ask."""
+    from bridle.core.agent import File
     from bridle.management import DESKTOP
     from bridle.supervision.environment import child_environment
     from bridle.supervision.programs import find_program

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import RenderableType
 from rich.segment import Segment
@@ -15,13 +15,15 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from bridle.surfaces.tui.document import Document
-from bridle.surfaces.tui.outline import Outline, Piece
+from bridle.surfaces.tui.document import Blank, Document, Outlined
 from bridle.surfaces.tui.painter import Painter
+
+if TYPE_CHECKING:
+    from bridle.surfaces.tui.outline import Piece
 
 
 class Conversation(ScrollView, can_focus=True):
-    """`outline` is changed by whoever follows the session; `show` brings it to the screen."""
+    """An outline is changed by whoever follows the session; `show` brings it to the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "previous", "Previous", id="previous-piece", show=False),
@@ -40,11 +42,11 @@ class Conversation(ScrollView, can_focus=True):
     class ReachedStart(Message):
         """Somebody looks at the oldest line that is known here."""
 
-    def __init__(self, outline: Outline) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._outline = outline
+        self._outline: Outlined = Blank()
         self._painter = Painter()
-        self._document = Document(outline, self._draw, 80)
+        self._document = Document(self._outline, self._draw, 80)
         self._following = True  # the end, until somebody scrolls away from it
         self._steered = False  # the view is moved by us, and not by a person
         self._current: Piece | None = None
@@ -82,7 +84,7 @@ class Conversation(ScrollView, can_focus=True):
             self._following = False
             self._steer(top)
 
-    def reopen(self, outline: Outline) -> None:
+    def reopen(self, outline: Outlined) -> None:
         """The same session with more of its past; what was seen stays in sight."""
         known = len(self._outline.pieces)
         self._outline = outline

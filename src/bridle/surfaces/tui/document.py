@@ -4,22 +4,40 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from bridle.surfaces.tui.outline import Outline, Piece
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from textual.strip import Strip
 
+    from bridle.surfaces.tui.outline import Piece
+
 MOST = 600  # lines of the window, while its end is followed
 BATCH = 60  # lines laid out at once when somebody scrolls past an end
+
+
+class Outlined(Protocol):
+    """Has pieces, in order."""
+
+    @property
+    def pieces(self) -> list[Piece]: ...
+    def refresh(self, tick: int = 0) -> None: ...
+
+
+class Blank:
+    """What there is before a session is."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+
+    def refresh(self, tick: int = 0) -> None:
+        pass
 
 
 class Document:
     """Only what is in the window has been drawn, so opening the longest session costs a screen."""
 
     def __init__(
-        self, outline: Outline, draw: Callable[[Piece, int], list[Strip]], width: int
+        self, outline: Outlined, draw: Callable[[Piece, int], list[Strip]], width: int
     ) -> None:
         self._outline = outline
         self._draw = draw

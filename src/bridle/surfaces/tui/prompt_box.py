@@ -15,10 +15,10 @@ from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from bridle.core.agent import File
 from bridle.core.errors import BridleError
 from bridle.core.terminal import clean
 from bridle.surfaces import attached
@@ -29,6 +29,7 @@ from bridle.surfaces.tui.file_picker import FilePicker, fits, reference, written
 from bridle.surfaces.tui.prompt_history import PromptHistory, Walk, matching
 
 if TYPE_CHECKING:
+    from bridle.core.agent import File
     from bridle.sessions.terms import WhenBusy
 
 LINES = 10
@@ -130,6 +131,10 @@ class PromptBox(TextArea):
 
     def on_unmount(self) -> None:
         self._files.close()
+
+    def render_line(self, y: int) -> Strip:
+        """Textual wraps the placeholder also where there is no cell for it."""
+        return super().render_line(y) if self.content_size.width else Strip.blank(0)
 
     async def _on_key(self, event: events.Key) -> None:
         """Its own keys are obeyed in the order they were typed; the app would hear them later."""
@@ -413,6 +418,8 @@ class PromptBox(TextArea):
             self._take_in(self._read(paths))
         elif len(text) > LONGEST_PASTE:
             name = f"pasted-{len(self.attachments.files) + 1}.txt"
+            from bridle.core.agent import File
+
             self.attachments.add([File(name, "text/plain", text.encode())])
         elif text and (result := self._replace_via_keyboard(text, *self.selection)):
             self.move_cursor(result.end_location)
@@ -429,6 +436,8 @@ class PromptBox(TextArea):
         self._take_in(take())
 
     async def _read(self, paths: Sequence[Path]) -> Sequence[File]:
+        from bridle.core.agent import File
+
         def read() -> list[File]:
             return [File(*attached.read(path)) for path in paths]
 

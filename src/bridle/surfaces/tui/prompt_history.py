@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bridle.core.events import TurnStarted
 from bridle.core.terminal import clean
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ SECONDS = 2.0  # for reading logs; what was read by then is enough
 
 def prompts_of(harness: Harness, folder: Path) -> list[str]:
     """Reads the logs of the newest sessions of a folder; for a thread."""
+    from bridle.core.events import TurnStarted
+
     sessions, until = harness.sessions, time.monotonic() + SECONDS
     found: list[tuple[str, str]] = []
     for row in sessions.catalog.list(cwd=str(folder), limit=SESSIONS):

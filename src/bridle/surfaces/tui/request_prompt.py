@@ -10,14 +10,15 @@ from textual.app import RenderResult
 from textual.message import Message
 from textual.widget import Widget
 
-from bridle.core.events import Answer, PermissionRequested, QuestionAsked
 from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, ENTER, ESCAPE
 
 if TYPE_CHECKING:
+    from bridle.core.events import Answer, PermissionRequested, QuestionAsked
     from bridle.surfaces.drawn.dialog import Dialog, PermissionDialog
 
+    Asked = PermissionRequested | QuestionAsked
+
 _KEYS = {"enter": ENTER, "backspace": BACKSPACE, "escape": ESCAPE, "ctrl+u": CLEAR}
-Asked = PermissionRequested | QuestionAsked
 
 
 class RequestPrompt(Widget, can_focus=True):
@@ -72,6 +73,7 @@ class RequestPrompt(Widget, can_focus=True):
     def on_key(self, event: events.Key) -> None:
         if self._dialog is None:
             return
+        from bridle.core.events import Answer
         from bridle.surfaces.drawn.dialog import EDIT, PermissionDialog
 
         key = _KEYS.get(event.key) or (event.character or "")

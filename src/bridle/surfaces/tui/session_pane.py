@@ -5,23 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 from textual.timer import Timer
 
 from bridle.core.errors import BridleError, RequestNotOpen, UsageError
-from bridle.core.transcript import Totals, Transcript
 from bridle.surfaces.drawn import phrases
-from bridle.surfaces.tui import prompt_queue
 from bridle.surfaces.tui.completions import Completion
 from bridle.surfaces.tui.conversation import Conversation
-from bridle.surfaces.tui.outline import Card, Outline, Piece
 from bridle.surfaces.tui.prompt_box import PromptBox
 from bridle.surfaces.tui.prompt_history import prompts_of
 from bridle.surfaces.tui.request_prompt import RequestPrompt
@@ -30,10 +26,12 @@ from bridle.surfaces.tui.status_bar import Standing
 if TYPE_CHECKING:
     from bridle.core.agent import File
     from bridle.core.events import Entry
+    from bridle.core.transcript import Totals, Transcript
     from bridle.sessions.terms import WhenBusy
     from bridle.store.session_row import SessionRow
     from bridle.surfaces.drawn.dialog import PermissionDialog
     from bridle.surfaces.tui.channel import Channel
+    from bridle.surfaces.tui.outline import Card, Outline, Piece
     from bridle.surfaces.tui.shell_line import ShellLine
 
 FRAME = 0.05  # seconds between two paints at least
@@ -63,9 +61,8 @@ class SessionPane(Vertical):
     def __init__(self, folder: Path, channel: Channel | None = None, *, id: str) -> None:
         super().__init__(id=id)
         self.channel = channel  # None until the harness is open
-        self.outline = Outline()
         self._folder = folder
-        self._conversation = Conversation(self.outline)
+        self._conversation = Conversation()
         self._request = RequestPrompt(folder)
         self.box = PromptBox(folder)
         self._first = 0  # number of the entry before the oldest that is shown
@@ -95,6 +92,13 @@ class SessionPane(Vertical):
     def folder(self) -> Path:
         """Where its agent works."""
         return self.channel.cwd if self.channel else self._folder
+
+    @cached_property
+    def outline(self) -> Outline:
+        """Not before the first picture: nothing of it is in there."""
+        from bridle.surfaces.tui.outline import Outline
+
+        return Outline()
 
     @property
     def transcript(self) -> Transcript:
@@ -127,6 +131,7 @@ class SessionPane(Vertical):
         """Shows the end of what was, and follows what comes."""
         self.channel = channel
         self.box.belong(channel.cwd, partial(prompts_of, channel.harness, channel.cwd))
+        self._conversation.reopen(self.outline)
         self._first, self._last = channel.tail()
         if self._last:
             self.outline.add(channel.past(self._first, self._last))
@@ -137,8 +142,7 @@ class SessionPane(Vertical):
     def renew(self, channel: Channel) -> None:
         """Another session in place of this one."""
         self.workers.cancel_group(self, "follow")
-        self.outline = Outline()
-        self._conversation.reopen(self.outline)
+        del self.outline
         self.begin(channel)
 
     async def hand_over(self, agent: str) -> None:
@@ -169,6 +173,8 @@ class SessionPane(Vertical):
             return
         grown = 2 * (self._last - self._first)
         self._first = max(0, self._last - grown)
+        from bridle.surfaces.tui.outline import Outline
+
         outline = Outline()
         outline.add(self.channel.past(self._first, self._last))
         outline.take_cards(self.outline)
@@ -270,6 +276,8 @@ class SessionPane(Vertical):
             piece.drawn = None
             self._stir()
 
+        from bridle.surfaces.tui.outline import Card
+
         self._shell = shell = ShellLine(command, channel.cwd, changed)
         piece = self.tell(Card(f"$ {phrases.one_line(command)}", shell, shell.whole))
         self._conversation.action_end()
@@ -286,6 +294,8 @@ class SessionPane(Vertical):
 
     def complain(self, error: BridleError, instead: Piece | None = None) -> None:
         from rich.text import Text
+
+        from bridle.surfaces.tui.outline import Card
 
         body = Text().append(phrases.one_line(error.message), style="red")
         if error.hint:
@@ -333,6 +343,8 @@ class SessionPane(Vertical):
 
     @property
     def _queue(self) -> list[str]:
+        from bridle.surfaces.tui import prompt_queue
+
         return prompt_queue.waiting(self.transcript.turns) if self.transcript.busy else []
 
     def standing(self) -> Standing:
@@ -366,6 +378,8 @@ def _totals(transcript: Transcript, row: SessionRow | None) -> Totals:
     totals = transcript.totals
     if row is None:
         return totals
+    from msgspec.structs import replace
+
     return replace(
         totals,
         input_tokens=row.input_tokens,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import RenderResult
 from textual.widget import Widget
 
-from bridle.core.transcript import Totals
 from bridle.surfaces.drawn import phrases
+
+if TYPE_CHECKING:
+    from bridle.core.transcript import Totals
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Standing:
     model: str | None = None
     mode: str | None = None
     session: str | None = None
-    totals: Totals = field(default_factory=Totals)
+    totals: Totals | None = None
     queued: int = 0
     waiting: int = 0  # requests that nobody has answered
     working: str = ""  # what goes on, and since when
@@ -65,14 +68,8 @@ class StatusBar(Widget):
         if now.session:
             where = " (elsewhere)" if now.elsewhere else ""
             right.append(Text(f"{now.session}{where}", style="dim"))
-        totals = now.totals
-        if totals.input_tokens or totals.output_tokens:
-            used = f"{phrases.count(totals.input_tokens)}↑ {phrases.count(totals.output_tokens)}↓"
-            right.append(Text(used))
-        if totals.cost_usd is not None:
-            right.append(Text(phrases.money(totals.cost_usd)))
-        if totals.context_used is not None:
-            right.append(_context(totals.context_used, totals.context_limit))
+        if now.totals:
+            right += _used(now.totals)
         if now.queued:
             right.append(Text(f"{now.queued} queued", style="cyan"))
         if now.waiting:
@@ -86,3 +83,15 @@ def _context(used: int, limit: int | None) -> Text:
     share = used / limit
     style = "red" if share > 0.9 else "yellow" if share > 0.7 else ""
     return Text(f"{share:.0%} context", style=style)
+
+
+def _used(totals: Totals) -> list[Text]:
+    parts: list[Text] = []
+    if totals.input_tokens or totals.output_tokens:
+        used = f"{phrases.count(totals.input_tokens)}↑ {phrases.count(totals.output_tokens)}↓"
+        parts.append(Text(used))
+    if totals.cost_usd is not None:
+        parts.append(Text(phrases.money(totals.cost_usd)))
+    if totals.context_used is not None:
+        parts.append(_context(totals.context_used, totals.context_limit))
+    return parts
