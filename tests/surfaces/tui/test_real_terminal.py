@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from typing import Any
 
 import pytest
 import screen_story
+import screen_tour
 
 from ..conftest import Bench
 
@@ -25,8 +27,45 @@ def test_a_task_from_its_prompt_to_its_resumption(bench: Bench) -> None:
         [{"say": "You are back."}],
     ]
     script.write_text(json.dumps(turns))
-    environment = {
-        name: value for name, value in bench.environment.items() if name not in ("COLUMNS", "LINES")
-    }
     prompts = (f"script:{script}", "go on", "and now")
-    screen_story.tell(bench.home, bench.project, "mock", environment, prompts)
+    screen_story.tell(bench.home, bench.project, "mock", _environment(bench), prompts)
+
+
+def _environment(bench: Bench) -> dict[str, str]:
+    """Without a size: the terminal has one."""
+    sizes = ("COLUMNS", "LINES")
+    return {name: value for name, value in bench.environment.items() if name not in sizes}
+
+
+def _cast(bench: Bench) -> screen_tour.Cast:
+    """The embedded agent: a scene is a file, and what is said next plays the last one again."""
+    acts = bench.project.parent / "acts"
+    acts.mkdir()
+    story = "\n\n".join(f"Part {number} of it." for number in range(1, 61))
+    choices = [{"label": "red"}, {"label": "blue"}]
+    done = {"say": "That was it."}
+    scenes: dict[str, list[dict[str, Any]]] = {
+        "hello": [{"say": "Hello there.\n\n```sh\necho ready\n```\n"}],
+        "story": [{"say": f"{story}\n\nThe end."}],
+        "run": [{"run": "echo done >> ran.txt"}, done],
+        "write": [{"write": "new.txt", "text": "moon\n"}, done],
+        "wait": [{"run": screen_tour.WAIT}, {"listen": 5}, {"say": "The wait is over."}],
+        "ask": [{"question": [{"text": "Which colour?", "choices": choices}]},
+                {"say": "Well chosen."}],
+    }  # fmt: skip
+    for name, steps in scenes.items():
+        (acts / f"{name}.json").write_text(json.dumps([steps]))
+    return screen_tour.Cast(
+        agent="mock",
+        project=bench.project,
+        environment=_environment(bench),
+        scene=lambda name: f"../acts/{name}.json",
+        cue="",
+        model="mock-deep",
+        servers=False,
+        patience=8,
+    )
+
+
+def test_the_prompt_box_a_shell_and_a_turn_that_is_steered(bench: Bench) -> None:
+    screen_tour.speak(_cast(bench), bench.home)

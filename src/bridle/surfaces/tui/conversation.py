@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
 from rich.segment import Segment
@@ -190,6 +190,13 @@ class Conversation(ScrollView, can_focus=True):
         self._steer(0)
         self.refresh()
         self.post_message(self.ReachedStart())
+
+    def scroll_page_up(self, **how: Any) -> None:
+        """At once: one that glides would stop where more is drawn above."""
+        super().scroll_page_up(**{**how, "animate": False})
+
+    def scroll_page_down(self, **how: Any) -> None:
+        super().scroll_page_down(**{**how, "animate": False})
 
     def action_previous(self) -> None:
         self._move(-1)

@@ -44,6 +44,7 @@ class RequestPrompt(Widget, can_focus=True):
         super().__init__()
         self._folder = folder
         self._dialog: Dialog | None = None
+        self._answered = False  # and the log does not tell it yet
         self._more = 0
 
     @property
@@ -59,6 +60,7 @@ class RequestPrompt(Widget, can_focus=True):
             from bridle.surfaces.drawn.dialog import dialog_for
 
             self._dialog = dialog_for(now, self._folder)
+            self._answered = False
         elif now is None:
             self._dialog = None
         self.set_class(now is not None, "-waits")
@@ -66,6 +68,10 @@ class RequestPrompt(Widget, can_focus=True):
             self.border_subtitle = f"{self._more} more" if self._more > 0 else ""
         self.refresh(layout=True)
         return now is not None and (before is None or before.request_id != now.request_id)
+
+    def again(self) -> None:
+        """The answer was not taken."""
+        self._answered = False
 
     def render(self) -> RenderResult:
         return self._dialog.draw() if self._dialog else ""
@@ -83,10 +89,13 @@ class RequestPrompt(Widget, can_focus=True):
             return  # it cancels the turn
         event.stop()
         event.prevent_default()
+        if self._answered:
+            return  # what is typed on is no second answer
         pressed = self._dialog.press(key)
         if pressed == EDIT and isinstance(self._dialog, PermissionDialog):
             self.post_message(self.EditWanted(self._dialog))
         elif isinstance(pressed, Answer):
+            self._answered = True
             self.post_message(self.Answered(self._dialog.request.request_id, pressed))
         self.refresh(layout=True)
 

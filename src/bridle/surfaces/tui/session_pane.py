@@ -25,7 +25,7 @@ from bridle.surfaces.tui.status_bar import Standing
 
 if TYPE_CHECKING:
     from bridle.core.agent import File
-    from bridle.core.events import Entry
+    from bridle.core.events import Answer, Entry
     from bridle.core.transcript import Totals, Transcript
     from bridle.sessions.terms import WhenBusy
     from bridle.store.session_row import SessionRow
@@ -221,8 +221,15 @@ class SessionPane(Vertical):
         self.run_worker(attempt(), group="said")
 
     def on_request_prompt_answered(self, message: RequestPrompt.Answered) -> None:
-        if self.channel:
-            self._attempt(self.channel.answer(message.request_id, message.answer))
+        self._attempt(self._answer(message.request_id, message.answer))
+
+    async def _answer(self, request_id: str, answer: Answer) -> None:
+        assert self.channel is not None
+        try:
+            await self.channel.answer(request_id, answer)
+        except BridleError:
+            self._request.again()
+            raise
 
     def on_request_prompt_edit_wanted(self, message: RequestPrompt.EditWanted) -> None:
         self.run_worker(self._edit(message.dialog), group="edit", exclusive=True)
@@ -231,8 +238,8 @@ class SessionPane(Vertical):
         from bridle.surfaces.tui.input_editor import InputEditor
 
         answer = await self.app.push_screen_wait(InputEditor(dialog))
-        if answer and self.channel:
-            self._attempt(self.channel.answer(dialog.request.request_id, answer))
+        if answer:
+            self._attempt(self._answer(dialog.request.request_id, answer))
 
     # -- the box -----------------------------------------------------------------------------------
 
