@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -99,6 +100,7 @@ class BridleApp(App[int]):
         self._tabs = Tabs()
         self._going: set[SessionPane] = set()  # panes that are being closed
         self._asked_to_leave = False
+        self._code = 0  # to exit with
         self._farewells: set[asyncio.Task[None]] = set()
         self.reports: dict[str, Report] = {}  # what agents told of themselves, as far as asked
         themes.dress(self, themes.usual(cwd))
@@ -123,6 +125,7 @@ class BridleApp(App[int]):
     def on_mount(self) -> None:
         self.pane.box.focus()
         self.theme_changed_signal.subscribe(self, self._recolor)
+        self._heed_signals()
         self.call_after_refresh(self.run_worker, self._serve(), exclusive=True, group="harness")
 
     # -- the harness -------------------------------------------------------------------------------
@@ -150,7 +153,7 @@ class BridleApp(App[int]):
             self.query_one(BreadcrumbBar).begin(harness.config.screen.breadcrumb, self.pane.folder)
             await self._leaving.wait()
             await asyncio.gather(*self._farewells, return_exceptions=True)
-        self.exit(0)
+        self.exit(self._code)
 
     async def _welcome(self, harness: Harness) -> None:
         from bridle.surfaces.tui.welcome import first_agent, greeting
@@ -193,6 +196,19 @@ class BridleApp(App[int]):
             await asyncio.to_thread(set_value, harness.paths, "screen.theme", name)
         except BridleError as error:
             self.pane.complain(error)
+
+    def _heed_signals(self) -> None:
+        """Who ends the program, or its terminal, ends what runs here; a second SIGTERM, at once."""
+
+        def end(number: int) -> None:
+            self._code = 128 + number
+            insists = self._leaving.is_set() and number == signal.SIGTERM  # a hangup comes twice
+            if insists or not self._open.is_set():
+                self.exit(self._code)
+            self._leaving.set()
+
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, end, number)
 
     async def action_leave(self) -> None:
         self.run_worker(self._leave(), group="leave")

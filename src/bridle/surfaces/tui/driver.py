@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 from codecs import getincrementaldecoder
 from collections.abc import Iterable
+from contextlib import suppress
 from string import digits
 from threading import Event
-from typing import Any
+from typing import Any, TextIO
 
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
@@ -42,11 +44,28 @@ class _Parser(XTermParser):
         return super()._sequence_to_key_events(sequence, alt)
 
 
+class _Output:
+    """A terminal that may vanish while it is written to."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self.fileno = file.fileno
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()
+
+
 class QuietDriver(LinuxDriver):
     """Textual's own looks ten times a second whether it is to end."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._file: Any = _Output(self._file)
         self._bell = self.exit_event = _Bell()
 
     def run_input_thread(self) -> None:
@@ -60,12 +79,18 @@ class QuietDriver(LinuxDriver):
                 ready = {key.fd for key, _ in selector.select(patience)}
                 patience = None
                 if self.fileno in ready:
-                    data = os.read(self.fileno, 64 << 10)
-                    if not data:  # the terminal is gone
+                    if not (data := self._read()):  # the terminal is gone
                         selector.unregister(self.fileno)
+                        os.kill(os.getpid(), signal.SIGHUP)
                     elif text := decode(data):
                         for event in parser.feed(text):
                             self.process_message(event)
                     patience = ESCAPE_PATIENCE
                 for event in parser.tick():
                     self.process_message(event)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, 64 << 10)
+        except OSError:
+            return b""

@@ -1,0 +1,78 @@
+"""What a screen may meet: a terminal of one cell, the end of its terminal, keys in haste."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..conftest import Bench, Terminal, wait_until
+from .desk import desk
+from .machine import Machine
+
+HANGS = [{"say": "I begin."}, {"hang": True}]
+LEAVES_THE_SCREEN = b"\x1b[?1049l"
+NO_MOUSE = b"\x1b[?1000l"
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+# -- the terminal ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 2), (3, 50), (4, 4), (200, 1)])
+async def test_a_terminal_may_be_as_small_as_it_likes(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    turn = [{"say": "| a | b |\n|---|---|\n| 日本 | 👍 |\n"}, {"write": "a", "text": "日本\n"}]
+    async with desk(machine.home, machine.project, monkeypatch, [turn]) as who:
+        await who.pilot.resize_terminal(*size)
+        await who.write("go")
+        await who.press("enter")
+        await who.until(lambda: who.pane.transcript.requests)
+        await who.pilot.pause()
+        await who.pilot.resize_terminal(80, 24)
+        await who.sees("permission")
+        await who.press("n")
+        await who.rests(1)
+
+
+def _working(bench: Bench, turn: list[dict[str, Any]]) -> Terminal:
+    (bench.project / "s.json").write_text(json.dumps([turn]))
+    terminal = bench.terminal("tui", "-a", "mock")
+    terminal.wait_for("works in")
+    terminal.press("script:s.json")
+    terminal.wait_for("s.json")
+    terminal.press("\r")
+    terminal.wait_for("I begin.")
+    return terminal
+
+
+def _state(bench: Bench) -> str:
+    (row,) = json.loads(bench.run("sessions", "list", "--json").stdout)
+    return str(row["status"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_who_ends_the_program_gets_the_terminal_back(bench: Bench, number: signal.Signals) -> None:
+    terminal = _working(bench, HANGS)
+    os.kill(terminal.process.pid, number)
+    assert terminal.end() == 128 + number
+    assert LEAVES_THE_SCREEN in terminal.raw
+    assert NO_MOUSE in terminal.raw
+    assert terminal.modes == terminal.before
+    assert _state(bench) == "cancelled"
+
+
+def test_a_closed_terminal_ends_what_ran_in_it(bench: Bench) -> None:
+    terminal = _working(bench, HANGS)
+    terminal.close()
+    wait_until(lambda: terminal.process.poll() is not None)
+    assert _state(bench) == "cancelled"
