@@ -158,7 +158,7 @@ async def test_what_the_agent_cannot_take_is_told_and_given_back(
         _paste(at, str(data))
         await at.until(lambda: at.box.attachments.files)
         await at.press("enter")
-        await at.sees("does not support attachments of type application/octet-stream")
+        await at.sees("(data.bin)")
         await at.until(lambda: at.box.text == "look")
         assert len(at.box.attachments.files) == 1
 

@@ -113,9 +113,11 @@ def test_output_names_and_titles_are_shown_and_not_obeyed(bench: Bench) -> None:
         terminal.press("y")
     terminal.wait_for("completed")
     terminal.press("\x0c")  # the sessions, by their titles
-    terminal.wait_for("Sessions")
+    seen = terminal.wait_for("esc Close")
     terminal.press("\x1b")
+    seen = terminal.wait_for("⏎ Send", seen)  # a key that nobody takes rings our own bell
     terminal.press("/diff\r")
+    terminal.wait_for("in turn 1", seen)
     terminal.press("\x11")
     terminal.end()
     assert obeyed(terminal.raw) == []
