@@ -12,19 +12,22 @@ Each function is one sitting before the screen. What the agent plays is told by 
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bridle.core.events import Entry, TurnEnded, TurnStarted
+from bridle.core.events import Entry, RequestAnswered, SettingsChanged, TurnEnded, TurnStarted
 from bridle.paths import find_paths
 from bridle.store.catalog import Catalog
 from bridle.store.database import Database
 from bridle.store.event_log import EventLog
+from bridle.store.session_row import SessionRow
 from bridle.testing.tmux import Tmux
 
 WAIT = "until [ -e go ]; do sleep 0.05; done"
@@ -46,9 +49,12 @@ class Cast:
     changes: bool = True  # takes an input that was changed
     asks: bool = True
     own_command: str | None = None
-    servers: bool = True  # it keeps MCP servers
+    server: str | None = None  # an MCP server that it keeps, with the tool `shout`
+    switches: bool = False  # its servers can be enabled and disabled
     patience: float = 20.0  # seconds
-    login: str = ""  # what is shown: a card, or the words that are run
+    runs_login: str = ""  # the words that are run, where it has some
+    login: str = ""  # else what is told
+    logout: str = ""
 
 
 class Sitting:
@@ -102,16 +108,21 @@ class Sitting:
 
     # -- the log -----------------------------------------------------------------------------------
 
+    @property
+    def store(self) -> Database:
+        if self._store is None:
+            path = find_paths(self.cast.environment).store
+            self._store = Database.open(path, read_only=True)
+        return self._store
+
+    def sessions(self) -> Sequence[SessionRow]:
+        """Newest first."""
+        return Catalog(self.store).list(cwd=str(self.cast.project))
+
     def entries(self) -> list[Entry]:
         """Of all sessions of the project, oldest session first."""
-        path = find_paths(self.cast.environment).store
-        if self._store is None:
-            if not path.exists():
-                return []
-            self._store = Database.open(path, read_only=True)
-        log = EventLog(self._store)
-        rows = Catalog(self._store).list(cwd=str(self.cast.project))
-        return [entry for row in reversed(rows) for entry in log.since(row.id, 0, 10_000)]
+        log, rows = EventLog(self.store), reversed(self.sessions())
+        return [entry for row in rows for entry in log.since(row.id, 0, 10_000)]
 
     def all(self, kind: type[Any]) -> list[Any]:
         return [entry.event for entry in self.entries() if isinstance(entry.event, kind)]
@@ -383,3 +394,462 @@ def _sizes(who: Sitting) -> None:
         assert all(len(line) <= columns for line in screen.splitlines())
         who.write("still here")
         who.erase()
+
+
+# -- what is asked ---------------------------------------------------------------------------------
+
+
+def permit(cast: Cast, folder: Path) -> None:
+    """Permissions: allowed, denied, denied with a word, changed, remembered; a question; a plan."""
+    ran = cast.project / "ran.txt"
+    with sitting(cast, folder) as who:
+        who.play("run", "[y] allow", "[n] deny", "ran.txt", "1 waiting")
+        assert not ran.exists()
+        who.press("?")
+        who.sees("[?] less", '"command": "echo done >> ran.txt"')
+        who.press("?")
+        who.sees("[?] all of it")
+        who.press("y")
+        who.over(1, "That was it.", "→ allowed from terminal")
+        assert ran.read_text() == "done\n"
+        who.play("run", "[y] allow")
+        who.press("n")
+        who.over(2, "→ denied from terminal", "⊘ Bash")
+        assert ran.read_text() == "done\n"
+        _with_a_word(who)
+        _changed(who)
+        _remembered(who)
+        if cast.asks:
+            _question(who)
+        _plan(who)
+        quit(who)
+
+
+def _with_a_word(who: Sitting) -> None:
+    who.play("run", "[y] allow")
+    who.press("r")
+    who.sees("why not: ")
+    who.press("Escape")  # back to the question; the turn goes on
+    who.sees("[r] deny, and why")
+    who.press("r")
+    who.sees("why not: ")
+    who.type("use make insteadd")
+    who.press("BSpace")
+    who.sees("why not: use make instead▏")
+    who.press("Enter")
+    who.over(3, "→ denied from terminal: use make instead")
+    assert who.all(RequestAnswered)[-1].answer.note == "use make instead"
+
+
+def _changed(who: Sitting) -> None:
+    ran = who.cast.project / "ran.txt"
+    who.play("run", "[y] allow")
+    who.press("e")
+    who.sees("Allow as changed", '"command": "echo done >> ran.txt"')
+    who.press("Escape")
+    who.sees("[y] allow")
+    who.press("e")
+    who.sees("Allow as changed")
+    who.press("C-s")
+    who.sees("nothing was changed")
+    who.press("F7", "BSpace")
+    who.loses('"command"')
+    who.type('{"command": "echo changed >> ran.txt"')
+    who.press("C-s")
+    who.sees("not a JSON object")
+    who.type("}")
+    who.press("C-s")
+    if who.cast.changes:
+        who.over(4, "→ allowed as changed from terminal")
+        assert ran.read_text() == "done\nchanged\n"
+    else:
+        who.over(4, "echo changed >> ran.txt")
+        assert ran.read_text() == "done\n"
+
+
+def _remembered(who: Sitting) -> None:
+    ran = who.cast.project / "ran.txt"
+    before = ran.read_text()
+    who.play("run", "[y] allow")
+    who.press("a")
+    who.sees("[s] in this session", "[p] in this project", "always: ")
+    who.press("d")
+    who.sees("always: deny ")
+    who.press("d")
+    who.sees("always: allow ")
+    who.press("Escape")
+    who.sees("[y] allow")
+    who.press("a")
+    who.sees("[s] in this session")
+    who.press("s")
+    who.over(5, "→ allowed always in this session from terminal")
+    who.play("run")
+    who.over(6)  # and nobody was asked
+    assert ran.read_text() == f"{before}done\ndone\n"
+    assert who.all(RequestAnswered)[-1].by == "policy"
+
+
+def _question(who: Sitting) -> None:
+    turns = len(who.all(TurnEnded))
+    who.play("ask", "Which colour?", "[1] red", "[2] blue", "[t] type an answer")
+    who.press("2")
+    who.over(turns + 1, "Well chosen.", "→ blue from terminal")
+    who.play("ask", "[t] type an answer")
+    who.press("t")
+    who.sees("your answer: ")
+    who.type("green")
+    who.press("Enter")
+    who.over(turns + 2, "→ green from terminal")
+    answers = [one.answer.answers for one in who.all(RequestAnswered)[-2:]]
+    assert [list(one.values()) for one in answers] == [["blue"], ["green"]]
+
+
+def _plan(who: Sitting) -> None:
+    turns = len(who.all(TurnEnded))
+    who.command("/mode plan", "Mode: plan")
+    who.until(lambda screen: "plan" in _status(screen))
+    who.play("write")
+    who.over(turns + 1)
+    assert not (who.cast.project / "new.txt").exists()
+    who.command("/mode agent", "Mode: agent")
+    who.until(lambda screen: "plan" not in _status(screen))
+    who.play("write", "[y] allow", "+moon")
+    who.press("y")
+    who.over(turns + 2, "+ moon")
+    assert (who.cast.project / "new.txt").read_text() == "moon\n"
+
+
+# -- slash commands --------------------------------------------------------------------------------
+
+
+def command(cast: Cast, folder: Path) -> None:
+    """Every slash command, with words and without, and one that there is not."""
+    with sitting(cast, folder) as who:
+        _before_a_session(who)
+        who.command("/clear")
+        who.play("write", "[y] allow")
+        who.press("y")
+        who.over(1)
+        who.play("hello")
+        who.over(2, "Hello there.")
+        _of_the_session(who)
+        _of_the_agent(who)
+        _of_sessions(who)
+        who.send("/quit")
+        assert who.terminal.ended() == 0
+
+
+def _before_a_session(who: Sitting) -> None:
+    agent = who.cast.agent
+    who.command("/nosuch", "no command is called /nosuch", "/help lists them.")
+    who.command("/modell", "did you mean /model or /models?")
+    who.command("/quit now", "/quit takes no words")
+    who.command("/help fork", "/fork", "a copy of this session")
+    who.command("/help", "Commands and keys", "/login [AGENT]")
+    who.command("/diff", "nothing was done yet")
+    who.command("/cost", "no turn has told what it took")
+    who.command("/copy", "the agent has said nothing yet")
+    who.command("/export", "the session has not begun")
+    who.command("/fork", "the session has not begun")
+    who.command("/policy", "What is decided without you", "approve: ask")
+    who.command("/policy Bash rm -rf build", "/policy Bash rm -rf build", "ask")
+    who.command(f"/agent {agent}", f"Agent: {agent}", "it is ready")
+    who.command("/agent nobody", "nobody")
+
+
+def _of_the_session(who: Sitting) -> None:
+    project = who.cast.project
+    who.command("/diff", "No file changed in turn 2")
+    who.command("/diff 1", "in turn 1", "new.txt", "moon")
+    who.command("/diff all", "in 2 turns", "new.txt")
+    who.command("/diff 9", "there is no turn '9' here", "turns 1 to 2, or all")
+    who.command("/cost", "What it took", "TURN", "all")
+    who.command("/copy", "Copied", "the last message, ")
+    who.command("/copy code", "the last code, 1 line")
+    who.command("/copy that", "/copy does not know 'that'")
+    who.command("/export notes.html", "notes.html (")
+    assert "Hello there." in (project / "notes.html").read_text()
+    who.command("/export notes.html", "is there already", "name another file")
+    who.command("/export out jsonl", ", jsonl)")
+    assert json.loads((project / "out").read_text().splitlines()[0])
+    who.command("/theme nosuch", "there is no theme 'nosuch'")
+    who.command("/theme nord", "Theme: nord", "it is kept in your config")
+    who.send("/theme")
+    who.sees("Themes", "type to filter", "● nord")
+    who.press("Escape")
+    who.loses("type to filter")
+
+
+def _of_the_agent(who: Sitting) -> None:
+    cast, agent = who.cast, who.cast.agent
+    who.command("/status", f"Status of {agent}", "ready")
+    who.command("/status all", "Status of all agents", "AGENT", "codex")
+    who.command("/status nobody", "nobody")
+    who.command("/models", f"Models of {agent}", cast.model, "/model NAME takes one")
+    who.command(f"/models {agent}", cast.model)
+    who.send("/model")
+    who.sees(f"Models of {agent}", "type to filter")
+    who.press("Escape")
+    who.loses("type to filter")
+    who.command(f"/model {cast.model}", f"Model: {cast.model}", "from the next prompt on")
+    who.until(lambda screen: cast.model in _status(screen))
+    who.command("/model two words", "a model's name is one word")
+    who.send("/mode")
+    who.sees("─ Mode ", "it reads and plans")
+    who.press("Escape")
+    who.loses("─ Mode ")
+    who.command("/mode nosuch", "there is no mode 'nosuch'")
+    who.send("/agent")
+    who.sees("Agents", "type to filter", f"● {agent}")
+    who.press("Escape")
+    who.loses("type to filter")
+    who.command("/mcp nosuch", "/mcp does not know 'nosuch'")
+    who.command("/mcp enable", "it is `/mcp enable NAME`")
+    _signing(who)
+
+
+def _signing(who: Sitting) -> None:
+    cast = who.cast
+    who.command("/login nobody", "nobody")
+    if cast.runs_login:
+        who.command("/login", f"running `{cast.runs_login}`; it may open your browser")
+        who.press("C-c")
+        who.sees("it was left before its end")
+    else:
+        who.command("/login", cast.login)
+    who.command("/logout", cast.logout)
+
+
+def _of_sessions(who: Sitting) -> None:
+    first = who.sessions()[0].id
+    who.command("/sessions Hello", "Sessions with “Hello”", first)
+    who.command("/sessions zebra", "nothing found")
+    who.send("/sessions")
+    who.sees("Sessions of ", "/ searches all that was said")
+    who.press("Escape")
+    who.loses("/ searches all that was said")
+    who.command("/resume nosuch", "/sessions shows them all")
+    who.send("/resume")
+    who.sees("Sessions of ")
+    who.press("Escape")
+    who.loses("/ searches all that was said")
+    who.command("/fork", "A copy", f"of {first}, which stays as it is")
+    copy = who.sessions()[0].id
+    assert copy != first
+    who.command("/clear", "A new session", f"the last one is kept: /resume {copy}")
+    who.loses("A copy")
+    who.command("/new", "3 new session")
+    who.command(f"/new {who.cast.agent}", "4 new session")
+    who.command(f"/resume {copy}", "Hello there.")
+    who.loses("4 new session")  # it was empty
+    who.command(f"/resume {first}")
+    who.until(lambda screen: first in _status(screen))  # it has a tab already
+
+
+# -- pickers, panels and tabs ----------------------------------------------------------------------
+
+
+def choose(cast: Cast, folder: Path) -> None:
+    """What opens by a key: pickers, the palette, tabs, the browser of sessions, MCP, next step."""
+    _repository(cast)
+    with sitting(cast, folder) as who:
+        _next_step(who)
+        who.play("hello")
+        who.over(1, "Hello there.")
+        _pickers(who)
+        _servers(who)
+        _tabs(who)
+        _browser(who)
+        _leaving(who)
+
+
+def _repository(cast: Cast) -> None:
+    """On `main`, with a file that nobody has committed."""
+    git = ["git", "-C", str(cast.project), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    (cast.project / "kept.txt").write_text("kept\n")
+    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *words], check=True, env={**cast.environment})
+    (cast.project / "kept.txt").write_text("changed\n")
+
+
+def _next_step(who: Sitting) -> None:
+    who.sees("› main › DIRTY", "[Commit & Push]")
+    who.press("F2")
+    who.sees("· main ─", " n  do nothing")
+    who.press("n")
+    who.loses(" n  do nothing")
+    who.press("F3")
+    who.sees("The branch has no pull request that is known.")
+    assert not who.entries()
+
+
+def _pickers(who: Sitting) -> None:
+    cast = who.cast
+    who.press("C-g")
+    who.sees("Agents", f"● {cast.agent}")
+    who.type("codex-e")
+    who.until(lambda screen: "codex-exec" in screen and f"● {cast.agent}" not in screen)
+    who.press("Escape")
+    who.loses("type to filter", "Agents ─")
+    who.press("C-o")
+    who.sees(f"Models of {cast.agent} ─", cast.model)
+    who.type(cast.model)
+    who.until(lambda screen: screen.count(cast.model) > 1)
+    who.press("Enter")
+    who.sees(f"Model: {cast.model}", "from the next prompt on")
+    who.until(lambda screen: cast.model in _status(screen))
+    who.press("BTab")
+    who.sees("─ Mode ", "● agent")
+    who.press("BTab", "Enter")
+    who.sees("Mode: plan")
+    who.until(lambda screen: "plan" in _status(screen))
+    who.press("BTab")
+    who.sees("─ Mode ", "● plan")
+    who.press("Up", "Enter")
+    who.sees("Mode: agent")
+    who.until(lambda screen: "plan" not in _status(screen))
+    who.press("F8")
+    who.sees("─ Themes ", "type to filter")
+    who.type("gruvb")
+    who.until(lambda screen: "gruvbox" in screen and "nord" not in screen)
+    who.press("Enter")
+    who.loses("─ Themes ")
+    config = find_paths(cast.environment).config_file
+    who.until(lambda _: 'theme = "gruvbox"' in config.read_text() if config.exists() else False)
+    settings = [one.model for one in who.all(SettingsChanged) if one.model]
+    assert settings[-1] == cast.model
+
+
+def _servers(who: Sitting) -> None:
+    agent, server = who.cast.agent, who.cast.server
+    who.press("F4")
+    who.sees(f"MCP servers of {agent} ─")
+    if server is None:
+        who.sees("does not support")
+        who.press("Escape")
+        who.loses(f"MCP servers of {agent} ─")
+        return
+    who.sees(server)
+    who.press("Enter")
+    who.until(_Found("shout|does not support"))
+    who.press("d")
+    who.until(_Found(f"does not use {server}|does not support"))
+    who.press("e")
+    who.until(_Found(f"{agent} uses {server}|does not support"))
+    who.press("r")
+    who.loses("does not support", f"uses {server}")
+    who.press("Escape")
+    who.loses(f"MCP servers of {agent} ─")
+    who.command("/mcp list", server)
+
+
+def _tabs(who: Sitting) -> None:
+    first = who.sessions()[0].id
+    who.press("C-t")
+    who.sees("2 new session")
+    who.until(lambda screen: first not in _status(screen))
+    who.write("some words")
+    who.press("C-w")  # one word, and not the tab
+    who.boxed("some")
+    who.press("C-PPage")
+    who.until(lambda screen: first in _status(screen))
+    who.boxed("")
+    who.press("C-NPage")
+    who.boxed("some")
+    who.press("M-1")
+    who.until(lambda screen: first in _status(screen))
+    who.press("M-2")
+    who.boxed("some")
+    who.erase()
+    who.press("C-w")
+    who.loses("2 new session")
+    who.until(lambda screen: first in _status(screen))
+    who.press("C-p")
+    who.sees("Search for commands")
+    who.type("new tab")
+    who.sees("a new session beside the others")
+    who.press("Enter")
+    who.sees("2 new session")
+    who.press("C-w")
+    who.loses("2 new session")
+
+
+def _browser(who: Sitting) -> None:
+    project = who.cast.project
+    (first,) = who.sessions()
+    who.press("C-l")
+    who.sees("Sessions of ", "here")
+    who.press("d")
+    who.sees("it is open in a tab: close that first")
+    who.press("r")
+    who.sees("title: ")
+    who.press("C-u")
+    who.type("Renamed by hand")
+    who.press("Enter")
+    who.until(_Found(r"Renamed by hand +here"))
+    assert who.sessions()[0].title == "Renamed by hand"
+    who.press("e")
+    who.sees("export as markdown, html, jsonl: ")
+    who.press("Enter")
+    who.sees(f"session-{first.id}.md")
+    assert "Hello there." in (project / f"session-{first.id}.md").read_text()
+    who.press("/")
+    who.type("zebra")
+    who.sees("nothing found")
+    who.press("Escape")
+    who.sees("Renamed by hand")
+    who.press("/")
+    who.type("hello there")
+    who.sees("hello there", "Hello there")
+    who.press("Escape")
+    who.sees("/ searches all that was said")
+    who.press("a")
+    who.sees("Sessions of all folders", "project › Renamed")
+    who.press("f")
+    who.loses("Sessions of all folders")
+    who.sees("2 ")
+    copy = who.sessions()[0]
+    assert copy.id != first.id
+    who.until(lambda screen: copy.id in _status(screen))
+    who.press("C-w")
+    who.until(lambda screen: first.id in _status(screen))
+    who.press("C-l")
+    who.sees("Sessions of ", "2")
+    who.press("Enter")  # the newest is the copy
+    who.until(lambda screen: copy.id in _status(screen))
+    who.press("C-w")
+    who.until(lambda screen: first.id in _status(screen))
+    who.press("C-l")
+    who.sees("Sessions of ")
+    who.press("d")
+    who.sees("y or n:")
+    who.type("n")
+    who.press("Enter")
+    who.sees("nothing was deleted")
+    who.press("d")
+    who.sees("y or n:")
+    who.type("y")
+    who.press("Enter")
+    who.sees(f"{copy.id} is gone")
+    assert [row.id for row in who.sessions()] == [first.id]
+    who.press("Escape")
+    who.loses("Sessions of ")
+
+
+def _leaving(who: Sitting) -> None:
+    who.play("wait", "[y] allow")
+    who.press("y")
+    who.until(_works)
+    who.press("C-w")
+    who.sees("Close the tab?", "cancel and close")
+    who.press("n")
+    who.loses("Close the tab?")
+    who.press("C-q")
+    who.sees("Quit?", "a turn runs", "cancel and quit")
+    who.press("n")
+    who.loses("Quit?")
+    who.press("C-q")
+    who.sees("Quit?")
+    who.press("y")
+    assert who.terminal.ended() == 0
+    assert who.all(TurnEnded)[-1].reason == "cancelled"

@@ -62,10 +62,23 @@ def _cast(bench: Bench) -> screen_tour.Cast:
         scene=lambda name: f"../acts/{name}.json",
         cue="",
         model="mock-deep",
-        servers=False,
+        login="mock does not support signing in by a command",
+        logout="mock does not support signing out by a command",
         patience=8,
     )
 
 
 def test_the_prompt_box_a_shell_and_a_turn_that_is_steered(bench: Bench) -> None:
     screen_tour.speak(_cast(bench), bench.home)
+
+
+def test_permissions_a_question_and_a_plan(bench: Bench) -> None:
+    screen_tour.permit(_cast(bench), bench.home)
+
+
+def test_every_slash_command(bench: Bench) -> None:
+    screen_tour.command(_cast(bench), bench.home)
+
+
+def test_every_picker_and_panel(bench: Bench) -> None:
+    screen_tour.choose(_cast(bench), bench.home)

@@ -25,7 +25,7 @@ class InputEditor(ModalScreen[Answer | None]):
     InputEditor > Vertical {
         width: 90%; height: 80%; border: round $warning; background: $surface; padding: 0 1;
     }
-    InputEditor TextArea { height: 1fr; border: none; }
+    InputEditor TextArea, InputEditor TextArea:focus { height: 1fr; border: none; }
     InputEditor .complaint { color: $text-error; height: auto; }
     """
 

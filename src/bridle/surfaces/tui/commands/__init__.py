@@ -62,7 +62,7 @@ async def carry_out(app: BridleApp, text: str) -> None:
         if (command := COMMANDS.get(name)) is None:
             raise UsageError(
                 f"no command is called {name}",
-                hint=suggestion(name, COMMANDS, "/help lists them")
+                hint=suggestion(name, COMMANDS, "/help lists them.")
                 + " A space before it sends it to the agent as it is.",
             )
         words = text[len(name) :].strip()
