@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 
 from ..conftest import Bench, Terminal, wait_until
-from .desk import desk
+from .desk import Desk, desk
 from .machine import Machine
 
 HANGS = [{"say": "I begin."}, {"hang": True}]
@@ -76,3 +77,65 @@ def test_a_closed_terminal_ends_what_ran_in_it(bench: Bench) -> None:
     terminal.close()
     wait_until(lambda: terminal.process.poll() is not None)
     assert _state(bench) == "cancelled"
+
+
+# -- haste -----------------------------------------------------------------------------------------
+
+
+def _type(who: Desk, *keys: str) -> None:
+    """Faster than the screen takes them in."""
+    for key in keys:
+        who.app.post_message(events.Key(key, key if len(key) == 1 else None))
+
+
+async def test_what_was_typed_goes_where_it_was_typed_though_the_tab_was_changed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        first = who.pane
+        await who.press("ctrl+t")
+        await who.until(lambda: who.pane is not first)
+        second = who.pane
+        _type(who, "x", "enter", "ctrl+pageup")
+        await who.until(lambda: first.transcript.turns or second.transcript.turns)
+        assert [turn.prompt for turn in second.transcript.turns] == ["x"]
+        await who.until(lambda: not second.transcript.busy)
+
+
+async def _starting(who: Desk) -> None:
+    await who.write("go")
+    _type(who, "enter")
+    await who.until(lambda: who.pane.channel and who.pane.channel.starting)
+
+
+async def test_who_cancels_while_the_agent_starts_has_cancelled(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
+        await _starting(who)
+        _type(who, "escape")
+        await who.rests(1)
+        assert who.pane.transcript.turns[0].status == "cancelled"
+
+
+async def test_a_mode_that_is_chosen_while_the_agent_starts_counts(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        await _starting(who)
+        assert who.pane.channel
+        await who.pane.channel.configure(mode="plan")
+        await who.until(lambda: who.pane.transcript.mode == "plan")
+        await who.rests(1)
+
+
+async def test_a_session_whose_agent_starts_is_not_cleared_away(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        await _starting(who)
+        who.app.command("/clear")
+        await who.sees("the agent still works")
+        await who.rests(1)
+        assert who.pane.channel
+        assert who.pane.channel.ours

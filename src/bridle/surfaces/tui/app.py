@@ -258,7 +258,9 @@ class BridleApp(App[int]):
         pane = SessionPane(channel.cwd, channel, id=f"pane-{self._opened_panes}")
         await self.query_one(ContentSwitcher).add_content(pane)
         self.show_pane(pane.id or "")
-        if row and before.blank:
+        if row is None:
+            self._greet(pane, channel)
+        elif before.blank:
             await self._remove(before)
         return pane
 
@@ -397,13 +399,17 @@ class BridleApp(App[int]):
     # -- what is said ------------------------------------------------------------------------------
 
     def on_prompt_box_submitted(self, message: PromptBox.Submitted) -> None:
-        self.run_worker(self._take(self.pane, message), group="said")
+        """To the session that it was typed for, though another may be seen by now."""
+        pane = next((pane for pane in self.panes if pane.box is message.box), None)
+        if pane:
+            self.run_worker(self._take(pane, message), group="said")
 
     async def _take(self, pane: SessionPane, message: PromptBox.Submitted) -> None:
         """Once the harness is open; keys count meanwhile."""
         await self._open.wait()
         if message.text.startswith("/") and pane.is_command(message.text):
             pane.box.attachments.add(message.files)
+            self.show_pane(pane.id or "")
             self.command(message.text)
         elif message.text.startswith("!"):
             pane.box.attachments.add(message.files)

@@ -55,6 +55,11 @@ class Channel:
         """Somebody runs it, here or elsewhere."""
         return self._session is not None
 
+    @property
+    def starting(self) -> bool:
+        """It is about to run: what is said to it now counts from then on."""
+        return self._deciding.locked()
+
     # -- what was, and what happens ----------------------------------------------------------------
 
     def tail(self, before: int | None = None) -> tuple[int, int]:
@@ -118,15 +123,19 @@ class Channel:
             await given
 
     async def cancel(self) -> None:
-        if self._session:
-            await self._session.cancel()
+        async with self._deciding:
+            session = self._session
+        if session:
+            await session.cancel()
 
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
         """Of a session that nobody runs now it is kept for when it goes on."""
         given = {"model": model, "mode": mode}
         given = {name: value for name, value in given.items() if value is not None}
-        if self._session:
-            await self._session.configure(model=model, mode=mode)
+        async with self._deciding:
+            session = self._session
+        if session:
+            await session.configure(model=model, mode=mode)
             self.wishes = {**self.wishes, **dict.fromkeys(given)}  # its log has it
         else:
             self.wishes |= given
@@ -147,6 +156,7 @@ class Channel:
             self._session = await self.harness.handoff(self._id, agent, **wishes)
 
     async def close(self) -> None:
-        if isinstance(self._session, Session):
-            await self._session.close()
-        self._session = None
+        async with self._deciding:
+            session, self._session = self._session, None
+        if isinstance(session, Session):
+            await session.close()

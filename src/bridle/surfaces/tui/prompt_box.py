@@ -81,9 +81,10 @@ class PromptBox(TextArea):
 
     class Submitted(Message):
         def __init__(
-            self, text: str, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
+            self, box: PromptBox, text: str, files: Sequence[File], when_busy: WhenBusy
         ) -> None:
             super().__init__()
+            self.box = box
             self.text = text
             self.files = files
             self.when_busy = when_busy
@@ -173,7 +174,7 @@ class PromptBox(TextArea):
         self.past.add(text)
         self._walk = None
         self._write("")
-        self.post_message(self.Submitted(text, self.attachments.take(), when_busy))
+        self.post_message(self.Submitted(self, text, self.attachments.take(), when_busy))
 
     def give_back(self, text: str, files: Sequence[File] = ()) -> None:
         """What could not be sent, unless something else was begun meanwhile."""

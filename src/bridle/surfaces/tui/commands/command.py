@@ -64,5 +64,6 @@ def agent_of(pane: SessionPane) -> str:
 
 
 def refuse_while_busy(pane: SessionPane) -> None:
-    if pane.transcript.busy and channel_of(pane).running:
+    channel = channel_of(pane)
+    if channel.starting or (pane.transcript.busy and channel.running):
         raise UsageError("the agent still works", hint="Esc ends its turn; /new leaves it alone")
