@@ -177,6 +177,8 @@ def answered(event: RequestAnswered) -> str:
     if event.by == "withdrawn":
         words = "no longer asked"
     note = f": {event.answer.note}" if event.answer.note else ""
+    if event.answer.input is not None:
+        words = f"{words} as changed"
     if event.answer.remember:
         words = f"{words} always in this {event.answer.remember}"
     if event.waits:
