@@ -72,6 +72,16 @@ def test_who_ends_the_program_gets_the_terminal_back(bench: Bench, number: signa
     assert _state(bench) == "cancelled"
 
 
+def test_who_comes_back_to_a_stopped_screen_sees_it(bench: Bench) -> None:
+    terminal = bench.terminal("tui", "-a", "mock")
+    terminal.wait_for("works in")
+    os.kill(terminal.process.pid, signal.SIGTSTP)
+    wait_until(lambda: terminal._read(0.01) and LEAVES_THE_SCREEN in terminal.raw)
+    seen = len(terminal.text)
+    os.kill(terminal.process.pid, signal.SIGCONT)
+    terminal.wait_for("works in", seen)
+
+
 def test_a_closed_terminal_ends_what_ran_in_it(bench: Bench) -> None:
     terminal = _working(bench, HANGS)
     terminal.close()

@@ -125,6 +125,7 @@ class BridleApp(App[int]):
     def on_mount(self) -> None:
         self.pane.box.focus()
         self.theme_changed_signal.subscribe(self, self._recolor)
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self._heed_signals()
         self.call_after_refresh(self.run_worker, self._serve(), exclusive=True, group="harness")
 
