@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.panel import Panel
 from rich.text import Text
 
@@ -44,6 +44,25 @@ class Line:
         return (
             Text(f"{self._label}: ", style="bold").append(self.text, style="not bold").append("▏")
         )
+
+
+class Keys:
+    """What each key does; a line ends only between two of them."""
+
+    def __init__(self) -> None:
+        self._parts: list[Text] = []
+
+    def add(self, key: str, words: str) -> None:
+        self._parts.append(Text().append(f"[{key}]", style="bold").append(f" {words}"))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        line = Text()
+        for part in self._parts:
+            if line and line.cell_len + 2 + part.cell_len > options.max_width:
+                yield line
+                line = Text()
+            line.append("  " if line else "").append_text(part)
+        yield line
 
 
 class PermissionDialog:
@@ -151,16 +170,16 @@ class PermissionDialog:
             case _:
                 return []
 
-    def _choices(self) -> Text:
-        line = Text()
+    def _choices(self) -> Keys:
+        keys = Keys()
         for key, option in self._keys.items():
-            label = _LABELS.get(key) or phrases.one_line(option.label, 40)
-            line.append(f"[{key}]", style="bold").append(f" {label}  ")
-        line.append("[a]", style="bold").append(" always…  ")
+            keys.add(key, _LABELS.get(key) or phrases.one_line(option.label, 40))
+        keys.add("a", "always…")
         if "n" in self._keys:
-            line.append("[r]", style="bold").append(" deny, and why  ")
-        line.append("[e]", style="bold").append(" edit  ")
-        return line.append("[?]", style="bold").append(" less" if self._whole else " all of it")
+            keys.add("r", "deny, and why")
+        keys.add("e", "edit")
+        keys.add("?", "less" if self._whole else "all of it")
+        return keys
 
 
 _LABELS = {"y": "allow", "n": "deny"}
@@ -204,16 +223,14 @@ class Always:
 
     def draw(self) -> RenderableType:
         rule = rule_for(self._request, "deny" if self.denies else "allow")
-        line = Text()
-        line.append("[s]", style="bold").append(" in this session  ")
+        keys = Keys()
+        keys.add("s", "in this session")
         if self._project:
-            where = phrases.one_line(str(self._project), 40)
-            line.append("[p]", style="bold").append(f" in this project ({where})  ")
-        other = "allow" if self.denies else "deny"
-        line.append("[d]", style="bold").append(f" {other} it instead  ")
-        line.append("[esc]", style="bold").append(" back")
+            keys.add("p", f"in this project ({phrases.one_line(str(self._project), 40)})")
+        keys.add("d", f"{'allow' if self.denies else 'deny'} it instead")
+        keys.add("esc", "back")
         assert rule is not None  # the dialog opens for nothing else
-        return Group(Text(phrases.always(rule), style="bold"), line)
+        return Group(Text(phrases.always(rule), style="bold"), keys)
 
 
 @dataclass
@@ -262,12 +279,13 @@ class QuestionDialog:
         parts.append(now.line.draw() if now.line else self._keys(question))
         return _framed(phrases.one_line(question.header) or "it asks", Group(*parts))
 
-    def _keys(self, question: Question) -> Text:
-        line = Text()
+    def _keys(self, question: Question) -> Keys:
+        keys = Keys()
         if question.many:
-            line.append("[enter]", style="bold").append(" done  ")
-        line.append("[t]", style="bold").append(" type an answer  ")
-        return line.append("[esc]", style="bold").append(" do not answer")
+            keys.add("enter", "done")
+        keys.add("t", "type an answer")
+        keys.add("esc", "do not answer")
+        return keys
 
     def _type(self, now: _Asking, line: Line, key: str) -> Answer | None:
         if key == ENTER and line.text.strip():

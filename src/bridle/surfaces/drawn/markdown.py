@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading
 from rich.markdown import Markdown as RichMarkdown
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.syntax import Syntax
+from rich.theme import Theme
 
 from bridle.core.terminal import clean
+
+_QUIET = Theme({"markdown.code": "cyan", "markdown.h2": "bold", "markdown.h1": "bold underline"})
 
 
 class _Heading(Heading):
@@ -29,10 +33,33 @@ class _CodeBlock(CodeBlock):
         yield Padding(shown, (0, 0, 0, 2))
 
 
+class _As:
+    """Drawn by that."""
+
+    def __init__(self, draw: Callable[[Console, ConsoleOptions], RenderResult]) -> None:
+        self._draw = draw
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from self._draw(console, options)
+
+
 class Markdown(RichMarkdown):
+    """Without the blank lines that some blocks begin and end with: who shows it has its own."""
+
     def __init__(self, text: str) -> None:
         super().__init__(text, hyperlinks=False)
         _clean(self.parsed)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        with console.use_theme(_QUIET):
+            lines = console.render_lines(_As(super().__rich_console__), options, pad=False)
+        while lines and _is_blank(lines[0]):
+            lines.pop(0)
+        while lines and _is_blank(lines[-1]):
+            lines.pop()
+        for line in lines:
+            yield from line
+            yield Segment.line()
 
     elements = {  # noqa: RUF012 (Rich looks them up so)
         **RichMarkdown.elements,
@@ -40,6 +67,10 @@ class Markdown(RichMarkdown):
         "fence": _CodeBlock,
         "code_block": _CodeBlock,
     }
+
+
+def _is_blank(line: Iterable[Segment]) -> bool:
+    return not any(segment.text.strip() for segment in line)
 
 
 def _clean(tokens: Iterable[Token]) -> None:

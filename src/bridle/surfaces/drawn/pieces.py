@@ -135,7 +135,7 @@ def plan(steps: Sequence[PlanStep]) -> RenderableType:
 
 
 def asked(request: PermissionRequested | QuestionAsked) -> Text:
-    line = Text("? ", style="yellow").append_text(title(phrases.asked(request)))
+    line = Text().append("? ", style="yellow").append_text(title(phrases.asked(request)))
     reason = getattr(request, "reason", "")
     return line.append(f"  {phrases.one_line(reason)}" if reason else "", style="dim")
 

@@ -13,12 +13,13 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
-from textual.widgets import ContentSwitcher, Footer
+from textual.widgets import ContentSwitcher
 
 from bridle.core.errors import BridleError
 from bridle.surfaces.tui import choosing, themes
 from bridle.surfaces.tui.breadcrumb_bar import BreadcrumbBar, BreadcrumbFrame
 from bridle.surfaces.tui.harmless import Harmless
+from bridle.surfaces.tui.key_line import KeyLine
 from bridle.surfaces.tui.prompt_box import PromptBox
 from bridle.surfaces.tui.session_pane import SessionPane
 from bridle.surfaces.tui.status_bar import StatusBar
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from bridle.config import Config
     from bridle.management import Report
     from bridle.store.session_row import SessionRow
+    from bridle.surfaces.tui.channel import Channel
 
 
 _OF_ONE = ("agent", "model", "mode")  # wishes that are no other session's
@@ -120,7 +122,7 @@ class BridleApp(App[int]):
         with BreadcrumbFrame(), ContentSwitcher(initial="pane-1"):
             yield SessionPane(self._cwd, id="pane-1")
         yield StatusBar()
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         self.pane.box.focus()
@@ -265,6 +267,12 @@ class BridleApp(App[int]):
             await self._remove(before)
         return pane
 
+    def _greet(self, pane: SessionPane, channel: Channel) -> None:
+        from bridle.surfaces.tui.welcome import Choice, greeting
+
+        agent = channel.wishes.get("agent") or channel.harness.config.agent
+        pane.conversation.greet(greeting(Choice(agent), str(channel.cwd)))
+
     def show_pane(self, id: str) -> None:
         """One that is being closed meanwhile stays out of sight."""
         if id not in {pane.id for pane in self.panes if pane not in self._going}:
@@ -274,6 +282,7 @@ class BridleApp(App[int]):
         self.pane.take_focus()
         self.query_one(BreadcrumbBar).follow(self.pane.folder)
         self.query_one(StatusBar).show(self.pane.standing())
+        self._show_keys()
         self._show_tabs()
 
     async def close_pane(self, pane: SessionPane) -> None:
@@ -434,6 +443,13 @@ class BridleApp(App[int]):
     def action_repo_action(self) -> None:
         self.query_one(BreadcrumbBar).act(self.pane)
 
+    @on(BreadcrumbBar.Settled)
+    def _show_keys(self) -> None:
+        pointless = set() if self.pane.busy else {"cancel"}
+        if not self.query_one(BreadcrumbBar).display:
+            pointless.add("repo-action")
+        self.query_one(KeyLine).leave_out(pointless)
+
     def action_repo_link(self) -> None:
         self.query_one(BreadcrumbBar).copy_link()
 
@@ -451,6 +467,7 @@ class BridleApp(App[int]):
         if message.pane is self.pane:
             self.query_one(BreadcrumbBar).follow(message.pane.folder)
             self.query_one(StatusBar).show(message.pane.standing())
+            self._show_keys()
 
 
 def _shows(pane: SessionPane, session: str) -> bool:

@@ -53,6 +53,9 @@ class BreadcrumbBar(Widget):
     class ActionWanted(Message):
         """Somebody clicked on the next step."""
 
+    class Settled(Message):
+        """It is there now, or gone."""
+
     def __init__(self) -> None:
         super().__init__()
         self.repository: RepositoryWatch | None = None
@@ -131,7 +134,10 @@ class BreadcrumbBar(Widget):
         for one in ("bottom", "left", "right"):
             self.set_class(place == one, f"-{one}")
         seen = self._seen
+        before = self.has_class("-shown")
         self.set_class(place != "hidden" and bool(seen and (seen.crumb or seen.trouble)), "-shown")
+        if self.has_class("-shown") != before:
+            self.post_message(self.Settled())
 
     def render(self) -> RenderResult:
         lines = [

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +17,7 @@ from bridle.core.terminal import reveal
 from bridle.sessions.export.patch import hunks
 
 SIDE_BY_SIDE = 110  # columns from which two sides have room
+SPARED = 4  # lines that are not worth a word about them
 LONGEST = 500  # characters of a line that are shown
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
 _ADDED = Style(bgcolor="#12361f")
@@ -37,16 +38,16 @@ class Line:
 
 def difference(change: Diff, width: int, limit: int, *, dark: bool = True) -> RenderableType:
     lines = list(_numbered(_harmless(change)))
-    left_out = max(0, len(lines) - limit)
-    lines = lines[:limit]
+    left_out = len(lines) - limit
+    if left_out <= SPARED:
+        left_out = 0
+    else:
+        lines = lines[:limit]
     paint = _Paint(_lexer(change.path), dark)
     shown = _sides(lines, paint) if width >= SIDE_BY_SIDE else _below(lines, paint)
     if not left_out:
         return shown
-    grid = Table.grid(expand=False)
-    grid.add_row(shown)
-    grid.add_row(Text(f"… {left_out} more lines", style="dim"))
-    return grid
+    return Group(shown, Text(f"… {left_out} more lines", style="dim"))
 
 
 def _harmless(change: Diff) -> Diff:

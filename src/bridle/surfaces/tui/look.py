@@ -12,14 +12,14 @@ from rich.segment import Segment
 from rich.text import Text
 
 from bridle.core.blocks import Call, Message, Plan, Request, Thought, Turn, Words, calls_of
-from bridle.core.events import Content, Diff, Image, Notice, PermissionRequested, RequestAnswered
+from bridle.core.events import Content, Diff, Image, Notice, RequestAnswered
 from bridle.core.events import Text as ToolText
 from bridle.core.terminal import reveal
 from bridle.surfaces.drawn import phrases, pieces
 from bridle.surfaces.drawn.outcome import Outcome
 from bridle.surfaces.tui.colors import colored
 from bridle.surfaces.tui.difference import difference
-from bridle.surfaces.tui.outline import Asked, Card, Ended, Piece, Said, Saying
+from bridle.surfaces.tui.outline import Asked, Card, Ended, Piece, Said, Saying, is_silent
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 MARKS = {"completed": "●", "failed": "✗", "denied": "⊘", "cancelled": "⊘"}
@@ -58,7 +58,7 @@ def draw(piece: Piece, frame: Frame) -> RenderableType:
         case Thought():
             return _thought(thing, piece.unfolded)
         case Call():
-            return _call(thing, piece.unfolded, frame)
+            return _call(thing, piece.unfolded, frame, piece.leads)
         case Plan():
             return Padding(pieces.plan(thing.steps), (0, 0, 1, 0))
         case Request():
@@ -136,7 +136,7 @@ def _thought(thought: Thought, unfolded: bool) -> RenderableType:
     return Padding(head, (0, 1, 1, INDENT))
 
 
-def _call(call: Call, unfolded: bool, frame: Frame) -> RenderableType:
+def _call(call: Call, unfolded: bool, frame: Frame, leads: bool) -> RenderableType:
     line = Text(no_wrap=not unfolded, overflow="ellipsis")
     if call.state == "running":
         line.append(f"{SPINNER[frame.tick % len(SPINNER)]} ", style="cyan")
@@ -152,7 +152,7 @@ def _call(call: Call, unfolded: bool, frame: Frame) -> RenderableType:
     below = _unfolded(call, frame) if unfolded else _folded(call, frame)
     return Padding(
         Group(line, *(Padding(part, (0, 0, 0, INDENT)) for part in below)),
-        (0, 1, 1 if below else 0, INDENT),
+        (0, 1, 1 if below or not leads else 0, INDENT),
     )
 
 
@@ -182,7 +182,7 @@ def _unfolded(call: Call, frame: Frame) -> list[RenderableType]:
     parts += [_content(part, frame.narrower(2 * INDENT)) for part in call.content]
     for block in call.blocks:
         if isinstance(block, Call):
-            parts.append(_call(block, False, frame.narrower(INDENT)))
+            parts.append(_call(block, False, frame.narrower(INDENT), True))
         elif isinstance(block, Message | Thought):
             parts.append(Text(reveal(block.text).strip(), style="dim"))
     return parts
@@ -230,8 +230,8 @@ def _request(request: Request) -> RenderableType:
         return Padding(line.append("  waits for you", style="bold yellow"), (0, 1, 1, INDENT))
     if request.answer is None:
         line.append("  no longer asked", style="dim")
-    elif request.by == "policy" and request.answer.option == "allow":
-        return Text("", end="") if isinstance(request.asked, PermissionRequested) else line
+    elif is_silent(request):
+        return Group()
     else:
         told = RequestAnswered(
             request_id="", answer=request.answer, by=request.by, surface=request.surface

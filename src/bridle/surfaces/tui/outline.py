@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from bridle.core.blocks import Block, Call, Message, Plan, Request, Thought, Turn, calls_of
-from bridle.core.events import Entry
+from bridle.core.events import Entry, PermissionRequested
 from bridle.core.terminal import Revealer
 from bridle.core.transcript import Fold, Transcript
 from bridle.surfaces.drawn.prose import Prose
@@ -67,6 +68,7 @@ class Piece:
     stamp: Hashable = None
     unfolded: bool = False
     drawn: tuple[int, list[Strip]] | None = None  # the width they were made for, and its lines
+    leads: bool = False  # to another call: the two stand close together
 
     @property
     def foldable(self) -> bool:
@@ -156,6 +158,7 @@ class Outline:
             stamp = (turn.usage, turn.files, turn.files_left_out)
             pieces.append(self._piece(("end", number), Ended(turn), stamp))
         pieces += self._cards.get(number, ())
+        _gather(pieces)
         return _Span(0, pieces, running or any(map(_moves, blocks)))
 
     def _of_block(self, block: Block, ended: bool, tick: int) -> list[Piece]:
@@ -197,6 +200,26 @@ class _Speech:
 
     def _seal(self, blocks: list[str]) -> None:
         self._sealed += [Piece(Said(block)) for block in blocks]
+
+
+def is_silent(thing: Thing) -> bool:
+    """What the rules allowed without a word is not worth one."""
+    return (
+        isinstance(thing, Request)
+        and isinstance(thing.asked, PermissionRequested)
+        and thing.by == "policy"
+        and thing.answer is not None
+        and thing.answer.option == "allow"
+    )
+
+
+def _gather(pieces: Iterable[Piece]) -> None:
+    """Calls that follow each other are one group."""
+    seen = [piece for piece in pieces if not is_silent(piece.thing)]
+    for piece, after in zip_longest(seen, seen[1:]):
+        leads = after is not None and isinstance(after.thing, Call)
+        if leads != piece.leads and isinstance(piece.thing, Call):
+            piece.leads, piece.drawn = leads, None
 
 
 def _moves(block: Block) -> bool:

@@ -23,7 +23,7 @@ _KEYS = {"enter": ENTER, "backspace": BACKSPACE, "escape": ESCAPE, "ctrl+u": CLE
 
 class RequestPrompt(Widget, can_focus=True):
     DEFAULT_CSS = """
-    RequestPrompt { height: auto; max-height: 60%; display: none; padding: 0 1; }
+    RequestPrompt { height: auto; max-height: 60%; display: none; }
     RequestPrompt.-waits { display: block; }
     """
 
@@ -56,7 +56,7 @@ class RequestPrompt(Widget, can_focus=True):
         before = self.request
         now = waiting[0] if waiting else None
         self._more = len(waiting) - 1
-        if now is not None and (before is None or before.request_id != now.request_id):
+        if now is not None and now != before:  # another session may use the same id
             from bridle.surfaces.drawn.dialog import dialog_for
 
             self._dialog = dialog_for(now, self._folder)
@@ -67,7 +67,7 @@ class RequestPrompt(Widget, can_focus=True):
         if self._dialog:
             self.border_subtitle = f"{self._more} more" if self._more > 0 else ""
         self.refresh(layout=True)
-        return now is not None and (before is None or before.request_id != now.request_id)
+        return now is not None and now != before
 
     def again(self) -> None:
         """The answer was not taken."""

@@ -12,10 +12,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, OptionList, Static
+from textual.widgets import Input, OptionList, Static
 
 from bridle.core.errors import BridleError, UsageError
 from bridle.surfaces.drawn import listings, phrases
+from bridle.surfaces.tui.key_line import KeyLine
 from bridle.surfaces.tui.picker import Row, Rows, quiet_input
 from bridle.surfaces.tui.shelf import FORMATS, Found, Shelf
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 PAUSE = 0.05  # seconds without a further letter before it is searched for
 AHEAD = 40  # rows below the highlighted one that are there before somebody comes to them
 HEAD = ("WHEN", "AGENT", "TURNS", "COST")
-WIDTHS = (8, 9, 5, 8)  # cells of each
+WIDTHS = (6, 9, 5, 7)  # cells of each
+BRIEF = 60  # columns below which only the first of them is told
 STATE = 9  # cells of the longest word for how one stands
 _TONES = {"waits": "warn", "running": "warn", "elsewhere": "warn", "here": "good", "failed": "bad"}
 
@@ -48,7 +50,10 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
     DEFAULT_CSS = """
     SessionBrowser { background: $background; layout: vertical; }
     SessionBrowser #head { height: 1; background: $panel; padding: 0 1; }
-    SessionBrowser #heading { width: 1fr; color: $text-primary; text-style: bold; }
+    SessionBrowser #heading {
+        width: 1fr; color: $text-primary; text-style: bold;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
     SessionBrowser #count { width: auto; color: $text-muted; }
     SessionBrowser #search { height: 1; border: none; padding: 0 1; background: $boost; }
     SessionBrowser #columns { height: 1; color: $text-disabled; }
@@ -84,7 +89,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
             yield Static("", id="question", markup=False)
             yield quiet_input("", id="answer")
         yield Static("", id="told", markup=False)
-        yield Footer(show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         self.list.focus()
@@ -92,14 +97,19 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
 
     def on_resize(self) -> None:
         """The titles get what the columns leave."""
-        taken = sum(WIDTHS) + 2 * len(WIDTHS) + STATE + 2 + 5
-        title = max(16, self.size.width - taken)
+        widths = self._widths
+        taken = sum(widths) + 2 * len(widths) + STATE + 2 + 5
+        title = max(12, self.size.width - taken)
         self.list.columns = (title, STATE)
         head = f"{'':{title + 5}}{'STATE':{STATE}}  "
-        self.query_one("#columns", Static).update(head + _columns(HEAD).plain)
+        self.query_one("#columns", Static).update(head + _columns(HEAD, widths).plain)
         self.list.fill([self._row(one) for one in self._shown])
 
     # -- the list ----------------------------------------------------------------------------------
+
+    @property
+    def _widths(self) -> Sequence[int]:
+        return WIDTHS if self.size.width >= BRIEF else WIDTHS[:1]
 
     @property
     def _query(self) -> str:
@@ -167,7 +177,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         if self._everywhere:
             title = f"{phrases.one_line(Path(row.cwd).name, 16)} › {title}"
         tone = _TONES.get(state, "")
-        return Row(row.id, title, state, _columns(facts), tone, below=below)
+        return Row(row.id, title, state, _columns(facts, self._widths), tone, below=below)
 
     def _state(self, found: Found) -> str:
         """What somebody may want to do something about, and nothing else."""
@@ -335,10 +345,10 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
             self.dismiss(None)
 
 
-def _columns(cells: Sequence[str]) -> Content:
+def _columns(cells: Sequence[str], widths: Sequence[int]) -> Content:
     """The first two begin where the others do, numbers end there."""
     parts = [
         cell.rjust(width) if at > 1 else cell.ljust(width)
-        for at, (cell, width) in enumerate(zip(cells, WIDTHS, strict=True))
+        for at, (cell, width) in enumerate(zip(cells, widths, strict=False))
     ]
     return Content("  ".join(parts))

@@ -115,6 +115,12 @@ class SessionPane(Vertical):
         return not begun and not self.box.text and not self.outline.pieces
 
     @property
+    def busy(self) -> bool:
+        """There is something to cancel."""
+        by_person = self._shell is not None and self._shell.running
+        return by_person or self._starting or self.transcript.busy
+
+    @property
     def titled(self) -> str:
         """What its session is called, or how it began."""
         row = self.channel.row if self.channel else None

@@ -51,17 +51,19 @@ class StatusBar(Widget):
         while right and left.cell_len + sum(part.cell_len + 3 for part in right) > room:
             right.pop(0)
         line = left.copy()
-        tail = Text(" · ", style="dim").join(right)
+        tail = Text().join(piece for part in right for piece in (Text(" · ", style="dim"), part))[
+            3:
+        ]
         line.truncate(max(0, room - tail.cell_len - 1), overflow="ellipsis")
         line.append(" " * max(1, room - line.cell_len - tail.cell_len))
         return line.append_text(tail)
 
     def _parts(self) -> tuple[Text, list[Text]]:
         now = self._standing
-        left = Text(phrases.one_line(now.agent, 30), style="bold")
+        left = Text().append(phrases.one_line(now.agent, 30), style="bold")
         for word in (now.model, now.mode):
             if word:
-                left.append(f" · {phrases.one_line(word, 40)}", style="not bold")
+                left.append(f" · {phrases.one_line(word, 40)}")
         if now.working:
             left.append(f"  {now.working}", style="cyan")
         right: list[Text] = []

@@ -43,7 +43,7 @@ async def first_agent(harness: Harness, wished: str | None) -> Choice:
 def greeting(choice: Choice, folder: str) -> RenderableType:
     name = phrases.one_line(choice.agent, 40)
     lines = [
-        Text("bridle", style="bold").append("  one harness for every coding agent", style="dim"),
+        Text.assemble(("bridle", "bold"), ("  one harness for every coding agent", "dim")),
         Text(),
         Text(f"{name} works in {phrases.one_line(folder, 60)}"),
     ]

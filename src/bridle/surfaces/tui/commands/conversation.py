@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -41,7 +41,8 @@ async def diff(app: BridleApp, words: str) -> None:
         pane.tell(Card(f"No file changed in {which}", cards.lines("/diff all looks at every turn")))
         return
     title = phrases.files(changes, left_out) if changes else "Edits"
-    pane.tell(Card(f"{title} in {which}", Group(*_told(changes, diffs))))
+    told = _told(changes, diffs, lambda: app.current_theme.dark)
+    pane.tell(Card(f"{title} in {which}", Group(*told)))
 
 
 def _chosen(turns: Sequence[Turn], words: str) -> Sequence[Turn]:
@@ -66,17 +67,19 @@ def _diffs(turn: Turn) -> Iterator[Diff]:
             yield from (part for part in call.content if isinstance(part, Diff))
 
 
-def _told(changes: Iterable[FileChange], diffs: Sequence[Diff]) -> Iterator[RenderableType]:
+def _told(
+    changes: Iterable[FileChange], diffs: Sequence[Diff], dark: Callable[[], bool]
+) -> Iterator[RenderableType]:
     """Each file with its edits; what a command changed is told by its numbers alone."""
     rest = list(diffs)
     for change in changes:
         yield _head(change)
         ours = [one for one in rest if _same(one.path, change.path)]
         rest = [one for one in rest if one not in ours]
-        yield from map(_Edit, ours)
+        yield from (_Edit(one, dark) for one in ours)
     for one in rest:
         yield Text(phrases.one_line(one.path), style="bold")
-        yield _Edit(one)
+        yield _Edit(one, dark)
 
 
 def _head(change: FileChange) -> Text:
@@ -95,13 +98,14 @@ def _same(told: str, changed: str) -> bool:
 
 
 class _Edit:
-    """Drawn for the width that there is."""
+    """Drawn for the width that there is, and the theme."""
 
-    def __init__(self, change: Diff) -> None:
+    def __init__(self, change: Diff, dark: Callable[[], bool]) -> None:
         self._change = change
+        self._dark = dark
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield difference(self._change, options.max_width, DIFF_LINES)
+        yield difference(self._change, options.max_width, DIFF_LINES, dark=self._dark())
 
 
 # -- /cost -----------------------------------------------------------------------------------------
