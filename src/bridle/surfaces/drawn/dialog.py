@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.panel import Panel
+from rich.segment import Segment
 from rich.text import Text
 
 from bridle.core.events import Answer, Diff, Option, PermissionRequested, Question, QuestionAsked
@@ -21,6 +22,7 @@ from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, ENTER, ESCAPE
 
 EDIT = "edit"  # what a key press may ask of the view, besides an answer
 INPUT_LINES = 20
+ANY = 1_000  # lines: as many as there are
 STANDING_CAP = 256 * 1024  # bytes of a file that is compared with what would replace it
 _DIGITS = "123456789"
 
@@ -63,6 +65,29 @@ class Keys:
                 line = Text()
             line.append("  " if line else "").append_text(part)
         yield line
+
+
+class _Fitted:
+    """As many lines as there is room for; those with the keys are always among them."""
+
+    def __init__(
+        self, upper: Sequence[RenderableType], lower: RenderableType, most: Callable[[], int]
+    ) -> None:
+        self._upper, self._lower, self._most = upper, lower, most
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        options = options.update(height=None)
+        lower = console.render_lines(self._lower, options, pad=False)
+        upper = console.render_lines(Group(*self._upper), options, pad=False)
+        room = self._most() - len(lower)
+        if len(upper) > room:
+            shown = max(1, room - 1)
+            more = Text("… there is more than fits here", style="dim")
+            told = console.render_lines(more, options, pad=False) if room > 1 else []
+            upper = upper[:shown] + told
+        for line in upper + lower:
+            yield from line
+            yield Segment.line()
 
 
 class PermissionDialog:
@@ -124,7 +149,8 @@ class PermissionDialog:
     def input_text(self) -> str:
         return msgspec.json.format(msgspec.json.encode(self.request.input), indent=2).decode()
 
-    def draw(self) -> RenderableType:
+    def draw(self, most: Callable[[], int] = lambda: ANY) -> RenderableType:
+        """In at most so many lines, without its frame."""
         parts: list[RenderableType] = [pieces.title(phrases.revealed(self.request.title))]
         if self.request.reason:
             parts.append(Text(phrases.one_line(phrases.revealed(self.request.reason)), style="dim"))
@@ -135,10 +161,10 @@ class PermissionDialog:
         if self._complaint:
             parts.append(Text(phrases.one_line(self._complaint), style="red"))
         if self._reason:
-            parts.append(self._reason.draw())
+            lower: RenderableType = self._reason.draw()
         else:
-            parts.append(self._always.draw() if self._always else self._choices())
-        return _framed("permission", Group(*parts))
+            lower = self._always.draw() if self._always else self._choices()
+        return _framed("permission", _Fitted(parts, lower, most))
 
     def _type_reason(self, line: Line, key: str) -> Answer | None:
         if key == ENTER:
@@ -265,7 +291,8 @@ class QuestionDialog:
             return self._answer(", ".join(now.question.choices[n].label for n in now.chosen))
         return None
 
-    def draw(self) -> RenderableType:
+    def draw(self, most: Callable[[], int] = lambda: ANY) -> RenderableType:
+        """In at most so many lines, without its frame."""
         now = self._now
         question = now.question
         parts: list[RenderableType] = [Text(clean(question.text).strip(), style="bold")]
@@ -276,8 +303,9 @@ class QuestionDialog:
             if choice.description:
                 line.append(f"  {phrases.one_line(choice.description)}", style="not bold dim")
             parts.append(line)
-        parts.append(now.line.draw() if now.line else self._keys(question))
-        return _framed(phrases.one_line(question.header) or "it asks", Group(*parts))
+        lower = now.line.draw() if now.line else self._keys(question)
+        title = phrases.one_line(question.header) or "it asks"
+        return _framed(title, _Fitted(parts, lower, most))
 
     def _keys(self, question: Question) -> Keys:
         keys = Keys()

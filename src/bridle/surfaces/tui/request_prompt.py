@@ -74,7 +74,13 @@ class RequestPrompt(Widget, can_focus=True):
         self._answered = False
 
     def render(self) -> RenderResult:
-        return self._dialog.draw() if self._dialog else ""
+        return self._dialog.draw(self._most) if self._dialog else ""
+
+    def _most(self) -> int:
+        """Lines within its frame."""
+        pane = self.parent
+        height = pane.size.height if isinstance(pane, Widget) else 0
+        return max(4, height * 6 // 10 - 2)
 
     def on_key(self, event: events.Key) -> None:
         if self._dialog is None:
