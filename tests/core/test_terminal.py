@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridle.core.terminal import Cleaner, clean, json_safe
+from bridle.core.terminal import Cleaner, Revealer, clean, json_safe, reveal
 
 HOSTILE = {
     "colours": ("\x1b[1;31mred\x1b[0m", "red"),
@@ -102,3 +102,31 @@ def test_json_means_the_same_and_holds_nothing_that_a_terminal_obeys() -> None:
 def test_json_that_was_made_safe_decodes_to_what_it_was(text: str) -> None:
     data = msgspec.json.encode(text)
     assert msgspec.json.decode(json_safe(data)) == text
+
+
+# -- what is shown instead -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("plain\n\ttext", "plain\n\ttext"),
+        ("\x1b[31mred", "␛[31mred"),
+        ("a\x07b\x00c\x7fd", "a␇b␀c␡d"),
+        ("\x9b31m\x85", "⟨9b⟩31m⟨85⟩"),
+        ("one\r\ntwo\rthree", "one\ntwo␍three"),
+        ("\u202eevil\u2066", "⟨202e⟩evil⟨2066⟩"),
+        ("👩\u200d💻 and ❤\ufe0f", "👩💻 and ❤"),
+        ("a\u2028b\ud800", "a\nb\ufffd"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_shown_as_a_sign(text: str, seen: str) -> None:
+    assert reveal(text) == seen
+    assert clean(reveal(text)) == seen
+
+
+@given(st.text(alphabet="ab\r\n\x1b[0m\u202e\x9b"), st.integers(0, 20))
+def test_what_is_shown_does_not_depend_on_where_it_was_cut(text: str, at: int) -> None:
+    revealer = Revealer()
+    pieces = revealer.feed(text[:at]) + revealer.feed(text[at:])
+    assert pieces == reveal(text.removesuffix("\r"))
