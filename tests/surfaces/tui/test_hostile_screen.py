@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.segment import Segment
 from textual import events
+from textual.strip import Strip
+
+from bridle.surfaces.tui import channel
+from bridle.surfaces.tui.document import KEPT, Document
+from bridle.surfaces.tui.outline import Piece, Said
 
 from ..conftest import Bench, Terminal, wait_until
 from .desk import Desk, desk
@@ -149,3 +155,77 @@ async def test_a_session_whose_agent_starts_is_not_cleared_away(
         await who.rests(1)
         assert who.pane.channel
         assert who.pane.channel.ours
+
+
+# -- far into the past -----------------------------------------------------------------------------
+
+
+async def test_one_key_leads_to_the_beginning_of_a_session_that_was_read_in_part(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel, "TAIL", 10)
+    turn = [{"repeat": 60, "steps": [{"read": "nothing"}]}]
+    async with desk(machine.home, machine.project, monkeypatch, [turn]) as who:
+        await who.write("the first words")
+        await who.press("enter")
+        await who.rests(1)
+        assert who.pane.channel
+        row = who.pane.channel.row
+        await who.app.close_pane(who.pane)
+        await who.app.open_pane(row)
+        await who.until(lambda: who.pane.outline.pieces)
+        who.pane.conversation.focus()
+        await who.press("home")
+        await who.sees("the first words")
+
+
+class _Numbered:
+    """An outline of as many pieces; each is drawn as lines with its number."""
+
+    def __init__(self, count: int) -> None:
+        self.pieces = [Piece(Said(str(number))) for number in range(count)]
+
+    def refresh(self, tick: int = 0) -> None: ...
+
+    @staticmethod
+    def draw(piece: Piece, width: int) -> list[Strip]:
+        assert isinstance(piece.thing, Said)
+        return [Strip([Segment(f"{piece.thing.text} {line}")]) for line in range(400 // width)]
+
+
+def _text(document: Document, y: int) -> str:
+    line = document.line(y)
+    assert line
+    return line.text
+
+
+def test_what_nobody_looks_at_any_more_is_not_kept_drawn() -> None:
+    outline = _Numbered(4_000)
+    document = Document(outline, outline.draw, 100)
+    document.end(60)
+    y = 30
+    while not document.at_start:
+        seen = _text(document, y)
+        y += document.before()
+        assert _text(document, y) == seen
+        y = 30
+    assert document.height < KEPT + 400
+    y = document.height - 30
+    while not document.at_end:
+        seen = _text(document, y)
+        y -= document.after()
+        assert _text(document, y) == seen
+        y = document.height - 30
+    assert document.height < KEPT + 400
+    assert sum(piece.drawn is not None for piece in outline.pieces) < (KEPT + 400) / 4
+
+
+def test_the_line_that_is_read_stays_where_it_is_when_the_width_changes() -> None:
+    outline = _Numbered(50)
+    document = Document(outline, outline.draw, 4)
+    document.show_from(7, 200)
+    place = document.place(50)
+    assert place
+    y = document.rewidth(8, place, 60)
+    assert _text(document, y) == "7 25"
+    assert document.height >= y + 60

@@ -40,7 +40,11 @@ class Conversation(ScrollView, can_focus=True):
     """
 
     class ReachedStart(Message):
-        """Somebody looks at the oldest line that is known here."""
+        """Somebody looks at the oldest line that is known here, or wants the very first."""
+
+        def __init__(self, *, whole: bool = False) -> None:
+            super().__init__()
+            self.whole = whole
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,14 +88,17 @@ class Conversation(ScrollView, can_focus=True):
             self._following = False
             self._steer(top)
 
-    def reopen(self, outline: Outlined) -> None:
-        """The same session with more of its past; what was seen stays in sight."""
+    def reopen(self, outline: Outlined, *, to_start: bool = False) -> None:
+        """The same session with more of its past; what was seen stays in sight, or the start is."""
         known = len(self._outline.pieces)
         self._outline = outline
         self._document = Document(outline, self._draw, self._inner_width)
         outline.refresh(self.tick)
         if self._following:
             self.action_end()
+            return
+        if to_start:
+            self.action_start()
             return
         self._document.show_from(max(0, len(outline.pieces) - known), self._screenful)
         added = self._document.before()
@@ -173,8 +180,10 @@ class Conversation(ScrollView, can_focus=True):
             elif new <= 0:
                 self.post_message(self.ReachedStart())
         elif new > old and not self._document.at_end and new > self.max_scroll_y - self.size.height:
-            self._document.after()
+            gone = self._document.after()
             self._resize_virtually()
+            if gone:
+                self._steer(new - gone)
 
     def action_end(self) -> None:
         self._document.end(self._screenful)
@@ -189,7 +198,7 @@ class Conversation(ScrollView, can_focus=True):
         self._following = False
         self._steer(0)
         self.refresh()
-        self.post_message(self.ReachedStart())
+        self.post_message(self.ReachedStart(whole=True))
 
     def scroll_page_up(self, **how: Any) -> None:
         """At once: one that glides would stop where more is drawn above."""
@@ -246,7 +255,7 @@ class Conversation(ScrollView, can_focus=True):
     def _layout(self, width: int) -> None:
         if width < 4:
             return
-        keep = None if self._following else self._top_piece()
+        keep = None if self._following else self._document.place(self.scroll_offset.y)
         self._outline.refresh(self.tick)
         y = self._document.rewidth(width, keep, self._screenful)
         self._resize_virtually()
@@ -255,10 +264,6 @@ class Conversation(ScrollView, can_focus=True):
         else:
             self._steer(y)
         self.refresh()
-
-    def _top_piece(self) -> Piece | None:
-        found = self._document.place(self.scroll_offset.y)
-        return found[0] if found else None
 
     def _resize_virtually(self) -> None:
         self.virtual_size = Size(self._inner_width, self._document.height)

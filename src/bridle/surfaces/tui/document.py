@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bridle.surfaces.tui.outline import Piece
 
 MOST = 600  # lines of the window, while its end is followed
+KEPT = 3_000  # lines of it, while somebody scrolls
 BATCH = 60  # lines laid out at once when somebody scrolls past an end
 
 
@@ -65,21 +66,24 @@ class Document:
         while first and lines < height:
             first -= 1
             lines += len(self.lines_of(pieces[first]))
-        self._first, self._window = first, pieces[first:]
-        self._measure()
+        self._open(first, len(pieces))
 
     def start(self, height: int) -> None:
         """Lays out the first lines alone."""
         self.show_from(0, height)
 
-    def rewidth(self, width: int, keep: Piece | None, height: int) -> int:
-        """For another width: where the piece begins now that is to stay in sight."""
-        self._width = width
-        if keep is None or keep not in self._outline.pieces:
+    def rewidth(self, width: int, keep: tuple[Piece, int] | None, height: int) -> int:
+        """For another width: where the line of a piece is now that is to stay in sight."""
+        if keep is None or keep[0] not in self._outline.pieces:
+            self._width = width
             self.end(height)
             return self.height
-        self.show_from(self._outline.pieces.index(keep), height)
-        return 0
+        piece, line = keep
+        before = len(self.lines_of(piece))
+        self._width = width
+        line = line * len(self.lines_of(piece)) // max(1, before)
+        self.show_from(self._outline.pieces.index(piece), line + height)
+        return line
 
     def show_from(self, first: int, height: int) -> None:
         """Lays out what follows the piece of this number, as much as fills the height."""
@@ -87,8 +91,7 @@ class Document:
         while last < len(pieces) and lines < height:
             lines += len(self.lines_of(pieces[last]))
             last += 1
-        self._first, self._window = first, pieces[first:last]
-        self._measure()
+        self._open(first, last)
 
     def follow(self) -> None:
         """After new pieces: the window's end stays the end, and its start does not stay behind."""
@@ -100,11 +103,7 @@ class Document:
         while self.height - self._tops[drop] > MOST and drop < len(self._window) - 1:
             drop += 1
         if drop and self.height - self._tops[drop] >= MOST // 2:
-            for piece in self._window[:drop]:
-                piece.drawn = None
-            self._first += drop
-            self._window = self._window[drop:]
-            self._measure()
+            self._open(self._first + drop, len(pieces))
 
     def stay(self) -> None:
         """After new pieces: the window shows what it showed, as it is now."""
@@ -130,16 +129,25 @@ class Document:
             self._window.insert(0, pieces[self._first])
             added += len(self.lines_of(pieces[self._first]))
         self._measure()
+        kept = bisect_right(self._tops, KEPT)
+        if kept < len(self._window):
+            self._open(self._first, self._first + kept)
         return added
 
-    def after(self) -> None:
-        """Lays out some more below."""
+    def after(self) -> int:
+        """Lays out some more below; how many lines went away above."""
         added, pieces = 0, self._outline.pieces
         while not self.at_end and added < BATCH:
             piece = pieces[self._first + len(self._window)]
             self._window.append(piece)
             added += len(self.lines_of(piece))
         self._measure()
+        gone = bisect_right(self._tops, self.height - KEPT) - 1
+        if gone <= 0:
+            return 0
+        lines = self._tops[gone]
+        self._open(self._first + gone, self._first + len(self._window))
+        return lines
 
     def line(self, y: int) -> Strip | None:
         """None also of a piece that became shorter, and was not measured anew yet."""
@@ -166,6 +174,14 @@ class Document:
         if piece.drawn is None or piece.drawn[0] != self._width:
             piece.drawn = (self._width, self._draw(piece, self._width))
         return piece.drawn[1]
+
+    def _open(self, first: int, last: int) -> None:
+        """The window on these pieces; what is out of it is drawn again when somebody looks."""
+        window = self._outline.pieces[first:last]
+        for piece in set(self._window).difference(window):
+            piece.drawn = None
+        self._first, self._window = first, window
+        self._measure()
 
     def _measure(self) -> None:
         tops = [0]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 FRAME = 0.05  # seconds between two paints at least
 SPIN = 0.125
+PAGE = 500  # entries of the past that are read at once
 
 
 class SessionPane(Vertical):
@@ -67,6 +68,7 @@ class SessionPane(Vertical):
         self.box = PromptBox(folder)
         self._first = 0  # number of the entry before the oldest that is shown
         self._last = 0  # of the newest
+        self._reading = False  # more of the past
         self._last_paint = 0.0
         self._paint_due: asyncio.TimerHandle | None = None
         self._spinner: Timer | None = None
@@ -173,19 +175,30 @@ class SessionPane(Vertical):
         self._last = page[-1].seq
         self._stir()
 
-    def on_conversation_reached_start(self) -> None:
-        """More of the past: it is folded anew, since what came later may depend on it."""
-        if not self.channel or self._first == 0:
-            return
-        grown = 2 * (self._last - self._first)
-        self._first = max(0, self._last - grown)
+    def on_conversation_reached_start(self, message: Conversation.ReachedStart) -> None:
+        if self.channel and self._first and not self._reading:
+            self._reading = True
+            self.run_worker(self._read_past(self.channel, message.whole), group="past")
+
+    async def _read_past(self, channel: Channel, whole: bool) -> None:
+        """Folded anew, since what came later may depend on it; keys are heard between two pages."""
         from bridle.surfaces.tui.outline import Outline
 
-        outline = Outline()
-        outline.add(self.channel.past(self._first, self._last))
-        outline.take_cards(self.outline)
-        self.outline = outline
-        self._conversation.reopen(outline)
+        first = 0 if whole else max(0, 2 * self._first - self._last)
+        outline, read = Outline(), first
+        try:
+            while read < self._last and channel is self.channel:
+                upto = min(read + PAGE, self._last)
+                outline.add(channel.past(read, upto))
+                outline.refresh()
+                read = upto
+                await asyncio.sleep(0)
+        finally:
+            self._reading = False
+        if channel is self.channel:
+            outline.take_cards(self.outline)
+            self._first, self.outline = first, outline
+            self._conversation.reopen(outline, to_start=whole)
 
     def prompt(self, text: str, files: Sequence[File] = (), when_busy: WhenBusy = "queue") -> None:
         assert self.channel is not None
