@@ -195,8 +195,7 @@ def test_another_width_keeps_what_is_in_sight() -> None:
     made.before()
     kept = made.place(30)
     assert kept
-    assert made.rewidth(40, kept[0], 20) == 0
-    assert made.place(0) == (kept[0], 0)
+    assert made.place(made.rewidth(40, kept, 20)) == kept
     made.after()
     assert made.height > 21
 
@@ -220,6 +219,11 @@ def test_a_narrow_change_is_told_in_one_and_a_wide_one_side_by_side() -> None:
     wide = drawn_text(change, SIDE_BY_SIDE)
     line = next(line for line in wide.splitlines() if "x = 1" in line)
     assert line.index("- x = 1") < SIDE_BY_SIDE // 2 < line.index("+ x = 2")
+
+
+def test_what_has_one_side_alone_is_told_in_one() -> None:
+    told = drawn_text(Diff("a.py", old="", new=NEW), SIDE_BY_SIDE)
+    assert told.startswith(" 1+ import os")
 
 
 def test_numbers_are_those_of_the_file() -> None:

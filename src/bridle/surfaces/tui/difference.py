@@ -44,7 +44,8 @@ def difference(change: Diff, width: int, limit: int, *, dark: bool = True) -> Re
     else:
         lines = lines[:limit]
     paint = _Paint(_lexer(change.path), dark)
-    shown = _sides(lines, paint) if width >= SIDE_BY_SIDE else _below(lines, paint)
+    both = {"+", "-"} <= {line.kind for line in lines}
+    shown = _sides(lines, paint) if both and width >= SIDE_BY_SIDE else _below(lines, paint)
     if not left_out:
         return shown
     return Group(shown, Text(f"… {left_out} more lines", style="dim"))
