@@ -4,14 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import screen_story
+import screen_tour as tour
 from stages import KEY, Actor
 
 from bridle.testing.model_double import ModelDouble
 from bridle.testing.model_script import Say, reply
+
+FACTS: dict[str, dict[str, Any]] = {
+    "claude": {
+        "model": "haiku",
+        "own_command": "/compact",
+        "runs_login": "claude auth login",
+        "logout": "is still signed in",
+    },
+    "gemini": {
+        "model": "gemini-2.5-pro",
+        "steers": False,
+        "changes": False,
+        "tools": "does not support",
+        "switches": True,
+        "login": "GEMINI_API_KEY",
+        "logout": "unset the variable",
+    },
+}
 
 pytestmark = [
     pytest.mark.real,
@@ -33,13 +56,63 @@ async def test_a_task_from_its_prompt_to_its_resumption(
     ]
     double.scenarios["busy"] = [reply(actor.stage.shell("while :; do sleep 0.2; done"))]
     double.scenarios["back"] = [reply(Say("You are back."))]
-    home = tmp_path / "bridle"
+    environment = _environment(actor, double, tmp_path)
+    prompts = ("@@write@@ go", "@@busy@@ go", "@@back@@ go")
+    await asyncio.to_thread(
+        screen_story.tell, tmp_path, actor.project, actor.agent, environment, prompts
+    )
+
+
+@pytest.mark.parametrize("sitting", [tour.speak, tour.permit, tour.command, tour.choose])
+async def test_the_whole_screen(
+    sitting: Callable[[tour.Cast, Path], None], actor: Actor, double: ModelDouble, tmp_path: Path
+) -> None:
+    actor.prepare(double.base_url)
+    await asyncio.to_thread(sitting, _cast(actor, double, tmp_path), tmp_path)
+
+
+def _environment(actor: Actor, double: ModelDouble, folder: Path) -> dict[str, str]:
+    home = folder / "bridle"
     home.mkdir()
     (home / "config.toml").write_text(f'[agents.{actor.agent}]\nbinary = "{actor.program}"\n')
     environment = actor.environment(double.base_url, **{actor.key: KEY})
     environment |= {"BRIDLE_HOME": str(home), "LANG": "C.UTF-8", "HOME": str(actor.home)}
     environment.setdefault("PATH", os.defpath)
-    prompts = ("@@write@@ go", "@@busy@@ go", "@@back@@ go")
-    await asyncio.to_thread(
-        screen_story.tell, tmp_path, actor.project, actor.agent, environment, prompts
+    return environment
+
+
+def _add_server(agent: str, environment: Mapping[str, str]) -> None:
+    server = Path(__file__).with_name("mcp_server.py")
+    words = ["mcp", "add", "-a", agent, "tiny", "--", sys.executable, str(server)]
+    run = [sys.executable, "-m", "bridle", *words]
+    subprocess.run(run, env=environment, stdin=subprocess.DEVNULL, check=True, timeout=60)
+
+
+def _cast(actor: Actor, double: ModelDouble, folder: Path) -> tour.Cast:
+    stage, new = actor.stage, actor.project / "new.txt"
+    story = "\n\n".join(f"Part {number} of it." for number in range(1, 61))
+    done = reply(Say("That was it."))
+    double.scenarios |= {
+        "hello": [reply(Say("Hello there.\n\n```sh\necho ready\n```\n"))],
+        "story": [reply(Say(f"{story}\n\nThe end."))],
+        "run": [reply(stage.shell("echo done >> ran.txt")), done],
+        "write": [reply(stage.write(new, "moon\n")), done],
+        "wait": [reply(stage.shell(tour.WAIT)), reply(Say("The wait is over."))],
+    }
+    if asks := not actor.lacks("ask"):
+        double.scenarios["ask"] = [
+            reply(stage.ask("Which colour?", "red", "blue")),
+            reply(Say("Well chosen.")),
+        ]
+    environment = _environment(actor, double, folder)
+    _add_server(actor.agent, environment)
+    return tour.Cast(
+        agent=actor.agent,
+        project=actor.project,
+        environment=environment,
+        scene=lambda name: f"@@{name}@@ go",
+        cue="@@hello@@",
+        asks=asks,
+        server="tiny",
+        **FACTS[actor.agent],
     )

@@ -50,6 +50,7 @@ class Cast:
     asks: bool = True
     own_command: str | None = None
     server: str | None = None  # an MCP server that it keeps, with the tool `shout`
+    tools: str = "shout"  # what is told when somebody wants the tools of the server
     switches: bool = False  # its servers can be enabled and disabled
     patience: float = 20.0  # seconds
     runs_login: str = ""  # the words that are run, where it has some
@@ -149,7 +150,7 @@ class _All:
     words: tuple[str, ...]
 
     def __call__(self, screen: str) -> bool:
-        return all(word in screen for word in self.words)
+        return _shows(screen, self.words)
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class _Resting:
 
     def __call__(self, screen: str) -> bool:
         busy = re.search(r"working|waits for you|starting", _status(screen))
-        return not busy and all(word in screen for word in self.words)
+        return not busy and _shows(screen, self.words)
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,12 @@ class _Boxed:
 
     def __call__(self, screen: str) -> bool:
         return _box(screen) == re.sub(r"\s", "", self.text)
+
+
+def _shows(screen: str, words: Sequence[str]) -> bool:
+    """A long line may be folded anywhere between two words."""
+    flat = re.sub(r"[\s▌│]+", " ", screen)
+    return all(word in screen or word in flat for word in words)
 
 
 def _box(screen: str) -> str:
@@ -236,6 +243,7 @@ def speak(cast: Cast, folder: Path) -> None:
         _completion(who)
         who.play("hello")
         who.over(1, "Hello there.", "echo ready", "✓ completed")
+        _own_command(who)
         _history(who)
         _shell(who)
         _steering(who)
@@ -281,6 +289,15 @@ def _completion(who: Sitting) -> None:
     who.erase()
 
 
+def _own_command(who: Sitting) -> None:
+    if own := who.cast.own_command:
+        who.type(own[:-2])
+        who.sees(own, f"of {who.cast.agent}")
+        who.press("Tab")
+        who.boxed(own)
+        who.erase()
+
+
 def _history(who: Sitting) -> None:
     hello = who.cast.scene("hello")
     who.type("a draft")
@@ -318,7 +335,7 @@ def _shell(who: Sitting) -> None:
     who.over(turns + 1)
     assert "25" in who.all(TurnStarted)[-1].prompt
     who.send(f"!echo {who.cast.cue} $((7*7))")
-    who.sees("▌ 49", "exit code 0")
+    who.sees(f"▌ {who.cast.cue} 49".replace("  ", " "), "exit code 0")
     who.send("!!")
     who.over(turns + 2)
     assert "49" in who.all(TurnStarted)[-1].prompt
@@ -373,7 +390,7 @@ def _conversation(who: Sitting) -> None:
     who.sees("Unfold")
     who.press("Home")
     who.loses("The end.")
-    who.until(_Found(rf"\A▌ {re.escape(who.cast.scene('hello'))}"))
+    who.until(_Found(rf"\A(?: .*\n)?▌ {re.escape(who.cast.scene('hello'))}"))
     who.press("End")
     who.sees("The end.")
     who.press("PageUp")
@@ -678,8 +695,6 @@ def _next_step(who: Sitting) -> None:
     who.sees("· main ─", " n  do nothing")
     who.press("n")
     who.loses(" n  do nothing")
-    who.press("F3")
-    who.sees("The branch has no pull request that is known.")
     assert not who.entries()
 
 
@@ -731,13 +746,14 @@ def _servers(who: Sitting) -> None:
         return
     who.sees(server)
     who.press("Enter")
-    who.until(_Found("shout|does not support"))
+    who.sees(who.cast.tools)
     who.press("d")
-    who.until(_Found(f"does not use {server}|does not support"))
+    who.sees(f"{agent} does not use {server}" if who.cast.switches else "does not support")
     who.press("e")
-    who.until(_Found(f"{agent} uses {server}|does not support"))
+    who.sees(f"{agent} uses {server}" if who.cast.switches else "does not support")
     who.press("r")
-    who.loses("does not support", f"uses {server}")
+    who.loses("does not support", f"uses {server}", "asking …")
+    who.sees(server)
     who.press("Escape")
     who.loses(f"MCP servers of {agent} ─")
     who.command("/mcp list", server)
@@ -844,6 +860,8 @@ def _leaving(who: Sitting) -> None:
     who.sees("Close the tab?", "cancel and close")
     who.press("n")
     who.loses("Close the tab?")
+    who.press("F3")
+    who.sees("The branch has no pull request that is known.")
     who.press("C-q")
     who.sees("Quit?", "a turn runs", "cancel and quit")
     who.press("n")

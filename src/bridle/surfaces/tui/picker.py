@@ -19,6 +19,7 @@ from textual.widgets.option_list import Option
 
 from bridle.surfaces.drawn import phrases
 from bridle.surfaces.tui import fuzzy, keymap
+from bridle.surfaces.tui.in_order import InOrder
 
 MOST = 300  # rows that are shown at once
 WIDEST = (36, 28)  # cells of a title and of a state
@@ -43,7 +44,7 @@ class Row:
         return phrases.one_line(str(self.hint))
 
 
-class Rows(OptionList):
+class Rows(InOrder, OptionList):
     """What is highlighted stays so when the rows change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -292,8 +293,14 @@ class Picker(ModalScreen[str | None]):
         self.dismiss(None)
 
 
+class Line(InOrder, Input):
+    """Where a few words are typed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = []  # none beside those of any line
+
+
 def quiet_input(placeholder: str, *, id: str, value: str = "") -> Input:
     """One that costs nothing while nobody types: its cursor does not blink."""
-    box = Input(value, placeholder=placeholder, id=id, compact=True, select_on_focus=False)
+    box = Line(value, placeholder=placeholder, id=id, compact=True, select_on_focus=False)
     box.cursor_blink = False
     return box

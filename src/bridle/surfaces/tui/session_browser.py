@@ -291,12 +291,12 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         box = self.query_one("#answer", Input)
         box.value = value
         box.cursor_position = len(value)
-        box.focus()
+        self.set_focus(box)
 
     def _asked(self) -> None:
         self._answered = None
         self.query_one("#ask").remove_class("-open")
-        self.list.focus()
+        self.set_focus(self.list)
 
     # -- keys and mouse ----------------------------------------------------------------------------
 
@@ -329,7 +329,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         getattr(self.list, f"action_{how}")()
 
     def action_search(self) -> None:
-        self.query_one("#search", Input).focus()
+        self.set_focus(self.query_one("#search", Input))
 
     def action_back(self) -> None:
         """One step: out of a question, out of a search, out of it all."""
@@ -338,9 +338,9 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
             self._asked()
         elif search.value:
             search.value = ""
-            self.list.focus()
+            self.set_focus(self.list)
         elif search.has_focus:
-            self.list.focus()
+            self.set_focus(self.list)
         else:
             self.dismiss(None)
 
