@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -48,3 +49,11 @@ class Machine:
         file = find_paths({"BRIDLE_HOME": str(self.home / "bridle")}).config_file
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+
+    def has_servers(self) -> None:
+        """Of cursor."""
+        offered = {"search": ["query", "limit"], "fetch": ["url"]}
+        servers = {"docs": {"command": "npx", "args": ["docs-server"], "tools": offered}}
+        servers["tracker"] = {"command": "tracker", "args": ["--mcp"], "tools": {}}
+        (self.home / ".cursor").mkdir(exist_ok=True)
+        (self.home / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
