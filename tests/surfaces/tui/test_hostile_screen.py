@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rich.segment import Segment
 from textual import events
+from textual.screen import ModalScreen
 from textual.strip import Strip
 
 from bridle.surfaces.tui import channel
@@ -44,7 +45,10 @@ async def test_a_terminal_may_be_as_small_as_it_likes(
         await who.write("go")
         await who.press("enter")
         await who.until(lambda: who.pane.transcript.requests)
+        await who.press("ctrl+p")
+        await who.until(lambda: isinstance(who.app.screen, ModalScreen))
         await who.pilot.pause()
+        await who.press("escape")
         await who.pilot.resize_terminal(80, 24)
         await who.sees("permission")
         await who.press("n")

@@ -9,9 +9,10 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import ContentSwitcher
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from bridle.surfaces.tui.channel import Channel
 
 
+NARROWEST = 16  # cells
 _OF_ONE = ("agent", "model", "mode")  # wishes that are no other session's
 _OF_PANES = frozenset({
     "cancel_turn", "pick_agent", "pick_model", "pick_mode", "pick_theme", "browse_sessions",
@@ -123,6 +125,11 @@ class BridleApp(App[int]):
             yield SessionPane(self._cwd, id="pane-1")
         yield StatusBar()
         yield KeyLine()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """A narrower terminal shows a part: nothing can be laid out in no cell at all."""
+        width, height = event.size
+        event.size = event.virtual_size = Size(max(width, NARROWEST), height)
 
     def on_mount(self) -> None:
         self.pane.box.focus()
