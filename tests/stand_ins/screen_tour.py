@@ -480,7 +480,7 @@ def _changed(who: Sitting) -> None:
         who.over(4, "→ allowed as changed from terminal")
         assert ran.read_text() == "done\nchanged\n"
     else:
-        who.over(4, "echo changed >> ran.txt")
+        who.over(4, "takes no changed input: the call was denied")
         assert ran.read_text() == "done\n"
 
 

@@ -17,8 +17,8 @@ from bridle.surfaces.drawn.dialog import PermissionDialog
 
 class InputEditor(ModalScreen[Answer | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "allow", "Allow as changed", id="input-allow", priority=True),
-        Binding("escape", "back", "Back", id="input-back", priority=True),
+        Binding("ctrl+s", "allow", "Allow as changed", id="input-allow"),
+        Binding("escape", "back", "Back", id="input-back"),
     ]
     DEFAULT_CSS = """
     InputEditor { align: center middle; }
