@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from debian import apt, ensure
 from ordinary_user import OrdinaryUser, as_root, until
 
 SYSTEM_CONFIG = Path("/etc/ssh/ssh_config.d")
@@ -34,8 +35,7 @@ class Server:
 
 
 def ensure_client() -> None:
-    if shutil.which("ssh") is None:
-        _apt("install", "--yes", "--no-install-recommends", "openssh-client")
+    ensure("ssh", "openssh-client")
 
 
 def can_have_sshd() -> bool:
@@ -47,7 +47,7 @@ def sshd_for(user: OrdinaryUser) -> Program:
     if installed := _installed():
         return Program(installed)
     folder = user.own(user.home / "sshd")
-    _apt("download", "openssh-server", "libwrap0", cwd=folder)
+    apt("download", "openssh-server", "libwrap0", cwd=folder)
     for package in folder.glob("*.deb"):
         as_root("dpkg-deb", "--extract", str(package), str(folder))
     user.own(folder)
@@ -125,12 +125,3 @@ def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
-
-
-def _apt(*words: str, cwd: Path | None = None) -> None:
-    quiet = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60")
-    try:
-        as_root(*quiet, *words, cwd=cwd)
-    except AssertionError:  # a new system knows no packages yet
-        as_root(*quiet, "update")
-        as_root(*quiet, *words, cwd=cwd)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import screen_story
 import screen_tour as tour
+from debian import ensure
 from stages import KEY, Actor
 
 from bridle.testing.model_double import ModelDouble
@@ -42,6 +43,12 @@ pytestmark = [
     pytest.mark.newest,
     pytest.mark.timeout(180),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def terminal() -> None:
+    if not ensure("tmux", "tmux"):
+        pytest.skip("there is no tmux")
 
 
 async def test_a_task_from_its_prompt_to_its_resumption(
