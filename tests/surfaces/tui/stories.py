@@ -349,7 +349,7 @@ def _kept(number: int, agent: str, age: timedelta, prompt: str, *rest: Event, **
 
 HALF = timedelta(minutes=30)
 SHELF = [
-    _kept(1, "claude", timedelta(minutes=4, seconds=30), "Make the parser lazy", USED, done()),
+    _kept(1, "claude", timedelta(minutes=4, seconds=5), "Make the parser lazy", USED, done()),
     _kept(
         2, "codex", timedelta(hours=1) + HALF, "Port the writer to Rust, keep its tests, and tell "
         "what is lost on the way", say("The race condition is in the cache."), USED,
