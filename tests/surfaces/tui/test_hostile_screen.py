@@ -233,3 +233,36 @@ def test_the_line_that_is_read_stays_where_it_is_when_the_width_changes() -> Non
     y = document.rewidth(8, place, 60)
     assert _text(document, y) == "7 25"
     assert document.height >= y + 60
+
+
+# -- what others wrote -----------------------------------------------------------------------------
+
+MARKUP = "[/x] [@click=app.leave]y[/] [$error]z [@click="
+
+
+async def test_a_title_is_no_markup_where_its_input_is_changed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = [{"run": f"echo '{MARKUP}'"}]
+    async with desk(machine.home, machine.project, monkeypatch, [turn]) as who:
+        await who.write("go")
+        await who.press("enter")
+        await who.sees("[y] allow")
+        await who.press("e")
+        await who.sees("Allow as changed")
+        assert f"Bash echo '{MARKUP}'" in who.seen()
+        await who.press("escape", "n")
+        await who.rests(1)
+
+
+async def test_a_prompt_that_waits_is_no_markup(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
+        await who.write("go")
+        await who.press("enter")
+        await who.sees("I begin.")
+        who.pane.prompt(MARKUP)
+        await who.sees(f"1 queued: {MARKUP[:20]}")
+        await who.press("escape")
+        await who.rests(1)

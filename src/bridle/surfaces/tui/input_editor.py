@@ -7,6 +7,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Static, TextArea
 
@@ -35,7 +36,7 @@ class InputEditor(ModalScreen[Answer | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
-            box.border_title = phrases.unmarked(self._dialog.request.title)
+            box.border_title = Content(phrases.unmarked(self._dialog.request.title))
             area = TextArea(self._dialog.input_text(), language=None, soft_wrap=True)
             area.cursor_blink = False
             yield area

@@ -9,7 +9,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.markup import escape
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
@@ -58,7 +58,7 @@ class McpPanel(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
-            frame.border_title = escape(f"MCP servers of {phrases.one_line(self._agent)}")
+            frame.border_title = Content(f"MCP servers of {phrases.one_line(self._agent)}")
             keys = ("tools", "enable", "disable", "reload", "close")
             frame.border_subtitle = keymap.told(self, *(f"mcp-{key}" for key in keys))
             yield self.servers

@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.markup import escape
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -191,7 +190,7 @@ class Picker(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
-            frame.border_title = escape(phrases.one_line(self._title))
+            frame.border_title = Content(phrases.one_line(self._title))
             frame.border_subtitle = keymap.told(self, "picker-choose", "picker-close")
             if self._filtered:
                 yield quiet_input("type to filter", id="filter")
@@ -225,7 +224,7 @@ class Picker(ModalScreen[str | None]):
         title = phrases.one_line(self._title)
         if len(fitting) > MOST:
             title = f"{title} ({MOST} of {len(fitting)}: letters find the others)"
-        self.query_one("#frame").border_title = escape(title)
+        self.query_one("#frame").border_title = Content(title)
 
     def fitting(self, query: str) -> list[Row]:
         """By their titles; after those, by how they stand."""

@@ -14,6 +14,7 @@ from textual import events
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -215,7 +216,7 @@ class PromptBox(TextArea):
             self.border_title = ""
         if self._queued:
             last = phrases.one_line(self._queued[-1], 30)
-            self.border_subtitle = f"{len(self._queued)} queued: {last}"
+            self.border_subtitle = Content(f"{len(self._queued)} queued: {last}")
         else:
             self.border_subtitle = ""
 
