@@ -14,6 +14,7 @@ from textual import events
 from textual.screen import ModalScreen
 from textual.strip import Strip
 
+from bridle.core.events import Answer
 from bridle.surfaces.tui import channel
 from bridle.surfaces.tui.document import KEPT, Document
 from bridle.surfaces.tui.outline import Piece, Said
@@ -266,3 +267,38 @@ async def test_a_prompt_that_waits_is_no_markup(
         await who.sees(f"1 queued: {MARKUP[:20]}")
         await who.press("escape")
         await who.rests(1)
+
+
+async def test_who_changes_an_input_is_told_that_somebody_else_has_answered(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = [{"run": "true"}, {"say": "Done."}]
+    async with desk(machine.home, machine.project, monkeypatch, [turn]) as who:
+        await who.write("go")
+        await who.press("enter")
+        await who.sees("[y] allow")
+        await who.press("e")
+        await who.sees("Allow as changed")
+        (asked,) = who.pane.transcript.requests
+        assert who.pane.channel
+        await who.pane.channel.answer(asked, Answer("deny"))
+        await who.sees("answered elsewhere")
+        await who.press("ctrl+s")
+        await who.rests(1)
+        assert not isinstance(who.app.screen, ModalScreen)
+
+
+async def test_what_is_pasted_answers_nothing(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = [{"question": [{"text": "Which?", "choices": [{"label": "one"}, {"label": "two"}]}]}]
+    async with desk(machine.home, machine.project, monkeypatch, [turn]) as who:
+        await who.write("go")
+        await who.press("enter")
+        await who.sees("[1] one")
+        who.app.screen.post_message(events.Paste("t12y"))
+        await who.pilot.pause()
+        assert "your answer" not in who.seen()
+        await who.press("2")
+        await who.rests(1)
+        assert "two" in who.seen()

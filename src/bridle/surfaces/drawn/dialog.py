@@ -142,6 +142,11 @@ class PermissionDialog:
         return self._reason is not None or self._always is not None
 
     @property
+    def typing(self) -> bool:
+        """Letters are words now, and no keys."""
+        return self._reason is not None
+
+    @property
     def complaint(self) -> str:
         """Why the last thing that was typed was not taken."""
         return self._complaint
@@ -272,6 +277,11 @@ class QuestionDialog:
         self._left = list(request.questions)
         self._answers: dict[str, str] = {}
         self._now = self._next()
+
+    @property
+    def typing(self) -> bool:
+        """Letters are words now, and no keys."""
+        return self._now.line is not None
 
     def press(self, key: str) -> Answer | None:
         now = self._now

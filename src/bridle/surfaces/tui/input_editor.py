@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Static, TextArea
 
-from bridle.core.events import Answer
+from bridle.core.events import Answer, PermissionRequested
 from bridle.surfaces.drawn import phrases
 from bridle.surfaces.drawn.dialog import PermissionDialog
 
@@ -33,6 +33,11 @@ class InputEditor(ModalScreen[Answer | None]):
     def __init__(self, dialog: PermissionDialog) -> None:
         super().__init__()
         self._dialog = dialog
+        self._late = False
+
+    @property
+    def asked(self) -> PermissionRequested:
+        return self._dialog.request
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
@@ -43,7 +48,15 @@ class InputEditor(ModalScreen[Answer | None]):
             yield Static("", classes="complaint", markup=False)
             yield Footer()
 
+    def outdated(self) -> None:
+        """Somebody else has answered; what is written here can still be copied."""
+        self._late = True
+        self.query_one(".complaint", Static).update("it was answered elsewhere meanwhile")
+
     def action_allow(self) -> None:
+        if self._late:
+            self.dismiss(None)
+            return
         answer = self._dialog.edited(self.query_one(TextArea).text)
         if answer:
             self.dismiss(answer)

@@ -106,9 +106,10 @@ class RequestPrompt(Widget, can_focus=True):
         self.refresh(layout=True)
 
     def on_paste(self, event: events.Paste) -> None:
-        if self._dialog:
+        """Words where some are typed; never keys."""
+        event.stop()
+        if self._dialog and self._dialog.typing:
             for key in event.text:
                 if key.isprintable():
                     self._dialog.press(key)
             self.refresh(layout=True)
-            event.stop()

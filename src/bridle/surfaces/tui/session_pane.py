@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bridle.store.session_row import SessionRow
     from bridle.surfaces.drawn.dialog import PermissionDialog
     from bridle.surfaces.tui.channel import Channel
+    from bridle.surfaces.tui.input_editor import InputEditor
     from bridle.surfaces.tui.outline import Card, Outline, Piece
     from bridle.surfaces.tui.shell_line import ShellLine
 
@@ -69,6 +70,7 @@ class SessionPane(Vertical):
         self._first = 0  # number of the entry before the oldest that is shown
         self._last = 0  # of the newest
         self._reading = False  # more of the past
+        self._editor: InputEditor | None = None  # while an input is changed
         self._last_paint = 0.0
         self._paint_due: asyncio.TimerHandle | None = None
         self._spinner: Timer | None = None
@@ -256,7 +258,9 @@ class SessionPane(Vertical):
     async def _edit(self, dialog: PermissionDialog) -> None:
         from bridle.surfaces.tui.input_editor import InputEditor
 
-        answer = await self.app.push_screen_wait(InputEditor(dialog))
+        self._editor = editor = InputEditor(dialog)
+        answer = await self.app.push_screen_wait(editor)
+        self._editor = None
         if answer:
             self._attempt(self._answer(dialog.request.request_id, answer))
 
@@ -358,6 +362,8 @@ class SessionPane(Vertical):
 
     def _ask(self) -> None:
         waiting = [request.asked for request in self.transcript.requests.values()]
+        if self._editor and self._editor.is_mounted and self._editor.asked not in waiting:
+            self._editor.outdated()
         had_focus = self._request.has_focus
         fresh = self._request.ask(waiting)
         if fresh:
