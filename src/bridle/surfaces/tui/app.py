@@ -124,7 +124,7 @@ class BridleApp(App[int]):
         with BreadcrumbFrame(), ContentSwitcher(initial="pane-1"):
             yield SessionPane(self._cwd, id="pane-1")
         yield StatusBar()
-        yield KeyLine()
+        yield KeyLine({"cancel", "repo-action"})
 
     def on_resize(self, event: events.Resize) -> None:
         """A narrower terminal shows a part: nothing can be laid out in no cell at all."""

@@ -29,9 +29,9 @@ class KeyLine(Widget):
     KeyLine { dock: bottom; height: 1; background: $footer-background; color: $foreground; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pointless: Collection[str] = ()) -> None:
         super().__init__()
-        self._pointless: frozenset[str] = frozenset()
+        self._pointless = frozenset(pointless)
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._changed)
