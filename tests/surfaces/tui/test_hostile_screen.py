@@ -15,9 +15,10 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 
 from bridle.core.events import Answer
-from bridle.surfaces.tui import channel
+from bridle.surfaces.tui import channel, keymap
 from bridle.surfaces.tui.document import KEPT, Document
 from bridle.surfaces.tui.outline import Piece, Said
+from bridle.surfaces.tui.places import PLACES
 
 from ..conftest import Bench, Terminal, wait_until
 from .desk import Desk, desk
@@ -302,3 +303,8 @@ async def test_what_is_pasted_answers_nothing(
         await who.press("2")
         await who.rests(1)
         assert "two" in who.seen()
+
+
+def test_a_clash_of_keys_is_told_once() -> None:
+    told = keymap.problems({"quit": "ctrl+g"}, PLACES)
+    assert told == ["ctrl+g does agent and quit"]

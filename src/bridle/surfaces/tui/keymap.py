@@ -14,7 +14,7 @@ def problems(keys: Mapping[str, str], places: Mapping[str, tuple[type[DOMNode], 
     told = [f"no key does {name!r}" for name in keys if name not in known]
     for nodes in places.values():
         told += _clashes(keys, nodes)
-    return told
+    return list(dict.fromkeys(told))
 
 
 def told(node: DOMNode, *ids: str) -> str:
