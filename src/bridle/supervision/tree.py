@@ -296,8 +296,9 @@ class Warden:
                 self.level, self.notes, self.pid = Level(level), notes, pid
                 if found:
                     self._find(*found)
-                self._hello.set_result(None)
-            case ("refused", level, reason):
+                if not self._hello.done():  # whoever waited may have been cancelled
+                    self._hello.set_result(None)
+            case ("refused", level, reason) if not self._hello.done():
                 self._hello.set_exception(
                     SupervisionUnavailable(
                         f"supervision level {level} is not to be had here: {reason}",

@@ -318,3 +318,19 @@ async def test_a_key_can_be_another(tmp_path: Path) -> None:
         app.set_keymap({"send": "ctrl+o"})
         await pilot.press("a", "ctrl+o")
         assert app.texts == ["a"]
+
+
+async def test_what_waits_comes_back_to_the_box_when_its_turn_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[list[dict[str, Any]]] = [[{"run": "sleep 60", "ask": False}]]
+    async with desk(tmp_path / "home", tmp_path, monkeypatch, turns, approve="auto") as at:
+        await at.write("first")
+        await at.press("enter")
+        await at.until(lambda: at.pane.transcript.busy)
+        await at.write("second")
+        await at.press("enter")
+        await at.until(lambda: at.pane.standing().queued == 1)
+        await at.press("escape")
+        await at.until(lambda: not at.pane.transcript.busy)
+        assert at.box.text == "second"

@@ -119,6 +119,15 @@ class BridleApp(App[int]):
 
         return QuietDriver
 
+    def _fatal_error(self) -> None:
+        """As Textual's, without what the variables hold: it may be anybody's text."""
+        from rich.segment import Segments
+        from rich.traceback import Traceback
+
+        trace = Traceback(show_locals=False, width=None)
+        self._exit_renderables.append(Segments(self.console.render(trace, self.console.options)))
+        self._close_messages_no_wait()
+
     def compose(self) -> ComposeResult:
         yield TabBar()
         with BreadcrumbFrame(), ContentSwitcher(initial="pane-1"):

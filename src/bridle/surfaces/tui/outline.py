@@ -130,10 +130,10 @@ class Outline:
         changed = self._touched | {number for number, span in self._spans.items() if span.moving}
         self._touched = set()
         numbers = [0, *(turn.number for turn in self.transcript.turns)]
-        while numbers and numbers[0] not in changed:
-            numbers.pop(0)
-        if not numbers:
+        first = next((at for at, number in enumerate(numbers) if number in changed), None)
+        if first is None:
             return
+        numbers = numbers[first:]
         known = self._spans.get(numbers[0])
         start = known.start if known else len(self.pieces)
         fresh: list[Piece] = []

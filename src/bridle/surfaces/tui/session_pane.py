@@ -228,6 +228,8 @@ class SessionPane(Vertical):
         if self._shell and self._shell.running:
             self._shell.cancel()
         elif self.channel:
+            if queued := self._queue:  # they go with the turn
+                self.box.give_back("\n\n".join(queued))
             self._attempt(self.channel.cancel())
 
     def _attempt(self, work: Coroutine[Any, Any, None]) -> None:
