@@ -241,6 +241,7 @@ def speak(cast: Cast, folder: Path) -> None:
     with sitting(cast, folder) as who:
         _lines(who)
         _completion(who)
+        _pasting(who)
         who.play("hello")
         who.over(1, "Hello there.", "echo ready", "✓ completed")
         _own_command(who)
@@ -287,6 +288,17 @@ def _completion(who: Sitting) -> None:
     who.loses("no file has these letters")
     who.boxed("see @greet.py and @nosuchfile")
     who.erase()
+
+
+def _pasting(who: Sitting) -> None:
+    who.write("ab")
+    who.press("F7", "C-c", "Right", "C-v")
+    who.boxed("abab")
+    who.erase()
+    who.type(f"\x1b[200~{who.cast.project / 'greet.py'}\x1b[201~")  # a file that is dropped
+    who.sees("greet.py 15 B", "backspace takes the last away")
+    who.press("BSpace")
+    who.loses("backspace takes the last away")
 
 
 def _own_command(who: Sitting) -> None:
