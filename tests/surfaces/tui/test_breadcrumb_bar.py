@@ -286,7 +286,7 @@ async def test_it_is_one_line_at_any_width(branch: Path, gh: GhStandIn, opened: 
     gh.shows("pr_changes_requested")
     async with opened(branch, (120, 24)) as screen:
         await screen.shows("CHANGES REQUESTED (PR #42) [Address Feedback]")
-        for width in (80, 60, 40, 24, 12, 100):
+        for width in (80, 60, 40, 24, 16, 100):
             await screen.pilot.resize_terminal(width, 24)
             await screen.pilot.pause()
             assert screen.bar.region.height == 1

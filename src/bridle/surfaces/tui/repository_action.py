@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bridle.surfaces.tui.breadcrumb_bar import BreadcrumbBar
     from bridle.surfaces.tui.session_pane import SessionPane
 
-SHOWN_PROMPT = 12  # lines of what the agent would be told
+SHOWN_PROMPT = 500  # lines; the box scrolls
 SHOWN_OUTPUT = 60  # lines of what a command said
 
 
@@ -68,11 +68,15 @@ class RepositoryAction:
     async def _confirmed(self, crumb: Breadcrumb, found: Found, ready: Action) -> bool:
         title = f"{crumb.status.action} · {crumb.branch}"
         skill = found.skill
-        notes = [*ready.notes, *found.notes, f"skill {skill.id}: {skill.source}"]
+        source = f"skill {skill.id}: {skill.source}"
+        notes = [*ready.notes, *found.notes]
         what: RenderableType = Group(*(_command(one) for one in ready.commands))
         yes = "run this"
         if ready.prompt:
-            what, yes = _first_lines(ready.prompt), "send it to the agent"
+            first = Text(f"{phrases.one_line(source)}\n", style="dim")  # who wrote what is sent
+            what, yes = Group(first, _shown_prompt(ready.prompt)), "send it to the agent"
+        else:
+            notes.append(source)
         asked = Confirmation(title, what, notes=notes, yes=yes, no="do nothing")
         confirmed: bool | None = await self._bar.app.push_screen_wait(asked)
         return bool(confirmed)
@@ -107,7 +111,7 @@ def _command(command: tuple[str, ...]) -> Text:
     return Text(f"$ {_shown(command)}", style="bold", overflow="fold")
 
 
-def _first_lines(prompt: str) -> Text:
+def _shown_prompt(prompt: str) -> Text:
     lines = reveal(prompt).splitlines()
     text = Text("\n".join(lines[:SHOWN_PROMPT]))
     if len(lines) > SHOWN_PROMPT:
