@@ -346,10 +346,14 @@ class SessionPane(Vertical):
         self._paint_due = None
         if not self.is_attached:
             return
-        with self.app._context():
-            self._conversation.show()
-            self._ask()
-            self.box.tell(self.transcript.busy, self._queue)
+        try:
+            with self.app._context():
+                self._conversation.show()
+                self._ask()
+                self.box.tell(self.transcript.busy, self._queue)
+        except Exception as error:  # the loop would keep it to itself
+            self.app._handle_exception(error)
+            return
         self._last_paint = time.monotonic()
         if self._spinner:
             if self.transcript.busy and self.channel and self.channel.running:
