@@ -80,6 +80,17 @@ async def test_a_caller_that_gives_up_ends_it(tmp_path: Path) -> None:
     assert gone(int((tmp_path / "pid").read_text()))
 
 
+async def test_a_caller_that_gives_up_at_once_leaves_nothing(tmp_path: Path) -> None:
+    task = asyncio.ensure_future(sh("echo $$ > pid; sleep 60", tmp_path))
+    await asyncio.sleep(0)
+    task.cancel()
+    async with asyncio.timeout(5):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    if (tmp_path / "pid").exists():
+        assert gone(int((tmp_path / "pid").read_text()))
+
+
 async def test_one_that_is_not_there_is_missing(tmp_path: Path) -> None:
     with pytest.raises(Missing, match="nowhere cannot be started"):
         await ask(("nowhere",), cwd=tmp_path, env=ENV, seconds=1)

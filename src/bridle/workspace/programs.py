@@ -46,8 +46,8 @@ async def ask(
     most: int = MOST,
 ) -> Said:
     """Its end is the end of it: who else holds its pipes is waited for a moment, and left."""
-    try:
-        transport, listener = await asyncio.get_running_loop().subprocess_exec(
+    starting = asyncio.ensure_future(
+        asyncio.get_running_loop().subprocess_exec(
             lambda: _Listener(most),
             *argv,
             cwd=cwd,
@@ -57,14 +57,20 @@ async def ask(
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
+    )
+    try:
+        transport, listener = await asyncio.shield(starting)
     except OSError as error:
         raise Missing(f"{argv[0]} cannot be started: {error.strerror}") from None
-    group = transport.get_pid()
+    except asyncio.CancelledError:  # it may run already, and have started others
+        with suppress(OSError):
+            await _end(*await starting)
+        raise
     try:
         async with asyncio.timeout(seconds):
             await listener.over.wait()
             if listener.cut:
-                _kill(group)
+                _kill(transport.get_pid())
             await listener.exited.wait()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LINGERING):
@@ -73,11 +79,16 @@ async def ask(
     except TimeoutError:
         raise Slow(f"{Path(argv[0]).name} took longer than {seconds:g} s") from None
     finally:
-        _kill(group)  # and whatever it left behind
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LINGERING):
-                await listener.exited.wait()
-        transport.close()
+        await _end(transport, listener)
+
+
+async def _end(transport: asyncio.SubprocessTransport, listener: _Listener) -> None:
+    """And whatever it left behind."""
+    _kill(transport.get_pid())
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGERING):
+            await listener.exited.wait()
+    transport.close()
 
 
 class _Listener(asyncio.SubprocessProtocol):
