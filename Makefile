@@ -20,11 +20,11 @@ check: $(READY) ## lint, types, import rules
 	$(BIN)/python docs/generate.py --check
 
 test: $(READY) ## the tests that need nothing but this checkout
-	$(BIN)/pytest -n 6 -m "not real and not torture" --ignore tests/real
+	$(BIN)/pytest -n 4 -m "not real and not torture" --ignore tests/real
 
 test-real: $(READY) ## real agent CLIs (from npm) with a scripted model; as root, an ordinary user
 	$(BIN)/python tests/real/clis.py install
-	$(BIN)/pytest -n 6 -m real --reruns 1 tests/real --ignore tests/real/test_ordinary_user.py
+	$(BIN)/pytest -n 4 -m real --reruns 1 tests/real --ignore tests/real/test_ordinary_user.py
 	$(BIN)/pytest -m real --reruns 1 tests/real/test_ordinary_user.py
 
 torture: $(READY) ## long fault injection: kills, fuzz, power cuts, secrets
