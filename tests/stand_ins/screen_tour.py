@@ -187,9 +187,12 @@ class _Boxed:
 
 
 def _shows(screen: str, words: Sequence[str]) -> bool:
-    """A long line may be folded anywhere between two words."""
+    """A long line may be folded anywhere: between two words, or in one that is longer than it."""
     flat = re.sub(r"[\s▌│]+", " ", screen)
-    return all(word in screen or word in flat for word in words)
+    bare = re.sub(r"[\s▌│]+", "", screen)
+    return all(
+        word in screen or word in flat or (" " not in word and word in bare) for word in words
+    )
 
 
 def _box(screen: str) -> str:

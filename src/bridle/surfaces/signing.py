@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import shlex
 import signal
-import subprocess
 from collections.abc import Sequence
+from types import FrameType
+from typing import TextIO
 
 from bridle.core.errors import AgentError
 from bridle.management import DESKTOP, Management
+from bridle.surfaces.cli.output import write
 from bridle.surfaces.drawn.reports import signed_in
 from bridle.surfaces.exits import CANCELLED, NOT_READY
 
@@ -18,28 +20,27 @@ class StillSignedOut(AgentError):
     exit_code = NOT_READY
 
 
-def told(management: Management, agent: str, words: Sequence[str]) -> str:
-    """What is run, before it is."""
-    return f"running `{shown(management, agent, words)}`; it may open your browser"
-
-
-async def run(management: Management, agent: str, words: Sequence[str]) -> None:
+async def run(management: Management, agent: str, words: Sequence[str], told: TextIO) -> None:
     """What is typed there is between the user and the agent. `KeyboardInterrupt`: they left it."""
-    driver = management.agent(agent)
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the agent
+    driver, said = management.agent(agent), shown(management, agent, words)
+    left = False
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        nonlocal left
+        left = True
+
+    before = signal.signal(signal.SIGINT, leave)  # Ctrl-C is meant for the agent
     try:
-        done = await asyncio.to_thread(
-            subprocess.run,
-            words,
-            env=management.environment(driver, DESKTOP),
-            check=False,
-            preexec_fn=_interruptible,
-        )
+        write(told, f"running `{said}`; it may open your browser\n")
+        environment = management.environment(driver, DESKTOP)
+        running = await asyncio.create_subprocess_exec(*words, env=environment)
+        if left:  # it was pressed before there was an agent to hear it
+            running.send_signal(signal.SIGINT)
+        code = await running.wait()
     except OSError as error:
         raise AgentError(agent, f"{words[0]} cannot be run: {error.strerror}") from None
     finally:
         signal.signal(signal.SIGINT, before)
-    code, said = done.returncode, shown(management, agent, words)
     if code in (-signal.SIGINT, CANCELLED):
         raise KeyboardInterrupt
     if code < 0:
@@ -68,7 +69,3 @@ async def signed_out_now(management: Management, agent: str) -> str:
 
 def shown(management: Management, agent: str, words: Sequence[str]) -> str:
     return shlex.join([management.agent(agent).info.binary or words[0], *words[1:]])
-
-
-def _interruptible() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)

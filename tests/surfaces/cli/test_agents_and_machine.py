@@ -248,6 +248,15 @@ def test_ctrl_c_ends_the_agents_login_and_ours(bench: Bench) -> None:
     assert "bug" not in terminal.text
 
 
+def test_ctrl_c_before_the_agent_has_started_is_not_lost(bench: Bench) -> None:
+    program = install(bench, "claude", "")
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    terminal = bench.terminal("login", "claude")
+    terminal.wait_for("it may open your browser")
+    terminal.press("\x03")
+    assert terminal.end() == 130
+
+
 def test_a_login_that_did_not_work_says_so(bench: Bench) -> None:
     install(bench, "claude", CLAUDE)
     wrong = bench.run("login", "claude", input="something else\n")

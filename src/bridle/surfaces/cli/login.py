@@ -8,7 +8,7 @@ from argparse import Namespace
 
 from bridle.surfaces import signing
 from bridle.surfaces.cli import opened
-from bridle.surfaces.cli.output import say, write
+from bridle.surfaces.cli.output import say
 
 
 def login(options: Namespace) -> int:
@@ -22,8 +22,7 @@ def logout(options: Namespace) -> int:
 async def _login(options: Namespace) -> int:
     management, _ = opened.management(options)
     words = management.login(options.agent)
-    write(sys.stderr, signing.told(management, options.agent, words) + "\n")
-    await signing.run(management, options.agent, words)
+    await signing.run(management, options.agent, words, sys.stderr)
     say(await signing.signed_in_now(management, options.agent))
     return 0
 
@@ -31,7 +30,6 @@ async def _login(options: Namespace) -> int:
 async def _logout(options: Namespace) -> int:
     management, _ = opened.management(options)
     words = management.logout(options.agent)
-    write(sys.stderr, signing.told(management, options.agent, words) + "\n")
-    await signing.run(management, options.agent, words)
+    await signing.run(management, options.agent, words, sys.stderr)
     say(await signing.signed_out_now(management, options.agent))
     return 0

@@ -13,7 +13,6 @@ from textual.app import SuspendNotSupported
 from bridle.core.errors import BridleError, UsageError
 from bridle.core.management import SignsIn
 from bridle.surfaces import signing
-from bridle.surfaces.cli.output import write
 from bridle.surfaces.drawn import listings, phrases, reports
 from bridle.surfaces.suggestion import suggestion
 from bridle.surfaces.tui import cards
@@ -69,9 +68,8 @@ async def _sign(
 
 async def _run(management: Management, name: str, argv: Sequence[str]) -> BridleError | None:
     """What went wrong: a screen that is lent has to be taken back first."""
-    write(sys.stdout, signing.told(management, name, argv) + "\n")
     try:
-        await signing.run(management, name, argv)
+        await signing.run(management, name, argv, sys.stdout)
     except BridleError as error:
         return error
     except KeyboardInterrupt:
