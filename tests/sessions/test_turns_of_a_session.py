@@ -10,10 +10,11 @@ import pytest
 from msgspec.structs import replace
 from session_desk import Desk
 
+from bridle.agents.mock import INFO
 from bridle.agents.mock.wire import MockWire
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.errors import RequestNotOpen, SessionBusy
+from bridle.core.agent import Conversation, Host, Prompt, SessionSpec
+from bridle.core.errors import PromptWithdrawn, RequestNotOpen, SessionBusy
 from bridle.core.events import (
     AgentExited,
     Answer,
@@ -356,3 +357,38 @@ async def test_an_agent_that_ends_before_it_is_prompted_fails_the_turn(desk: Des
     assert "out of order" in next(
         entry.event.detail for entry in entries if isinstance(entry.event, AgentExited)
     )
+
+
+class Slow(StdioAgent):
+    """It starts when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__(INFO, MockWire)
+        self.let = asyncio.Event()
+        self.opened = 0
+
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        self.opened += 1
+        await self.let.wait()
+        return await super().open(spec, host)
+
+
+async def test_a_prompt_is_taken_back_while_its_agent_starts(desk: Desk) -> None:
+    desk.agent = slow = Slow()
+    session = await desk.start()
+    prompting = asyncio.create_task(session.prompt("too early"))
+    await asyncio.sleep(0)
+    await session.cancel()
+    with pytest.raises(PromptWithdrawn, match="before the agent had started"):
+        await prompting
+    await session.idle()
+    assert session.last_seq == 0
+    slow.let.set()
+    result = await session.ask("now")
+    assert (result.status, slow.opened) == ("completed", 1)
+    prompts = [
+        entry.event.prompt
+        for entry in desk.sessions.log.since(session.id, 0, 100)
+        if isinstance(entry.event, TurnStarted)
+    ]
+    assert prompts == ["now"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from bridle.surfaces.tui.request_prompt import GRACE
 from bridle.testing.tmux import Tmux
 
 OLD, NEW = 'name = "world"\n', 'name = "moon"\n'
@@ -33,6 +35,7 @@ def tell(
         terminal.press("Enter")
         terminal.until("Here it comes.")
         asked = terminal.until("[y] allow")
+        time.sleep(GRACE)
         assert "moon" in asked
         assert (project / FILE).read_text() == OLD
         terminal.press("y")
@@ -44,6 +47,7 @@ def tell(
         terminal.type(second)
         terminal.press("Enter")
         terminal.until("[y] allow")
+        time.sleep(GRACE)
         terminal.press("y")
         terminal.until(lambda screen: "[y] allow" not in screen and "working" in screen)
         terminal.press("Escape")

@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -223,3 +225,30 @@ def test_the_own_group_is_a_folder_with_members() -> None:
         pytest.skip(str(error))
     with suppress(PermissionError):
         assert os.getpid() in Cgroup(folder).members()
+
+
+@pytest.mark.skipif(not ROOT, reason="needs a control group of its own")
+def test_whoever_is_killed_while_it_tries_a_level_out_leaves_nothing_behind() -> None:
+    try:
+        Cgroup.create("bridle-tried").remove()
+    except (NoCgroup, OSError):
+        pytest.skip("no control groups here")
+    tried = "from bridle.supervision import levels\nwhile True: levels.choose('cgroup')"
+    for _ in range(5):
+        prober = subprocess.Popen([sys.executable, "-c", tried], start_new_session=True)
+        child = _only_child(prober.pid)
+        prober.kill()
+        prober.wait()
+        end = time.monotonic() + 5
+        while Path(f"/proc/{child}").exists():
+            assert time.monotonic() < end, "the canary outlives whoever sent it"
+            time.sleep(0.01)
+        Cgroup(f"{own_folder()}/bridle-canary-{prober.pid}").remove()
+
+
+def _only_child(pid: int) -> int:
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        if found := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            return int(found[0])
+    raise AssertionError("it never tried")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import marshal
 import os
 import shutil
 import subprocess
@@ -13,7 +14,8 @@ import pytest
 from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded
 
 from bridle.core.errors import IsolationUnavailable
-from bridle.supervision.isolation import after, confine, enforce
+from bridle.supervision.isolation import after, confine
+from bridle.supervision.launch import command
 from bridle.workspace import aside as asides
 from bridle.workspace import inotify, protected, sentinel
 from bridle.workspace.sentinel import PutBack, Sentinel
@@ -457,11 +459,12 @@ async def test_what_was_too_large_to_keep_is_told(
 
 
 async def test_the_placeholders_of_a_sandbox_are_left_to_it(root: Path, watch: Sentinel) -> None:
+    held = "until [ -e go ]; do sleep 0.02; done"
     try:
         confined = confine(
             "high",
             workspace=root,
-            argv=["sh", "-c", "cat; echo evil > .env; mkdir .claude; touch tried"],
+            argv=["sh", "-c", f"{held}; echo evil > .env; mkdir .claude; touch tried"],
             env={"PATH": os.environ["PATH"]},
             cwd=root,
             protected=[root / ".env", root / ".claude"],
@@ -470,21 +473,17 @@ async def test_the_placeholders_of_a_sandbox_are_left_to_it(root: Path, watch: S
         pytest.skip(str(error))
     duty = await watch.begin()
     shell = await asyncio.create_subprocess_exec(
-        *confined.argv,
-        cwd=root,
-        env=dict(confined.env),
-        stdin=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        close_fds=False,  # the filter comes in a file that is opened there
-        preexec_fn=lambda: enforce(confined.rules),
+        *command("isolation.inside"), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     assert shell.stdin
-    await asyncio.sleep(3 * sentinel.PAUSE)
+    shell.stdin.write(marshal.dumps((confined.argv, confined.env, str(root), confined.rules)))
     shell.stdin.close()
+    await asyncio.sleep(3 * sentinel.PAUSE)
+    (root / "go").touch()
     await shell.wait()
     after(confined)
     assert await duty.end() == ()
-    assert [path.name for path in root.iterdir()] == ["tried"]
+    assert {path.name for path in root.iterdir()} == {"go", "tried"}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write what nobody may")

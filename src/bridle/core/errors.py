@@ -13,6 +13,7 @@ BridleError
 │   ├── SessionNotFound
 │   ├── SessionBusy            another process owns it, or a turn is under way
 │   ├── PromptRefused          by the user's own check
+│   ├── PromptWithdrawn        cancelled before its turn began
 │   └── RequestNotOpen         already answered, or never asked
 ├── StoreError
 │   ├── StoreNewer             written by a newer bridle
@@ -120,6 +121,10 @@ class PromptRefused(SessionError):
             f"`{command}` refuses this prompt: {why}",
             hint="use other words, or another `prompts.check` in the config",
         )
+
+
+class PromptWithdrawn(SessionError):
+    exit_code = 130
 
 
 class RequestNotOpen(SessionError):

@@ -214,6 +214,7 @@ class PermissionRequested(_Event, frozen=True):
     call_id: str | None = None
     options: tuple[Option, ...] = (ALLOW, DENY)
     reason: str = ""  # why the agent asks, in its words
+    changeable: bool = True  # it can be allowed with another input
 
 
 class QuestionAsked(_Event, frozen=True):

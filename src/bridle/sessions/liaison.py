@@ -114,6 +114,9 @@ class Liaison:
         self._settled()
 
     def ask(self, event: PermissionRequested | QuestionAsked, raw: bytes | None) -> None:
+        changeable = "changed_input" in self._line.agent.info.can
+        if isinstance(event, PermissionRequested) and not changeable:
+            event = replace(event, changeable=False)
         request = self.requests.open(event)
         self._log.write(request, raw)
         self.requests.judge(request, self._bearing.context)

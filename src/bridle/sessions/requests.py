@@ -157,7 +157,7 @@ class Requests:
         decision = policy.decide(request, replace(context, agent=agent.name))
         if decision.verdict == "ask":
             return False
-        answer = _told(decision, request, changeable="changed_input" in agent.can)
+        answer = _told(decision, request)
         self.settle(request.request_id, answer, "policy", decision.rule)
         return True
 
@@ -184,6 +184,11 @@ def checked(request: Request, answer: Answer) -> Answer:
     if offered.get(answer.option) == "always":
         once = next((id for id, kind in offered.items() if kind == "allow"), "allow")
         answer = replace(answer, option=once, remember=answer.remember or "session")
+    if answer.input is not None and not request.changeable:
+        raise UsageError(
+            "the agent takes no changed input",
+            hint="deny it, and say what to do instead",
+        )
     if answer.remember and remembered_rule(request, answer) is None:
         raise UsageError(
             f"request {request.request_id} does not say enough to be remembered",
@@ -215,11 +220,11 @@ def ends_planning(request: Request, answer: Answer) -> bool:
     return is_the_plan and not denies(request, answer)
 
 
-def _told(decision: Decision, request: PermissionRequested, *, changeable: bool) -> Answer:
+def _told(decision: Decision, request: PermissionRequested) -> Answer:
     match decision.verdict:
         case "allow":
             return Answer("allow")
-        case "rewrite" if changeable:
+        case "rewrite" if request.changeable:
             return Answer("allow", input=decision.input)
         case "rewrite":
             return Answer("deny", note=instead(decision, request))

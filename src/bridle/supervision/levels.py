@@ -165,10 +165,13 @@ def _try_cgroup(group: Cgroup) -> str | None:
     if not os.path.exists(f"{group.folder}/cgroup.kill"):
         return "the kernel has no cgroup.kill (it came with Linux 5.14)"
     told, tell = os.pipe()
+    prober = os.getpid()
     child = os.fork()
     if child == 0:
         try:
-            _pause_in(group, tell)
+            kernel.die_with_parent()  # it holds all that the prober has open
+            if os.getppid() == prober:
+                _pause_in(group, tell)
         finally:
             os._exit(1)
     os.close(tell)

@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 
 from bridle.surfaces.tui.app import BridleApp
 from bridle.surfaces.tui.prompt_box import PromptBox
+from bridle.surfaces.tui.request_prompt import RequestPrompt
 from bridle.surfaces.tui.session_pane import SessionPane
 
 PATIENCE = 15.0
@@ -63,6 +64,11 @@ class Desk:
 
     async def sees(self, text: str) -> None:
         await self.until(lambda: text in self.seen())
+
+    async def asked(self, text: str) -> None:
+        """And has had the time to read it."""
+        await self.sees(text)
+        await self.until(lambda: self.pane.query_one(RequestPrompt).settled)
 
 
 @asynccontextmanager

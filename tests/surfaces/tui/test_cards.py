@@ -6,6 +6,7 @@ from rich.console import RenderableType
 
 from bridle.core.blocks import Message, Turn
 from bridle.core.errors import UsageError
+from bridle.core.events import Entry, ToolStarted, TurnStarted
 from bridle.core.transcript import Transcript
 from bridle.surfaces.drawn import listings
 from bridle.surfaces.tui import cards, clipboard, look
@@ -58,9 +59,26 @@ def test_a_card_takes_the_place_of_another() -> None:
 def test_cards_stay_when_more_of_the_past_is_shown() -> None:
     outline, longer = Outline(), Outline()
     told = outline.tell(Card("told", ""))
-    longer.take_cards(outline)
-    longer.refresh()
+    longer.take_over(outline)
     assert longer.pieces == [told]
+
+
+def test_what_was_unfolded_stays_so_when_more_of_the_past_is_shown() -> None:
+    calls = [
+        ToolStarted(call_id=f"c{number}", tool="Read", name="read", title="") for number in range(4)
+    ]
+    events = [TurnStarted(origin="prompt", prompt="go"), *calls]
+    story = [
+        Entry(session="s", seq=seq, turn=1, at="2026-01-01T00:00:00Z", event=event)
+        for seq, event in enumerate(events, 1)
+    ]
+    outline, longer = Outline(), Outline()
+    outline.add(story[3:])
+    outline.refresh()
+    outline.pieces[-1].toggle()
+    longer.add(story)
+    longer.take_over(outline)
+    assert [piece.unfolded for piece in longer.pieces] == [False] * 4 + [True]
 
 
 def test_code_is_found_in_fences_and_by_indent_and_cleaned() -> None:

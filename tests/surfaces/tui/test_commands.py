@@ -360,7 +360,7 @@ async def test_a_session_is_written_to_a_file(clerk: Clerk, project: Path) -> No
     await clerk.prompt("go")
     assert clerk.pane.channel
     await clerk.command("/export")
-    assert "Here it is" in (project / f"{clerk.pane.channel.id}.md").read_text()
+    assert "Here it is" in (project / f"session-{clerk.pane.channel.id}.md").read_text()
     await clerk.command("/export talk.html")
     assert (project / "talk.html").read_text().startswith("<!")
     await clerk.command("/export 'my talk' jsonl")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import time
 
 import pytest
+
+from bridle.surfaces.tui.request_prompt import GRACE
 
 from ..conftest import Bench, Terminal
 
@@ -105,6 +108,7 @@ def test_output_names_and_titles_are_shown_and_not_obeyed(bench: Bench) -> None:
     ]
     terminal = played(bench, steps, "--approve", "ask")
     since = terminal.wait_for("[y] allow")
+    time.sleep(GRACE)
     terminal.press("?")
     since = terminal.wait_for("less", since)
     terminal.press("y")
@@ -124,6 +128,7 @@ def test_a_question_and_its_choices_are_shown_and_not_obeyed(bench: Bench) -> No
     asked = {"text": ALL, "header": ALL, "choices": [{"label": ALL, "description": ALL}]}
     terminal = played(bench, [{"question": [asked]}, {"say": "that is all"}])
     terminal.wait_for("do not answer")
+    time.sleep(GRACE)
     terminal.press("1")
     terminal.wait_for("completed")
     terminal.press("\x11")

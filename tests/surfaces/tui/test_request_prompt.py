@@ -22,7 +22,7 @@ async def test_what_is_typed_after_an_answer_is_no_second_one(
     async with desk(machine.home, machine.project, monkeypatch, turns, approve="ask") as who:
         await who.write("go")
         await who.press("enter")
-        await who.sees("[y] allow")
+        await who.asked("[y] allow")
         request = who.pane.query_one(RequestPrompt)
         for key in "yen":  # in one burst
             request.post_message(events.Key(key, key))
@@ -30,3 +30,41 @@ async def test_what_is_typed_after_an_answer_is_no_second_one(
         assert not isinstance(who.app.screen, InputEditor)
         assert (machine.project / "ran.txt").read_text() == "done\n"
         assert "→ allowed from terminal" in who.seen()
+
+
+async def test_a_letter_that_comes_with_the_request_is_the_boxs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    turns = [[{"run": "echo done > ran.txt"}, {"say": "The end."}]]
+    async with desk(machine.home, machine.project, monkeypatch, turns, approve="ask") as who:
+        await who.write("go")
+        await who.press("enter")
+        await who.until(lambda: who.pane.query_one(RequestPrompt).has_focus)
+        await who.press("y", "e", "s")
+        assert who.box.text == "yes"
+        assert who.box.has_focus
+        assert who.pane.transcript.requests
+        await who.press("escape")
+        await who.rests(1)
+    assert not (machine.project / "ran.txt").exists()
+
+
+async def test_a_key_that_is_pressed_twice_answers_one_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    turns = [[{"run": "echo one"}, {"run": "echo two > ran.txt"}, {"say": "The end."}]]
+    async with desk(machine.home, machine.project, monkeypatch, turns, approve="ask") as who:
+        await who.write("go")
+        await who.press("enter")
+        await who.asked("[y] allow")
+        await who.press("y")
+        await who.sees("echo two > ran.txt")
+        await who.press("y")
+        assert not who.box.text
+        assert who.pane.transcript.requests
+        await who.asked("echo two")
+        await who.press("y")
+        await who.rests(1)
+    assert (machine.project / "ran.txt").read_text() == "two\n"

@@ -219,7 +219,9 @@ async def test_a_session_that_waits_for_a_person_says_so(
         await who.until(lambda: who.pane.transcript.requests)
         browser = await _browse(who)
         assert [row.state for row in browser.list.rows] == ["waits"]
-        await who.press("escape", "n")
+        await who.press("escape")
+        await who.asked("[n] deny")
+        await who.press("n")
         await who.rests(1)
 
 

@@ -18,6 +18,7 @@ from repositories import git_in, publish, start_repository
 from bridle.surfaces.tui.breadcrumb_bar import BreadcrumbBar
 from bridle.surfaces.tui.channel import Channel
 from bridle.surfaces.tui.confirmation import Confirmation
+from bridle.surfaces.tui.request_prompt import RequestPrompt
 
 from . import stories
 from .desk import Desk, desk
@@ -57,6 +58,7 @@ class Person(Desk):
         self.pane.renew(Channel(harness, Path(row.cwd), row))
         await self.pilot.pause()
         self.pane.take_focus()
+        await self.until(lambda: self.pane.query_one(RequestPrompt).settled)
 
     async def keeps(self, kept: list[Story]) -> None:
         """After the store was opened: what is left open there is not ended by us."""

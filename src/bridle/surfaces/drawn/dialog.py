@@ -111,6 +111,8 @@ class PermissionDialog:
         match key:
             case "?":
                 self._whole = not self._whole
+            case "e" if not self.request.changeable:
+                self._complaint = "this agent takes no changed input: [r] says what to do instead"
             case "e":
                 return EDIT
             case "r" if "n" in self._keys:
@@ -208,7 +210,8 @@ class PermissionDialog:
         keys.add("a", "always…")
         if "n" in self._keys:
             keys.add("r", "deny, and why")
-        keys.add("e", "edit")
+        if self.request.changeable:
+            keys.add("e", "edit")
         keys.add("?", "less" if self._whole else "all of it")
         return keys
 

@@ -409,7 +409,7 @@ class BridleApp(App[int]):
         async def attempt() -> None:
             try:
                 await work
-            except BridleError as error:
+            except Exception as error:
                 self.pane.complain(error)
 
         self.run_worker(attempt(), group=group, exclusive=group == "choosing")

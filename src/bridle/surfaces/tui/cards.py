@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bridle.surfaces.tui.session_pane import SessionPane
+
+E = TypeVar("E", bound=Exception)
 
 
 def lines(*said: str, style: str = "") -> Text:
@@ -56,7 +58,7 @@ class Awaited:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> bool:
-        if isinstance(error, BridleError):
+        if isinstance(error, Exception):
             self._pane.complain(worded(error), instead=self._piece)
             return True
         return False
@@ -65,7 +67,8 @@ class Awaited:
 _OURS = re.compile(r"\bbridle (?=(?:login|logout|models|status)\b)")
 
 
-def worded(error: BridleError) -> BridleError:
+def worded(error: E) -> E:
     """What it advises to run is typed here with a slash."""
-    error.hint = _OURS.sub("/", error.hint)
+    if isinstance(error, BridleError):
+        error.hint = _OURS.sub("/", error.hint)
     return error

@@ -62,12 +62,12 @@ class Channel:
 
     # -- what was, and what happens ----------------------------------------------------------------
 
-    def tail(self, before: int | None = None) -> tuple[int, int]:
+    def tail(self) -> tuple[int, int]:
         """Numbers of the entry before the first that is read at once, and of the last."""
         if self._id is None:
             return 0, 0
         last = self.harness.sessions.log.last_seq(self._id)
-        return max(0, (last if before is None else before) - TAIL), last
+        return max(0, last - TAIL), last
 
     def past(self, since: int, until: int) -> list[Entry]:
         assert self._id is not None
@@ -94,13 +94,10 @@ class Channel:
 
     async def prompt(
         self, text: str, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
-    ) -> bool:
-        """True if the session runs here only from now on: somebody has to follow it."""
+    ) -> None:
         async with self._deciding:
-            fresh = self._session is None
             session = self._session or await self._begin()
         await session.prompt(text, files=files, when_busy=when_busy)
-        return fresh
 
     async def _begin(self) -> Session | AttachedSession:
         if self._id is None:

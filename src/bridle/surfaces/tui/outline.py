@@ -121,10 +121,15 @@ class Outline:
         self._touched.add(number)
         return piece
 
-    def take_cards(self, other: Outline) -> None:
-        """From one that shows less of the same session."""
+    def take_over(self, other: Outline) -> None:
+        """The cards, and what was unfolded, of one that shows less of the same session."""
         self._cards = other._cards
         self._touched |= set(other._cards)
+        self.refresh()
+        for number, span in other._spans.items():
+            mine = self._spans[number].pieces
+            for piece, theirs in zip(reversed(mine), reversed(span.pieces), strict=False):
+                piece.unfolded = theirs.unfolded
 
     def refresh(self, tick: int = 0) -> None:
         changed = self._touched | {number for number, span in self._spans.items() if span.moving}

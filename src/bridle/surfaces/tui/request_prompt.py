@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     Asked = PermissionRequested | QuestionAsked
 
+GRACE = 0.3  # seconds: a key that comes sooner was pressed before anybody saw the request
+TWICE = 1.0  # seconds: within them a key was pressed twice rather than typed for the box
 _KEYS = {"enter": ENTER, "backspace": BACKSPACE, "escape": ESCAPE, "ctrl+u": CLEAR}
 
 
@@ -40,9 +43,19 @@ class RequestPrompt(Widget, can_focus=True):
             super().__init__()
             self.dialog = dialog
 
+    class Surprised(Message):
+        """Somebody typed on, for the box that had the keys until now."""
+
+        def __init__(self, character: str) -> None:
+            super().__init__()
+            self.character = character
+
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
+        self._since = 0.0
+        self._from_box = False  # it took the keys from there
+        self._last_answer = 0.0
         self._dialog: Dialog | None = None
         self._answered = False  # and the log does not tell it yet
         self._more = 0
@@ -68,6 +81,17 @@ class RequestPrompt(Widget, can_focus=True):
             self.border_subtitle = f"{self._more} more" if self._more > 0 else ""
         self.refresh(layout=True)
         return now is not None and now != before
+
+    def take_keys(self, *, from_box: bool) -> None:
+        """Without being asked to: whoever types may not have seen it yet."""
+        now = time.monotonic()
+        self._since, self._from_box = now, from_box and now > self._last_answer + TWICE
+        self.focus()
+
+    @property
+    def settled(self) -> bool:
+        """A key is meant for it."""
+        return time.monotonic() >= self._since + GRACE
 
     def again(self) -> None:
         """The answer was not taken."""
@@ -97,11 +121,15 @@ class RequestPrompt(Widget, can_focus=True):
         event.prevent_default()
         if self._answered:
             return  # what is typed on is no second answer
+        if not self.settled:
+            if self._from_box and len(key) == 1 and key.isprintable():
+                self.post_message(self.Surprised(key))
+            return
         pressed = self._dialog.press(key)
         if pressed == EDIT and isinstance(self._dialog, PermissionDialog):
             self.post_message(self.EditWanted(self._dialog))
         elif isinstance(pressed, Answer):
-            self._answered = True
+            self._answered, self._last_answer = True, time.monotonic()
             self.post_message(self.Answered(self._dialog.request.request_id, pressed))
         self.refresh(layout=True)
 

@@ -16,9 +16,10 @@ from textual.widgets import Input, OptionList, Static
 
 from bridle.core.errors import BridleError, UsageError
 from bridle.surfaces.drawn import listings, phrases
+from bridle.surfaces.tui.exporting import ENDINGS, write_into
 from bridle.surfaces.tui.key_line import KeyLine
 from bridle.surfaces.tui.picker import Row, Rows, quiet_input
-from bridle.surfaces.tui.shelf import FORMATS, Found, Shelf
+from bridle.surfaces.tui.shelf import Found, Shelf
 
 if TYPE_CHECKING:
     from bridle.app import Harness
@@ -247,7 +248,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
 
     def action_export(self) -> None:
         if row := self._chosen:
-            words = ", ".join(FORMATS)
+            words = ", ".join(ENDINGS)
 
             def chosen(word: str) -> None:
                 self._attempt(self._export(row, word.strip().lower() or "markdown"))
@@ -255,10 +256,12 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
             self._ask(f"export as {words}:", chosen, "markdown")
 
     async def _export(self, row: SessionRow, word: str) -> None:
-        format = next((one for one in FORMATS if word and one.startswith(word)), None)
+        format = next((one for one in ENDINGS if word and one.startswith(word)), None)
         if format is None:
-            raise UsageError(f"{phrases.one_line(word)} is none of {', '.join(FORMATS)}")
-        file = await asyncio.to_thread(self._shelf.export, row, format, self._folder)
+            raise UsageError(f"{phrases.one_line(word)} is none of {', '.join(ENDINGS)}")
+        file = await asyncio.to_thread(
+            write_into, self._harness.sessions.log, row, format, self._folder
+        )
         self.tell(f"exported to {phrases.one_line(str(file))}")
 
     def action_folders(self) -> None:

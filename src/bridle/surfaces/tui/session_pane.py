@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 from textual.timer import Timer
+from textual.worker import Worker
 
 from bridle.core.errors import BridleError, RequestNotOpen, UsageError
 from bridle.surfaces.drawn import phrases
@@ -69,6 +70,7 @@ class SessionPane(Vertical):
         self.box = PromptBox(folder)
         self._first = 0  # number of the entry before the oldest that is shown
         self._last = 0  # of the newest
+        self._follower: Worker[None] | None = None
         self._reading = False  # more of the past
         self._editor: InputEditor | None = None  # while an input is changed
         self._last_paint = 0.0
@@ -162,13 +164,13 @@ class SessionPane(Vertical):
         self._follow(self.channel)
 
     def _follow(self, channel: Channel) -> None:
-        self.run_worker(self._live(channel), group="follow", exclusive=True)
+        self._follower = self.run_worker(self._live(channel), group="follow", exclusive=True)
 
     async def _live(self, channel: Channel) -> None:
         try:
             async for page in channel.live(self._last):
                 self._take(page)
-        except BridleError as error:
+        except Exception as error:
             self.complain(error)
         self._stir()
 
@@ -198,7 +200,7 @@ class SessionPane(Vertical):
         finally:
             self._reading = False
         if channel is self.channel:
-            outline.take_cards(self.outline)
+            outline.take_over(self.outline)
             self._first, self.outline = first, outline
             self._conversation.reopen(outline, to_start=whole)
 
@@ -212,15 +214,15 @@ class SessionPane(Vertical):
         self._starting = not channel.running
         self.post_message(self.Changed(self))
         try:
-            fresh = await channel.prompt(text, files, when_busy)
+            await channel.prompt(text, files, when_busy)
         except BridleError:
             self.box.give_back(text, files)
             raise
         finally:
             self._starting = False
             self.post_message(self.Changed(self))
-        if fresh:
-            self._follow(channel)
+            if channel.running and (self._follower is None or self._follower.is_finished):
+                self._follow(channel)
         self._conversation.action_end()
 
     def cancel(self) -> None:
@@ -238,7 +240,7 @@ class SessionPane(Vertical):
                 await work
             except RequestNotOpen:
                 pass  # somebody else was first; the log tells who
-            except BridleError as error:
+            except Exception as error:
                 self.complain(error)
 
         self.run_worker(attempt(), group="said")
@@ -253,6 +255,10 @@ class SessionPane(Vertical):
         except BridleError:
             self._request.again()
             raise
+
+    def on_request_prompt_surprised(self, message: RequestPrompt.Surprised) -> None:
+        self.box.focus()
+        self.box.insert(message.character)
 
     def on_request_prompt_edit_wanted(self, message: RequestPrompt.EditWanted) -> None:
         self.run_worker(self._edit(message.dialog), group="edit", exclusive=True)
@@ -324,14 +330,19 @@ class SessionPane(Vertical):
         self._stir()
         return self.told
 
-    def complain(self, error: BridleError, instead: Piece | None = None) -> None:
+    def complain(self, error: Exception, instead: Piece | None = None) -> None:
+        """Whatever went wrong, the other sessions go on."""
         from rich.text import Text
 
         from bridle.surfaces.tui.outline import Card
 
-        body = Text().append(phrases.one_line(error.message), style="red")
-        if error.hint:
-            body.append(f"\n{phrases.one_line(error.hint)}")
+        if isinstance(error, BridleError):
+            message, hint = error.message, error.hint
+        else:
+            message, hint = _unforeseen(error)
+        body = Text().append(phrases.one_line(message), style="red")
+        if hint:
+            body.append(f"\n{phrases.one_line(hint)}")
         self.tell(Card("It did not work", body), instead)
 
     # -- the screen --------------------------------------------------------------------------------
@@ -374,7 +385,7 @@ class SessionPane(Vertical):
         fresh = self._request.ask(waiting)
         if fresh:
             if (self.box.has_focus and not self.box.text) or had_focus:
-                self._request.focus()
+                self._request.take_keys(from_box=not had_focus)
             self.post_message(self.Waits(self, phrases.asked(waiting[0])))
         elif not waiting and had_focus:
             self.box.focus()
@@ -398,9 +409,11 @@ class SessionPane(Vertical):
             working = "starting"
         elif transcript.background:
             working = "works in the background"
+        agent = row.agent if row else transcript.agent or wishes.get("agent") or ""
+        told = transcript.model if agent == transcript.agent else None  # else it is another's
         return Standing(
-            agent=transcript.agent or (row.agent if row else wishes.get("agent") or ""),
-            model=wished.get("model") or transcript.model or (row.model if row else None),
+            agent=agent,
+            model=wished.get("model") or told or (row.model if row else None),
             mode=wished.get("mode") or transcript.mode or (row.mode if row else None),
             session=channel.id if channel else None,
             totals=_totals(transcript, row),
@@ -409,6 +422,14 @@ class SessionPane(Vertical):
             working=working,
             elsewhere=bool(channel and channel.running and not channel.ours),
         )
+
+
+def _unforeseen(error: Exception) -> tuple[str, str]:
+    from traceback import extract_tb
+
+    place = extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return f"{type(error).__name__}: {error}", f"this is a bug of bridle, at {where}"
 
 
 def _totals(transcript: Transcript, row: SessionRow | None) -> Totals:

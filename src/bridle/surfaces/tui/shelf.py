@@ -1,4 +1,4 @@
-"""The sessions that are kept, as a browser wants them: by pages, by words, and as files."""
+"""The sessions that are kept, as a browser wants them: by pages and by words."""
 
 from __future__ import annotations
 
@@ -7,21 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bridle.core.errors import SessionNotFound, UsageError
+from bridle.core.errors import SessionNotFound
 from bridle.surfaces.drawn import listings
 
 if TYPE_CHECKING:
-    from bridle.sessions.export import Format
     from bridle.sessions.service import Sessions
     from bridle.store.session_row import SessionRow
 
 PAGE = 100
 HITS = 400  # of a search; several may be of one session
-FORMATS: dict[str, tuple[Format, str]] = {
-    "markdown": ("markdown", "md"),
-    "html": ("html", "html"),
-    "jsonl": ("jsonl", "jsonl"),
-}
 
 
 @dataclass(frozen=True)
@@ -64,35 +58,9 @@ class Shelf:
         whole = max(len(hits), len(named)) < HITS and len(found) <= PAGE
         return found[:PAGE], whole
 
-    def export(self, row: SessionRow, format: str, folder: Path) -> Path:
-        """Into a new file of the folder."""
-        from bridle.sessions.export import document
-        from bridle.sessions.session import read_all
-
-        form, ending = FORMATS[format]
-        try:
-            file = _new_file(folder, f"session-{row.id}", ending)
-            with file.open("wb") as out:
-                out.writelines(document(read_all(self._sessions.log, row.id), row.title, form))
-        except OSError as error:
-            raise UsageError(f"cannot write into {folder}: {error.strerror}") from None
-        return file
-
     async def rename(self, row: SessionRow, title: str) -> None:
         kept = listings.title(title)
         await asyncio.wrap_future(self._sessions.catalog.rename(row.id, kept))
 
     def _waiting(self) -> set[str]:
         return {request.session for request in self._sessions.catalog.open_requests()}
-
-
-def _new_file(folder: Path, name: str, ending: str) -> Path:
-    number = 1
-    while True:
-        file = folder / (f"{name}.{ending}" if number == 1 else f"{name}-{number}.{ending}")
-        try:
-            file.touch(mode=0o600, exist_ok=False)
-        except FileExistsError:
-            number += 1
-        else:
-            return file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from bridle.core.errors import BridleError, UsageError
+from bridle.core.errors import UsageError
 from bridle.surfaces.suggestion import suggestion
 from bridle.surfaces.tui import cards
 from bridle.surfaces.tui.commands import agent, conversation, rules, screen, servers, sessions
@@ -69,7 +69,7 @@ async def carry_out(app: BridleApp, text: str) -> None:
         if words and not command.argument:
             raise UsageError(f"{name} takes no words", hint="/help tells what each command takes")
         await command.run(app, words)
-    except BridleError as error:
+    except Exception as error:
         pane.complain(cards.worded(error))
     if pane.told and pane.told is not before and pane.conversation.following:
         pane.conversation.bring(pane.told)

@@ -53,8 +53,6 @@ def config_of(pane: SessionPane) -> Config:
 def agent_of(pane: SessionPane) -> str:
     """Who has the session, or will begin it."""
     channel = channel_of(pane)
-    if pane.transcript.agent:
-        return pane.transcript.agent
     if row := channel.row:
         return row.agent
     from bridle.roster import roster

@@ -17,6 +17,7 @@ from bridle.surfaces.tui.commands.command import (
     refuse_while_busy,
     row_of,
 )
+from bridle.surfaces.tui.exporting import ENDINGS, usual_name, write
 from bridle.surfaces.tui.outline import Card
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from bridle.surfaces.tui.app import BridleApp
 
 SHOWN = 20  # sessions that a card lists
-_FORMATS: dict[str, Format] = {"md": "markdown", "html": "html", "htm": "html", "jsonl": "jsonl"}
-_SUFFIXES: dict[Format, str] = {"markdown": "md", "html": "html", "jsonl": "jsonl"}
+_BY_ENDING: dict[str, Format] = {ending: format for format, ending in ENDINGS.items()}
 
 
 async def new(app: BridleApp, words: str) -> None:
@@ -105,9 +105,9 @@ async def export(app: BridleApp, words: str) -> None:
     row = row_of(pane)
     file, format = _target(words, row)
     path = channel_of(pane).cwd / file.expanduser()
-    harness = channel_of(pane).harness
+    log = channel_of(pane).harness.sessions.log
     with cards.Awaited(pane, "Export", f"writing {path}") as waiting:
-        size = await asyncio.to_thread(_write, harness, row, path, format)
+        size = await asyncio.to_thread(write, log, row, format, path)
         waiting.tell(cards.lines(f"{path} ({phrases.size(size)}, {format})"))
 
 
@@ -125,21 +125,6 @@ def _target(words: str, row: SessionRow) -> tuple[Path, Format]:
         )
     if not names:
         format: Format = chosen or "markdown"
-        return Path(f"{row.id}.{_SUFFIXES[format]}"), format
+        return Path(usual_name(row, format)), format
     file = Path(names[0])
-    return file, chosen or _FORMATS.get(file.suffix[1:], "markdown")
-
-
-def _write(harness: Harness, row: SessionRow, path: Path, format: Format) -> int:
-    from bridle.sessions.export import document
-    from bridle.sessions.session import read_all
-
-    try:
-        with path.open("xb") as file:
-            for piece in document(read_all(harness.sessions.log, row.id), row.title, format):
-                file.write(piece)
-            return file.tell()
-    except FileExistsError:
-        raise UsageError(f"{path} is there already", hint="name another file") from None
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+    return file, chosen or _BY_ENDING.get(file.suffix[1:], "markdown")
