@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from claude_desk import ClaudeDesk, no_process_left
 from clis import Cli, CliError, pinned
 from desk import Desk
 from real_claude import RealClaude
 from stages import STAGES, Actor
+from standing import StandingDesk
 
 from bridle.testing.model_double import ModelDouble
 
@@ -29,9 +32,13 @@ async def double() -> AsyncIterator[ModelDouble]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """An empty git repository."""
-    folder = tmp_path / "project"
+    return _new_project(tmp_path)
+
+
+def _new_project(beside: Path) -> Path:
+    folder = beside / "project"
     folder.mkdir()
-    environment = {"PATH": os.defpath, "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+    environment = {"PATH": os.defpath, "HOME": str(beside), "GIT_CONFIG_NOSYSTEM": "1"}
     subprocess.run(["git", "init", "-q", "-b", "main", folder], env=environment, check=True)
     return folder
 
@@ -59,6 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     mark = "agents(*names): the agents whose CLIs a real test runs for; all without this"
     config.addinivalue_line("markers", mark)
     config.addinivalue_line("markers", "newest: of each agent only the newest pinned CLI")
+    config.addinivalue_line("markers", "anew: at a standing desk its sessions are started anew")
 
 
 _MASK = Path("/tmp/.git")
@@ -75,13 +83,40 @@ def pytest_sessionfinish() -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test with an `actor` runs for every agent and version, or those of its `agents` mark."""
-    if "actor" in metafunc.fixturenames:
+    standing = "standing" in metafunc.fixturenames
+    if standing or "actor" in metafunc.fixturenames:
         mark = metafunc.definition.get_closest_marker("agents")
         most = 1 if metafunc.definition.get_closest_marker("newest") else None
         agents = mark.args if mark else STAGES
         clis = [cli for agent in agents for cli in pinned(agent)[:most]]
         names = [f"{cli.agent}-{cli.version}" for cli in clis]
-        metafunc.parametrize("actor", clis, ids=names, indirect=True)
+        if standing:
+            metafunc.parametrize("standing", clis, ids=names, indirect=True, scope="module")
+        else:
+            metafunc.parametrize("actor", clis, ids=names, indirect=True)
+
+
+_WELL = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call":
+        item.stash[_WELL] = report.passed
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those of one standing desk are for one worker, of `--dist loadgroup`."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "standing" in item.fixturenames:
+            cli = item.callspec.params["standing"]
+            group = f"{item.path.stem}-{cli.agent}-{cli.version}"
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture
@@ -99,6 +134,33 @@ async def any_desk(actor: Actor, double: ModelDouble, tmp_path: Path) -> AsyncIt
     yield desk
     await desk.close()
     await no_process_left(actor)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[StandingDesk]:
+    """A desk of the file's own for each CLI."""
+    cli: Cli = request.param
+    folder = tmp_path_factory.mktemp(cli.agent)
+    program = _program(cli, request.config)
+    player = Actor(STAGES[cli.agent], cli, program, folder / "home", _new_project(folder))
+    async with ModelDouble() as double:
+        desk = StandingDesk(player, double, folder)
+        yield desk
+        await desk.close()
+        await no_process_left(player)
+    shutil.rmtree(folder)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def standing_desk(
+    standing: StandingDesk, request: pytest.FixtureRequest
+) -> AsyncIterator[StandingDesk]:
+    """It outlives the test, as do its sessions: the next test goes on with them."""
+    standing.anew = request.node.get_closest_marker("anew") is not None
+    yield standing
+    await standing.rest(well=request.node.stash.get(_WELL, False))
 
 
 def _program(cli: Cli, config: pytest.Config) -> Path:

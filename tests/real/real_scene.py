@@ -47,7 +47,8 @@ class RealScene:
         return await self._desk.start(**wishes, options=self._actor.stage.options)
 
     async def resume(self, session: str, *, fork: bool = False) -> Session:
-        return await self._desk.resume(session, fork=fork)
+        options = self._actor.stage.options
+        return await self._desk.resume(session, fork=fork, options=options)
 
     async def reopen(self) -> None:
         await self._desk.reopen()

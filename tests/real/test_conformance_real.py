@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from desk import Desk
 from real_scene import RealScene
-from stages import Actor
+from standing import StandingDesk
 from verdicts import hold
 
 from bridle.testing.cases import CASES, Case, check
@@ -17,10 +16,26 @@ pytestmark = [
     pytest.mark.timeout(180),
     pytest.mark.agents(*AGENTS),
     pytest.mark.newest,
+    pytest.mark.asyncio(loop_scope="module"),
 ]
 
+ANEW = ("introduces_itself", "error_401")
 
-@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
-async def test_it_does_what_it_claims(any_desk: Desk, actor: Actor, case: Case) -> None:
-    scene = RealScene(any_desk, actor)
-    hold(actor.agent, actor.version, case, await check(scene, case))
+
+def _in_order() -> list[object]:
+    """One conversation serves for most: first who tells how it began, last who ends it, and
+    failures after those that ask what was said before."""
+    late = [name for name in CASES if name in ("resume", "fork")]
+    late += [name for name in CASES if name.startswith("error_") or "failure" in name]
+    late += ["cut_stream", "killed"]
+    rest = [name for name in CASES if name not in (*late, *ANEW)]
+    return [
+        pytest.param(CASES[name], id=name, marks=[pytest.mark.anew] if name in ANEW else [])
+        for name in (ANEW[0], *rest, *late)
+    ]
+
+
+@pytest.mark.parametrize("case", _in_order())
+async def test_it_does_what_it_claims(standing_desk: StandingDesk, case: Case) -> None:
+    scene = RealScene(standing_desk, standing_desk.player)
+    hold(scene.agent.info.name, standing_desk.player.version, case, await check(scene, case))

@@ -77,6 +77,13 @@ class ModelDouble:
         """Lets every `Hold` of this name go on, also those still to come."""
         self._gates[name].set()
 
+    def forget(self) -> None:
+        """As if nobody had asked yet: without scenarios and requests, and every `Hold` goes on."""
+        for gate in self._gates.values():
+            gate.set()
+        for kept in (self.scenarios, self.requests, self._attempts, self._reached, self._gates):
+            kept.clear()
+
     async def seen(self, scenario: str = DEFAULT, step: int = 0, within: float = 10.0) -> Request:
         """The first request for a step, waited for."""
 
