@@ -33,6 +33,7 @@ COLORS: dict[Color, tuple[str, str]] = {
     "dark grey": ("#7d838a", "#7a8087"),
 }
 NARROW = 70  # cells; a screen that has fewer has none to spare for a column
+SHORTLY = 2.0  # seconds that a word below the bar stands there
 
 
 class BreadcrumbBar(Widget):
@@ -213,9 +214,10 @@ class BreadcrumbBar(Widget):
 
             url = phrases.one_line(pull.url)
             self.app.copy_to_clipboard(url)
-            self.notify(url, title="Copied", markup=False)
+            self.notify(url, title="Copied", markup=False, timeout=SHORTLY)
         else:
-            self.notify("The branch has no pull request that is known.", severity="warning")
+            told = "The branch has no pull request that is known."
+            self.notify(told, severity="warning", timeout=SHORTLY)
 
     # -- the mouse ---------------------------------------------------------------------------------
 
