@@ -1,20 +1,23 @@
 """Runs commands under a level of isolation as a keeper's child would, without a keeper.
 
-In this process by `Place.run`, or as another user: the same file, run as a script, reads a request
-as JSON from its standard input and says on standard output what came of it.
+In this process by `Place.run`, or as another user: the same file, run as a script, reads requests
+as lines of JSON from its standard input and says on standard output what came of each.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import marshal
 import os
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -157,23 +160,15 @@ class Place(NamedTuple):
         protected: Sequence[Path] = (),
         around: Sequence[str] = (),
     ) -> Ran | Refused:
-        """In a process of its own, started by the words of `around`."""
+        """In the process of the user, or in one that the words of `around` start."""
         request = [level, str(self.workspace), argv, {**self.env, **env}, [*map(str, protected)]]
-        script = self.stage.source.parent / "tests/supervision/confined_run.py"
-        ran = subprocess.run(
-            [*around, self.stage.python, str(script)],
-            input=json.dumps(request),
-            capture_output=True,
-            text=True,
-            cwd="/",
-            env={"PYTHONPATH": str(self.stage.source), **self.env},
-            user=self.stage.user,
-            group=self.stage.user,
-            extra_groups=None if self.stage.user is None else [],
-            timeout=90,
-        )
-        assert ran.returncode == 0, ran.stderr
-        word, *rest = json.loads(ran.stdout)
+        if not around:
+            said = _asked(self.stage, json.dumps(request))
+        else:
+            process = _start(self.stage, around, self.env)
+            said, _ = process.communicate(json.dumps(request), timeout=90)
+            assert process.returncode == 0, said
+        word, *rest = json.loads(said)
         return Refused(*rest) if word == "refused" else Ran(*rest)
 
     def script(self, level: str, lines: str, *arguments: object) -> Ran:
@@ -183,15 +178,58 @@ class Place(NamedTuple):
         shutil.rmtree(self.folder)
 
 
+def _start(
+    stage: kills.Stage, around: Sequence[str], env: Mapping[str, str]
+) -> subprocess.Popen[str]:
+    script = stage.source.parent / "tests/supervision/confined_run.py"
+    return subprocess.Popen(
+        [*around, stage.python, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd="/",
+        env={"PYTHONPATH": str(stage.source), **env},
+        user=stage.user,
+        group=stage.user,
+        extra_groups=None if stage.user is None else [],
+    )
+
+
+@cache
+def _of_the_user(stage: kills.Stage) -> subprocess.Popen[str]:
+    """One for all tests, as this process is one for all that run here."""
+    process = _start(stage, (), {"PATH": os.defpath, "HOME": "/nowhere"})
+    atexit.register(process.communicate)
+    return process
+
+
+def _asked(stage: kills.Stage, request: str) -> str:
+    process = _of_the_user(stage)
+    assert process.stdin and process.stdout
+    process.stdin.write(request + "\n")
+    process.stdin.flush()
+    ready, _, _ = select.select([process.stdout], [], [], 90)
+    said = process.stdout.readline() if ready else ""
+    if not said:
+        _of_the_user.cache_clear()
+    return said
+
+
 def _main() -> None:
-    level, workspace, argv, env, protected = json.load(sys.stdin)
     os.umask(0o077)
+    for line in sys.stdin:
+        _answer(*json.loads(line))
+
+
+def _answer(
+    level: str, workspace: str, argv: list[str], env: dict[str, str], protected: list[str]
+) -> None:
     try:
         ran = run_here(level, Path(workspace), argv, env, [*map(Path, protected)])
     except IsolationUnavailable as error:
-        print(json.dumps(["refused", error.message, error.hint, error.exit_code]))
+        print(json.dumps(["refused", error.message, error.hint, error.exit_code]), flush=True)
     else:
-        print(json.dumps(["ran", *ran]))
+        print(json.dumps(["ran", *ran]), flush=True)
 
 
 if __name__ == "__main__":

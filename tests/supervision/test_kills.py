@@ -69,18 +69,22 @@ async def test_a_killed_program_takes_its_whole_tree_along(
     assert seconds < kills.WITHIN
 
 
-def test_kills_at_random_moments_leave_nothing(level: Level) -> None:
+@pytest.mark.parametrize("rounds", [1, pytest.param(10, marks=pytest.mark.torture)])
+def test_kills_at_random_moments_leave_nothing(level: Level, rounds: int) -> None:
     if level == Level.GROUP:
         styles = tuple(sorted(set(kills.STYLES) - BEYOND_GROUP))
     else:
         styles = tuple(kills.STYLES)
-    done = kills.run_kills(2 * len(styles), [level], seed=time.time_ns(), styles=styles)
+    done = kills.run_kills(rounds * len(styles), [level], seed=time.time_ns(), styles=styles)
     assert [kill for kill in done if kill.left or kill.seconds > kills.WITHIN] == []
 
 
+@pytest.mark.parametrize("count", [3, pytest.param(40, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("wanted", ["auto", "namespace", "subreaper"])
-def test_kills_as_an_ordinary_user_leave_nothing(ordinary_user: kills.Stage, wanted: str) -> None:
-    done = kills.run_kills(6, [wanted], seed=time.time_ns(), stage=ordinary_user)
+def test_kills_as_an_ordinary_user_leave_nothing(
+    ordinary_user: kills.Stage, wanted: str, count: int
+) -> None:
+    done = kills.run_kills(count, [wanted], seed=time.time_ns(), stage=ordinary_user)
     assert [kill for kill in done if kill.left or kill.seconds > kills.WITHIN] == []
 
 
