@@ -22,7 +22,7 @@ def plain(data: bytes, *, comments: bool = False) -> Any:
 
 @pytest.mark.parametrize("comments", [False, True])
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_what_was_added_is_there_and_comes_out_without_a_trace(
     comments: bool, data: st.DataObject
 ) -> None:
@@ -40,7 +40,7 @@ def test_what_was_added_is_there_and_comes_out_without_a_trace(
 
 
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_what_python_reads_as_json_is_read_alike(data: st.DataObject) -> None:
     text = data.draw(texts(comments=False)).removeprefix(b"\xef\xbb\xbf").decode()
     if text.strip():

@@ -87,7 +87,7 @@ async def stress(opened: Open, shim: Shim, folder: Path, count: int) -> None:
 async def test_fifty_shims_at_once_each_get_their_own_answers(
     opened: Open, shim: Shim, tmp_path: Path
 ) -> None:
-    await stress(opened, shim, tmp_path, 10 if shim.kind == "compiled" else 2)
+    await stress(opened, shim, tmp_path, 4 if shim.kind == "compiled" else 1)
 
 
 @pytest.mark.torture

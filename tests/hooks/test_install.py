@@ -86,7 +86,7 @@ def _reads(arguments: tuple[Any, ...]) -> bool:
 @pytest.mark.parametrize("comments", [False, True])
 @given(data=st.data())
 @settings(
-    max_examples=4,
+    max_examples=2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

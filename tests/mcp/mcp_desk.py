@@ -18,6 +18,7 @@ from warm_python import Forked, run_bridle, start_bridle
 
 PATIENCE = 30.0  # seconds; a busy machine takes its time
 PROCESS = re.compile(r"\bp[0-9a-f]{10}\b")
+LIBRARIES = ("mcp",)  # a second of each start
 TALKER = "echo ready; while read word; do echo heard $word; done"
 HELLO = {
     "protocolVersion": "2025-11-25",
@@ -78,22 +79,37 @@ class Machine:
     def run(
         self, *words: str, cwd: Path | None = None, input: bytes | None = None
     ) -> subprocess.CompletedProcess[str]:
-        return run_bridle(words, cwd=cwd or self.project, env=self.environment, input=input)
+        return run_bridle(
+            words,
+            cwd=cwd or self.project,
+            env=self.environment,
+            input=input,
+            libraries=LIBRARIES,
+        )
 
     def json(self, *words: str) -> Any:
         done = self.run(*words)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def serve(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] = {}) -> Wire:
-        """`bridle mcp serve` on a pipe."""
-        process = start_bridle(
-            ["mcp", "serve", *words],
+    def start(
+        self,
+        *words: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] = {},
+        stdin: bool = True,
+    ) -> Forked | subprocess.Popen[bytes]:
+        return start_bridle(
+            words,
             cwd=cwd or self.project,
             env=self.environment | dict(env),
-            libraries=("mcp",),
+            stdin=stdin,
+            libraries=LIBRARIES,
         )
-        wire = Wire(process)
+
+    def serve(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] = {}) -> Wire:
+        """`bridle mcp serve` on a pipe."""
+        wire = Wire(self.start("mcp", "serve", *words, cwd=cwd, env=env))
         self._wires.append(wire)
         return wire
 

@@ -44,40 +44,33 @@ async def client(machine: Machine, user: User) -> AsyncIterator[ClientSession]:
         yield session
 
 
-async def test_what_the_user_says_counts(machine: Machine) -> None:
+async def test_what_the_user_says_counts_and_the_whole_of_a_long_command_is_shown(
+    machine: Machine,
+) -> None:
     user = User(("accept", "allow"), ("accept", "deny"), ("decline", None), ("cancel", None))
+    commands = [f"echo {'long ' * 100}end > made{number}" for number in range(4)]
     async with client(machine, user) as session:
         results = [
-            await session.call_tool("execute_shell", {"command": f"echo x > made{number}"})
-            for number in range(4)
+            await session.call_tool("execute_shell", {"command": command}) for command in commands
         ]
     assert [result.is_error for result in results] == [False, True, True, True]
     assert sorted(path.name for path in machine.project.iterdir()) == ["made0"]
-    assert [question.startswith("Bash `echo x > made") for question in user.asked] == [True] * 4
+    asked = zip(commands, user.asked, strict=True)
+    for command, question in asked:
+        assert question.startswith("Bash `echo long") and command in question
     answers = [e["event"] for e in machine.log() if e["event"]["type"] == "request_answered"]
     assert {(one["by"], one["surface"]) for one in answers} == {("person", "mcp")}
 
 
-async def test_it_is_asked_once_what_is_allowed_from_now_on(machine: Machine) -> None:
+async def test_what_needs_no_word_is_not_asked_and_once_what_is_allowed_from_now_on(
+    machine: Machine,
+) -> None:
     user = User(("accept", "allow from now on"))
     async with client(machine, user) as session:
+        assert not (await session.call_tool("list_directory", {})).is_error
+        assert (await session.call_tool("write_file", {"path": ".env", "content": ""})).is_error
+        assert user.asked == []
         for _ in range(3):
             result = await session.call_tool("execute_shell", {"command": "echo again"})
             assert not result.is_error
     assert len(user.asked) == 1
-
-
-async def test_the_whole_of_a_long_command_is_shown(machine: Machine) -> None:
-    command = f"echo {'long ' * 100}end"
-    user = User(("decline", None))
-    async with client(machine, user) as session:
-        await session.call_tool("execute_shell", {"command": command})
-    assert command in user.asked[0]
-
-
-async def test_nobody_is_asked_what_needs_no_word(machine: Machine) -> None:
-    user = User()
-    async with client(machine, user) as session:
-        assert not (await session.call_tool("list_directory", {})).is_error
-        assert (await session.call_tool("write_file", {"path": ".env", "content": ""})).is_error
-    assert user.asked == []

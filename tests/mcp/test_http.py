@@ -17,6 +17,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_desk import ERRANDS, PROCESS, Machine
+from warm_python import Forked
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -37,7 +38,7 @@ class Door:
     port: int
     token: str
     file: Path
-    process: subprocess.Popen[bytes]
+    process: Forked | subprocess.Popen[bytes]
 
     @property
     def url(self) -> str:
@@ -67,15 +68,10 @@ class Door:
         return [(name, value) for name, value in right.items() if value is not None]
 
 
-def opened(machine: Machine, *words: str) -> Door:
-    process = subprocess.Popen(
-        machine.command("mcp", "serve", "--http", "0", "--approve", "auto", *words),
-        cwd=machine.project,
-        env=machine.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
+SERVE = ("mcp", "serve", "--http", "0", "--approve", "auto")
+
+
+def opened(process: Forked | subprocess.Popen[bytes]) -> Door:
     assert process.stderr
     said = process.stderr.readline().decode()
     found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp, its token is in (.+)\n", said)
@@ -90,11 +86,22 @@ def shut(door: Door) -> None:
     assert door.process.stderr
     assert b"Traceback" not in door.process.stderr.read()
     door.process.stderr.close()
+    if door.process.stdout:
+        door.process.stdout.close()
 
 
 @pytest.fixture(scope="module")
 def door(house: Machine) -> Iterator[Door]:
-    door = opened(house)
+    door = opened(
+        subprocess.Popen(
+            house.command(*SERVE),
+            cwd=house.project,
+            env=house.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+    )
     yield door
     shut(door)
 
@@ -370,9 +377,9 @@ def test_a_port_that_is_taken_is_told(door: Door, house: Machine) -> None:
 def test_a_token_that_others_can_read_is_refused_and_a_missing_one_made_anew(
     machine: Machine,
 ) -> None:
-    door = opened(machine)
+    door = opened(machine.start(*SERVE, stdin=False))
     shut(door)
-    again = opened(machine)
+    again = opened(machine.start(*SERVE, stdin=False))
     assert again.token == door.token
     shut(again)
     door.file.chmod(0o640)
@@ -388,6 +395,6 @@ def test_a_token_that_others_can_read_is_refused_and_a_missing_one_made_anew(
     (machine.folder / "others").chmod(0o644)
     assert machine.run("mcp", "serve", "--http", "0").returncode == 2
     door.file.unlink()
-    new = opened(machine)
+    new = opened(machine.start(*SERVE, stdin=False))
     assert new.token != door.token and new.file.stat().st_mode & 0o777 == 0o600
     shut(new)

@@ -70,6 +70,7 @@ def strictness(policy: Policy, request: PermissionRequested, context: Context) -
     return STRICTNESS[policy.decide(request, context).verdict]
 
 
+@settings(max_examples=50)
 @given(PRESETS, SOME, rules(("deny",)), requests(), CONTEXTS, st.integers(0, 4))
 def test_a_further_rule_that_denies_never_loosens(
     preset: str,
@@ -84,6 +85,7 @@ def test_a_further_rule_that_denies_never_loosens(
     assert strictness(after, request, context) >= strictness(before, request, context)
 
 
+@settings(max_examples=50)
 @given(PRESETS, SOME, SOME, requests(), CONTEXTS)
 def test_a_project_that_is_not_trusted_never_loosens(
     preset: str,
@@ -100,6 +102,7 @@ def test_a_project_that_is_not_trusted_never_loosens(
     )
 
 
+@settings(max_examples=50)
 @given(PRESETS, SOME, SOME, requests())
 def test_nothing_but_reads_and_talk_passes_in_a_mode_that_changes_nothing(
     preset: str, some: list[Rule], remembered: list[Rule], request: PermissionRequested
@@ -112,6 +115,7 @@ def test_nothing_but_reads_and_talk_passes_in_a_mode_that_changes_nothing(
         assert verdict == "deny" or request.tool == "ExitPlanMode"
 
 
+@settings(max_examples=50)
 @given(PRESETS, SOME, SOME, requests(), CONTEXTS)
 def test_explain_tells_what_is_decided(
     preset: str,
@@ -179,7 +183,7 @@ def wrapped(draw: st.DrawFn, name: str) -> str:
     return line
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(wrapped("rm"))
 def test_a_denied_program_is_denied_however_it_is_spelled_and_wrapped(line: str) -> None:
     request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
@@ -192,7 +196,7 @@ def test_what_no_rule_allows_is_asked_however_it_is_spelled_and_wrapped(line: st
     assert ALLOWING.decide(request, HERE).verdict == "ask"
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.text(st.sampled_from(string.printable + "\u200b\0é"), max_size=60))
 def test_any_text_is_read_without_an_error(line: str) -> None:
     read(line)

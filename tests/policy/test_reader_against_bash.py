@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -132,8 +133,8 @@ def test_many_lines_that_the_corpus_denies_do_run_it(stage: Stage) -> None:
     """Else the test above could not fail."""
     denied = read_cases(CORPUS)[0]
     lines = [str(case.input["command"]) for case in denied.cases if case.expect == "deny"]
-    ran = [line for line in lines if "\0" not in line and stage.runs_rm("bash", line)]
-    assert len(ran) > 90
+    ran = (line for line in lines if "\0" not in line and stage.runs_rm("bash", line))
+    assert len(list(islice(ran, 91))) > 90
 
 
 FORMS = (
@@ -185,7 +186,7 @@ def lines(draw: st.DrawFn) -> str:
 
 @pytest.mark.parametrize("shell", SHELLS)
 @settings(
-    max_examples=150,
+    max_examples=80,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -10,7 +10,7 @@ from harness_kills import run_kills
 async def test_killed_sessions_leave_no_process_lose_no_entry_and_end_every_turn_once(
     tmp_path: Path,
 ) -> None:
-    for round in await run_kills(10, seed=7, folder=tmp_path):
+    for round in await run_kills(5, seed=7, folder=tmp_path):
         assert round.printed, round
         assert round.left == [], round
         assert round.lost == [], round

@@ -37,10 +37,16 @@ MOST = 100_000  # bytes of a request
 
 
 def run_bridle(
-    words: Sequence[str], *, cwd: Path, env: Mapping[str, str], input: bytes | None = None
+    words: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    input: bytes | None = None,
+    libraries: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess[str]:
     """With its output captured; without input it reads from nowhere."""
-    program = start_bridle(words, cwd=cwd, env=env, stdin=input is not None)
+    stdin = input is not None
+    program = start_bridle(words, cwd=cwd, env=env, stdin=stdin, libraries=libraries)
     with ThreadPoolExecutor(3) as pool:
         if program.stdin:
             pool.submit(_write, program.stdin, input or b"")

@@ -62,9 +62,9 @@ def test_one_changed_byte_anywhere_is_never_a_silent_loss(
     templates: tuple[Path, Path], copies: Path
 ) -> None:
     killed, closed = templates
-    dice = random.Random(60)
+    dice = random.Random(25)
     losses = {}
-    for _ in range(60):
+    for _ in range(25):
         template, name = dice.choice([*((killed, name) for name in FILES), (closed, FILES[0])])
         size = (template / name).stat().st_size
         offset = dice.choice([dice.randrange(size), dice.randrange(200)])
@@ -84,7 +84,7 @@ def test_a_file_cut_short_is_never_a_silent_loss(
     losses = {}
     for template in (killed, closed) if name == FILES[0] else (killed,):
         size = (template / name).stat().st_size
-        lengths = [0, 1, 31, 32, 100, 4096, size // 2, size - 1, *dice.choices(range(size), k=6)]
+        lengths = [0, 1, 31, 32, 100, 4096, size // 2, size - 1, *dice.choices(range(size), k=2)]
         for length in lengths:
             with damaged_copy(template, copies) as path:
                 os.truncate(path.with_name(name), length)

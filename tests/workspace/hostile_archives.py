@@ -9,6 +9,7 @@ import tarfile
 import warnings
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 
 NAMES = (
     *("../evil", "../../evil", "a/../../evil", "/tmp/evil-absolute", "//evil", "..", ".", "", "/"),
@@ -20,7 +21,12 @@ NAMES = (
 )
 
 
-def corpus() -> Iterator[bytes]:
+@cache
+def corpus() -> list[bytes]:
+    return list(_made())
+
+
+def _made() -> Iterator[bytes]:
     yield zipped([(name, b"evil") for name in NAMES])
     yield zipped([("bomb", bytes(40 << 20))])
     yield zipped([(f"many/{number}", b"") for number in range(500)])

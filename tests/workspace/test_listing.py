@@ -128,7 +128,7 @@ def test_git_says_the_same(root: Path, git: Git) -> None:
             (root / first / second).write_text("")
             (root / first / "in" / second).write_text("")
     chance = random.Random(5)
-    for turn in range(40):
+    for turn in range(20):
         for where in (root, root / "a", root / "ab" / "in"):
             lines = ["".join(chance.choices(PIECES, k=chance.randint(1, 4))) for _ in range(4)]
             lines = [line for line in lines if not re.search(r"[^/]\*\*+/|//|\[[^]]*/", line)]

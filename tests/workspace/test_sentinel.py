@@ -402,8 +402,11 @@ async def test_a_flood_in_a_protected_folder_is_taken_as_one(
     assert len(list(aside.iterdir())) == 1
 
 
-async def test_a_flood_of_protected_names_goes_altogether(root: Path, watch: Sentinel) -> None:
-    await run(watch, root, "i=0; while [ $i -lt 2500 ]; do : > .env$i; i=$((i+1)); done")
+async def test_a_flood_of_protected_names_goes_altogether(
+    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sentinel, "_AT_ONCE", 100)
+    await run(watch, root, "i=0; while [ $i -lt 250 ]; do : > .env$i; i=$((i+1)); done")
     assert list(root.iterdir()) == []
 
 
@@ -434,9 +437,10 @@ async def test_a_folder_that_was_seen_while_a_command_ran_is_taken_in_at_its_end
 
 
 async def test_a_large_folder_with_a_protected_name_is_left_in_peace(
-    root: Path, watch: Sentinel
+    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A virtual environment that is called `.env`."""
+    monkeypatch.setattr(protected, "MOST_IN_ONE", 200)
     deep = root / ".env" / "lib"
     deep.mkdir(parents=True)
     for number in range(protected.MOST_IN_ONE + 100):

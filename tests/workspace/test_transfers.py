@@ -204,7 +204,7 @@ def test_spoiled_archives_stay_inside(files: Files, outside: Path, tmp_path: Pat
     """The short form; the long one is tests/torture/test_confined_paths.py."""
     chance = random.Random(1)
     whole = [data for data in corpus() if len(data) < 100_000]
-    for number in range(60):
+    for number in range(30):
         data = mutated(chance.choice(whole), chance)
         data = resummed(data) if chance.random() < 0.5 else data
         try:

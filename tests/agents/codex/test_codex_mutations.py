@@ -22,9 +22,8 @@ def _kind(message: dict[str, Any]) -> str:
 
 def _changed() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     seen: dict[str, set[tuple[str, ...]]] = {}
-    for recording in recordings("app-server"):
-        if recording.name == "large-output":  # the kinds of `shell`, and a megabyte
-            continue
+    chosen = [one for one in recordings("app-server") if one.name != "large-output"]
+    for recording in sorted(chosen, key=lambda one: len(lines(one))):  # each place in the shortest
         said = lines(recording)
         for number, line in enumerate(said):
             if line["dir"] == "out":

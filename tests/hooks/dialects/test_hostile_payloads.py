@@ -31,7 +31,7 @@ _values = _odd | st.recursive(
 
 
 @given(data=st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_mangled_payload_raises_nothing_and_no_gate_opens(data: st.DataObject) -> None:
     agent, event, sample = data.draw(st.sampled_from(SAMPLES))
     mangled: dict[str, Any] = dict(sample)
@@ -63,7 +63,7 @@ def test_a_mangled_payload_raises_nothing_and_no_gate_opens(data: st.DataObject)
 
 
 @given(payload=st.binary(max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_bytes_that_are_no_event_are_refused_at_every_gate(payload: bytes) -> None:
     for agent in AGENTS:
         one = load(agent)
