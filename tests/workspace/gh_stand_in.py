@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import json
 import sys
+from ast import literal_eval
 from pathlib import Path
 from typing import Any
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "github"
 _PROGRAM = """\
 #!{python} -IS
-import json, os, subprocess, sys, time
+import os, sys, time  # and no more: it is started for each question
 here = {here!r}
 words = sys.argv[1:]
 def note(what):
-    line = json.dumps([what, os.getpid(), words, dict(os.environ)]) + "\\n"
-    with open(here + "/asked.jsonl", "a") as log:
+    line = repr((what, os.getpid(), words, dict(os.environ))) + "\\n"
+    with open(here + "/asked", "a") as log:
         log.write(line)
 note("begins")
-with open(here + "/answers.json") as file:
-    answers = json.load(file)
+with open(here + "/answers") as file:
+    answers = eval(file.read())
 answer = next((a for a in answers if words[: len(a["words"])] == a["words"]), None)
 if answer is None:
     answer = {{"exit": 1, "stderr": "unknown command " + " ".join(words) + "\\n"}}
 time.sleep(answer.get("seconds", 0))
 for command in answer.get("runs", []):
+    import subprocess
     subprocess.run(command, capture_output=True)
 sys.stdout.write(answer.get("stdout", ""))
 sys.stderr.write(answer.get("stderr", ""))
@@ -59,16 +61,16 @@ class GhStandIn:
 
     @property
     def log(self) -> list[tuple[str, int, list[str], dict[str, str]]]:
-        file = self.folder / "asked.jsonl"
+        file = self.folder / "asked"
         lines = file.read_text().splitlines() if file.exists() else []
-        return [tuple(json.loads(line)) for line in lines]  # type: ignore[misc]
+        return [literal_eval(line) for line in lines]
 
     @property
     def asked(self) -> list[list[str]]:
         return [words for what, _, words, _ in self.log if what == "begins"]
 
     def _write(self) -> None:
-        (self.folder / "answers.json").write_text(json.dumps(self._answers))
+        (self.folder / "answers").write_text(repr(self._answers))
 
 
 def failures() -> list[dict[str, Any]]:
