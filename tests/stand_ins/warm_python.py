@@ -123,6 +123,17 @@ class Forked:
                 self.returncode = os.waitstatus_to_exitcode(int(self._news.readline()))
         return self.returncode
 
+    def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
+        with ThreadPoolExecutor(2) as pool, self.stdout, self.stderr:
+            printed = [pool.submit(stream.read) for stream in (self.stdout, self.stderr)]
+            try:
+                self.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+            out, err = (one.result() for one in printed)
+        return out, err
+
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
             os.kill(self.pid, number)

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from warm_python import run_bridle
+from warm_python import Forked, run_bridle, start_bridle
 
 PATIENCE = 15.0
+Program = Forked | subprocess.Popen[bytes]
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\r")
 
 
@@ -44,7 +45,7 @@ class Bench:
             "COLUMNS": "80",
             "LINES": "40",
         }
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[Program] = []
         self._terminals: list[Terminal] = []
 
     def command(self, *words: str) -> list[str]:
@@ -60,15 +61,9 @@ class Bench:
         """`bridle run` with a script of its own for the embedded agent."""
         return self.run("run", "-a", "mock", *words, json.dumps(steps), **more)
 
-    def start(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            self.command(*words),
-            cwd=self.project,
-            env=self.environment | environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+    def start(self, *words: str, **environment: str) -> Program:
+        env = self.environment | environment
+        process = start_bridle(words, cwd=self.project, env=env, stdin=False)
         self._processes.append(process)
         return process
 
@@ -187,7 +182,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench.close()
 
 
-def wait_for_line(process: subprocess.Popen[bytes], words: str) -> str:
+def wait_for_line(process: Program, words: str) -> str:
     """The next line of its standard output that holds the words."""
     assert process.stdout
     deadline = time.monotonic() + PATIENCE

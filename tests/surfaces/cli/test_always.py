@@ -1,17 +1,16 @@
 """People who say "always": the rule is shown first, counts from then on, and can be forgotten."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from ..conftest import Bench, wait_for_line
+from ..conftest import Bench, Program, wait_for_line
 
 ASKS = json.dumps([{"run": "touch a.txt"}, {"say": "Done."}])
 
 
-def asked(bench: Bench, *words: str) -> tuple[subprocess.Popen[bytes], str]:
+def asked(bench: Bench, *words: str) -> tuple[Program, str]:
     """A session that waits in another process, and what its request is called."""
     owner = bench.start("run", "-a", "mock", "--approve", "ask", "--json", *words, ASKS)
     entry = json.loads(wait_for_line(owner, "permission_requested"))

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ..conftest import PATIENCE, Bench
+from ..conftest import PATIENCE, Bench, Program
 
 ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it repeats what it is told
 
@@ -138,7 +137,7 @@ def test_a_session_that_works_is_not_taken_away(two: Bench) -> None:
     assert two.run("handoff", "last", "-a", "echo", "go").returncode == 0
 
 
-def wait_for(process: subprocess.Popen[bytes], words: bytes) -> None:
+def wait_for(process: Program, words: bytes) -> None:
     assert process.stdout
     deadline = time.monotonic() + PATIENCE
     while words not in process.stdout.readline():

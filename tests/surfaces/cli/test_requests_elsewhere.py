@@ -3,23 +3,22 @@
 import json
 import re
 import signal
-import subprocess
 from typing import Any
 
 import pytest
 
-from ..conftest import Bench, wait_for_line, wait_until
+from ..conftest import Bench, Program, wait_for_line, wait_until
 
 ASKS = json.dumps([{"say": "I write."}, {"write": "a.txt", "text": "x\n"}, {"say": "Done."}])
 READS = json.dumps([{"read": "a.txt"}, {"run": "true", "ask": False}, {"say": "Read."}])
 
 
-def entry(process: subprocess.Popen[bytes], words: str) -> dict[str, Any]:
+def entry(process: Program, words: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(wait_for_line(process, words))
     return found
 
 
-def watcher(bench: Bench, *words: str) -> subprocess.Popen[bytes]:
+def watcher(bench: Bench, *words: str) -> Program:
     """Once it would hear of a session that begins."""
     folder = bench.home.parent / "bridle/state/watchers"
     before = len(list(folder.glob("*"))) if folder.exists() else 0
