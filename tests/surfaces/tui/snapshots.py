@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
+from textual.widgets import Input
 
 from bridle.surfaces.tui.app import BridleApp
 from bridle.surfaces.tui.look import SPINNER
@@ -49,14 +50,17 @@ class Album:
     async def take(
         self, name: str, *, sizes: Sequence[tuple[int, int]] = SIZES, theme: str = ""
     ) -> None:
-        """The screen at each size, and then as it was."""
+        """The screen at each size, beginning with the one it has; what comes next goes on there."""
         app = self._who.app
-        before, size = app.theme, (app.size.width, app.size.height)
+        before = app.theme
         app.theme = theme or before
-        parts = [await self._part(name, one) for one in sizes]
+        parts = {}
+        for size in sorted(sizes, key=lambda size: size != self._size):
+            parts[size] = await self._part(name, size)
         app.theme = before
-        await self._resized(size)
-        self._compare(name, "\n".join(parts))
+        if self._size not in SIZES:
+            await self._resized(SIZES[0])
+        self._compare(name, "\n".join(parts[size] for size in sizes))
 
     def check(self) -> None:
         told = [f"{one.name}:\n" + "\n".join(one.lines) for one in self._differs]
@@ -66,7 +70,13 @@ class Album:
 
     # -- one picture -------------------------------------------------------------------------------
 
+    @property
+    def _size(self) -> tuple[int, int]:
+        return self._who.app.size.width, self._who.app.size.height
+
     async def _part(self, name: str, size: tuple[int, int]) -> str:
+        for field in self._who.app.screen.query(Input):
+            field.cursor_blink = False
         await self._resized(size)
         told = await self._at_rest()
         if folder := os.environ.get(PICTURES):
@@ -75,16 +85,18 @@ class Album:
         return f"== {size[0]}x{size[1]} {self._who.app.theme}\n{told}"
 
     async def _resized(self, size: tuple[int, int]) -> None:
-        app = self._who.app
-        if (app.size.width, app.size.height) != size:
+        if self._size != size:
             await self._who.pilot.resize_terminal(*size)
 
     async def _at_rest(self) -> str:
         """As it stays: several looks in a row show the same."""
         seen: list[str] = []
+        before: list[Strip] = []
         for _ in range(LOOKS):
             await self._who.pilot.pause(0.012)
-            seen.append(self._stable(told(strips(self._who.app))))
+            now = strips(self._who.app)
+            seen.append(seen[-1] if now == before else self._stable(told(now)))
+            before = now
             if len(seen) > 2 and len({*seen[-3:]}) == 1:
                 break
         return seen[-1]

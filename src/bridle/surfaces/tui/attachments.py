@@ -45,8 +45,9 @@ class Attachments(Widget):
         return tuple(self._files)
 
     def add(self, files: Sequence[File]) -> None:
-        self._files += files
-        self._show()
+        if files:
+            self._files += files
+            self._show()
 
     def drop(self, number: int = -1) -> bool:
         """Takes one away, the last unless told; False if there is none."""
@@ -59,7 +60,8 @@ class Attachments(Widget):
     def take(self) -> Sequence[File]:
         """All of them; none are left."""
         taken, self._files = tuple(self._files), []
-        self._show()
+        if taken:
+            self._show()
         return taken
 
     def action_drop(self, number: int) -> None:

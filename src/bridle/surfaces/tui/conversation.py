@@ -35,7 +35,7 @@ class Conversation(ScrollView, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"conversation--current"}
     DEFAULT_CSS = """
     Conversation { height: 1fr; background: $background; scrollbar-size-vertical: 1;
-        scrollbar-gutter: stable; }
+        scrollbar-gutter: stable; overflow-x: hidden; }
     Conversation > .conversation--current { background: $boost; }
     """
 
@@ -55,13 +55,15 @@ class Conversation(ScrollView, can_focus=True):
         self._steered = False  # the view is moved by us, and not by a person
         self._current: Piece | None = None
         self._greeting: RenderableType | None = None
+        self._greeted: tuple[int, list[Strip]] | None = None  # as wide as that
+        self._base = Style.null()
         self.tick = 0
 
     # -- what is shown -----------------------------------------------------------------------------
 
     def greet(self, greeting: RenderableType) -> None:
         """Shown for as long as there is nothing else."""
-        self._greeting = greeting
+        self._greeting, self._greeted = greeting, None
         self.refresh()
 
     def show(self) -> None:
@@ -116,9 +118,13 @@ class Conversation(ScrollView, can_focus=True):
     def following(self) -> bool:
         return self._following
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._base = self.rich_style  # dear, and the same for all lines
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         line = y + self.scroll_offset.y
-        base = self.rich_style
+        base = self._base
         width = self.size.width
         found = self._document.place(line)
         if found is None:
@@ -139,7 +145,9 @@ class Conversation(ScrollView, can_focus=True):
         if self._greeting is None or self._document.height:
             return Strip.blank(0)
         width = min(76, self.size.width - 4)
-        lines = self._painter.lines(self._greeting, width)
+        if self._greeted is None or self._greeted[0] != width:
+            self._greeted = (width, self._painter.lines(self._greeting, width))
+        lines = self._greeted[1]
         above = max(0, (self.size.height - len(lines)) // 2)
         if not above <= y < above + len(lines):
             return Strip.blank(0)
@@ -167,6 +175,7 @@ class Conversation(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old: float, new: float) -> None:
         super().watch_scroll_y(old, new)
+        self.vertical_scrollbar.position = new  # Textual's tells it only to one that is seen
         at_end = self._document.at_end and new >= self.max_scroll_y
         if at_end or (new < old and not self._steered):  # who scrolls up wants to stay there
             self._following = at_end

@@ -117,6 +117,7 @@ class PromptBox(TextArea):
         self._send_after: WhenBusy | None = None
         self._busy = False
         self._queued: Sequence[str] = ()
+        self._titles = ("", "")  # on its frame, above and below
 
     @property
     def above(self) -> Iterable[Widget]:
@@ -207,18 +208,17 @@ class PromptBox(TextArea):
     def _dress(self) -> None:
         shell = self.text.startswith("!") and self._searching is None
         self.set_class(shell, "-shell")
+        above, below = "", ""
         if self._searching is not None:
-            self.border_title = "search the history"
+            above = "search the history"
         elif shell:
             over = self.text.startswith("!!")
-            self.border_title = "shell, its output goes to the agent" if over else "shell"
-        else:
-            self.border_title = ""
+            above = "shell, its output goes to the agent" if over else "shell"
         if self._queued:
-            last = phrases.one_line(self._queued[-1], 30)
-            self.border_subtitle = Content(f"{len(self._queued)} queued: {last}")
-        else:
-            self.border_subtitle = ""
+            below = f"{len(self._queued)} queued: {phrases.one_line(self._queued[-1], 30)}"
+        if (above, below) != self._titles:  # each costs a picture
+            self._titles = (above, below)
+            self.border_title, self.border_subtitle = above, Content(below)
 
     # -- completion --------------------------------------------------------------------------------
 

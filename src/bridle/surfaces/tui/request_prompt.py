@@ -66,9 +66,11 @@ class RequestPrompt(Widget, can_focus=True):
 
     def ask(self, waiting: list[Asked]) -> bool:
         """The requests that are open now, oldest first; True if another one is asked from now."""
-        before = self.request
+        before, more = self.request, self._more
         now = waiting[0] if waiting else None
-        self._more = len(waiting) - 1
+        self._more = max(0, len(waiting) - 1)
+        if (now, self._more) == (before, more):
+            return False  # this is asked with every picture
         if now is not None and now != before:  # another session may use the same id
             from bridle.surfaces.drawn.dialog import dialog_for
 
@@ -78,7 +80,7 @@ class RequestPrompt(Widget, can_focus=True):
             self._dialog = None
         self.set_class(now is not None, "-waits")
         if self._dialog:
-            self.border_subtitle = f"{self._more} more" if self._more > 0 else ""
+            self.border_subtitle = f"{self._more} more" if self._more else ""
         self.refresh(layout=True)
         return now is not None and now != before
 
