@@ -62,6 +62,7 @@ class RepositoryWatch:
         self._heard: dict[tuple[Path, str | None], _Heard] = {}
         self._current: Repository | None = None
         self._wanted: tuple[Repository, float] | None = None  # to be asked of, and since when
+        self._asking: tuple[Repository, float] | None = None  # of what, as long as a call runs
         self._asker: asyncio.Task[None] | None = None
 
     async def follow(self, folder: Path) -> None:
@@ -140,10 +141,14 @@ class RepositoryWatch:
     # -- GitHub ------------------------------------------------------------------------------------
 
     def _is_due(self, repository: Repository, now: float) -> bool:
-        heard = self._heard.get(_key(repository))
-        if heard is None or heard.asked <= self._doubted:
+        """A call that runs will tell, if nothing has changed since it began."""
+        if self._asking and _key(self._asking[0]) == _key(repository):
+            stood, asked = _stands(self._asking[0]), self._asking[1]
+        elif heard := self._heard.get(_key(repository)):
+            stood, asked = heard.stood, heard.asked
+        else:
             return True
-        return heard.stood != _stands(repository) or now - heard.asked >= EVERY
+        return asked <= self._doubted or stood != _stands(repository) or now - asked >= EVERY
 
     def _ask(self, repository: Repository, began: float) -> None:
         """Now, or once the call that is under way has ended; only the newest wish counts."""
@@ -153,8 +158,12 @@ class RepositoryWatch:
 
     async def _asks(self) -> None:
         while self._wanted:
-            (repository, began), self._wanted = self._wanted, None
-            news = await self.github.pull_request(repository)
+            self._asking, self._wanted = self._wanted, None
+            repository, began = self._asking
+            try:
+                news = await self.github.pull_request(repository)
+            finally:
+                self._asking = None
             self._remember(repository, news, began)
             if self._current and _key(self._current) == _key(repository):
                 self._show()
