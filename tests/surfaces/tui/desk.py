@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
 from bridle.surfaces.tui.app import BridleApp
@@ -40,17 +42,22 @@ class Desk:
         return self.pane.box
 
     async def write(self, text: str) -> None:
-        """Letter by letter."""
-        await self.pilot.press(*(NAMES.get(letter, letter) for letter in text))
+        """Letter by letter, as fast as a terminal brings them: they are painted together."""
+        await type_in(self.pilot, text)
 
     async def press(self, *keys: str) -> None:
+        """Each once the one before has had its effect."""
         await self.pilot.press(*keys)
 
     async def until(self, holds: Callable[[], Any]) -> None:
+        """And it is painted."""
+        if holds():
+            return
         end = time.monotonic() + PATIENCE
         while not holds():
             assert time.monotonic() < end, self.seen()
-            await self.pilot.pause(0.01)
+            await asyncio.sleep(0.01)
+        await self.pilot.pause(0)
 
     async def rests(self, turns: int) -> None:
         """So many turns are over, and nothing runs."""
@@ -69,6 +76,13 @@ class Desk:
         """And has had the time to read it."""
         await self.sees(text)
         await self.until(lambda: self.pane.query_one(RequestPrompt).settled)
+
+
+async def type_in(pilot: Pilot[Any], text: str) -> None:
+    """In one burst."""
+    for letter in text:
+        pilot.app.post_message(events.Key(NAMES.get(letter, letter), letter))
+    await pilot.pause()
 
 
 @asynccontextmanager

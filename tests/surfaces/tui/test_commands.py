@@ -13,9 +13,15 @@ import pytest
 from cursor_stand_in import install_cursor
 
 from bridle.surfaces.tui import look
+from bridle.surfaces.tui.agent_picker import AgentPicker
 from bridle.surfaces.tui.commands import COMMANDS, is_command
-from bridle.surfaces.tui.outline import Card
+from bridle.surfaces.tui.mcp_panel import McpPanel
+from bridle.surfaces.tui.mode_picker import ModePicker
+from bridle.surfaces.tui.model_picker import ModelPicker
+from bridle.surfaces.tui.outline import Card, Piece
 from bridle.surfaces.tui.painter import Painter
+from bridle.surfaces.tui.session_browser import SessionBrowser
+from bridle.surfaces.tui.theme_picker import ThemePicker
 
 from ..conftest import Bench
 from .desk import Desk, desk
@@ -51,9 +57,9 @@ class Clerk(Desk):
 
     async def command(self, line: str) -> str:
         """The card that answers."""
-        before = len(self.cards())
+        before = len(self._pieces)
         await self.say(line)
-        await self.until(lambda: len(self.cards()) > before)
+        await self.until(lambda: len(self._pieces) > before)
         await self.done()
         return self.cards()[-1]
 
@@ -77,13 +83,15 @@ class Clerk(Desk):
 
     def cards(self, width: int = 120) -> list[str]:
         """As they are drawn where there is room."""
-        pieces = [piece for piece in self.pane.outline.pieces if isinstance(piece.thing, Card)]
+        painter = Painter()
         return [
-            "\n".join(
-                line.text.rstrip() for line in Painter().lines(look.draw(piece, width), width)
-            )
-            for piece in pieces
+            "\n".join(line.text.rstrip() for line in painter.lines(look.draw(piece, width), width))
+            for piece in self._pieces
         ]
+
+    @property
+    def _pieces(self) -> list[Piece]:
+        return [piece for piece in self.pane.outline.pieces if isinstance(piece.thing, Card)]
 
 
 @pytest.fixture
@@ -134,13 +142,19 @@ def test_paths_and_the_agents_own_commands_are_prompts() -> None:
     assert not is_command(" /help") and not is_command("what about /help")
 
 
-async def test_a_slip_is_answered_with_what_was_meant(clerk: Clerk) -> None:
+async def test_a_slip_is_answered_with_what_was_meant_and_a_name_is_completed(
+    clerk: Clerk,
+) -> None:
     told = await clerk.command("/modle mock-deep")
     assert "no command is called /modle" in told
     assert "did you mean /mode or /model?" in told
     assert clerk.pane.channel and clerk.pane.channel.id is None
     told = await clerk.command("/clear all")
     assert "/clear takes no words" in told
+    await clerk.write("/expo")
+    await clerk.sees("write it: markdown, html or jsonl")
+    await clerk.press("tab")
+    assert clerk.box.text == "/export "
 
 
 async def test_the_agents_own_command_goes_to_the_agent(clerk: Clerk) -> None:
@@ -171,13 +185,6 @@ async def test_a_long_answer_is_read_from_its_first_line(clerk: Clerk) -> None:
     await clerk.command("/cost")
     await clerk.until(lambda: "What it took" in clerk.seen())
     assert clerk.pane.conversation.following
-
-
-async def test_commands_are_completed_from_the_same_table(clerk: Clerk) -> None:
-    await clerk.write("/expo")
-    await clerk.sees("write it: markdown, html or jsonl")
-    await clerk.press("tab")
-    assert clerk.box.text == "/export "
 
 
 # -- the agent -------------------------------------------------------------------------------------
@@ -448,15 +455,23 @@ async def test_a_theme_is_taken_and_kept(clerk: Clerk, home: Path) -> None:
     assert tomllib.loads(text)["screen"] == {"theme": "textual-light"}
 
 
-@pytest.mark.parametrize(
-    "name", ["/model", "/agent", "/mode", "/sessions", "/resume", "/theme", "/mcp"]
-)
-async def test_without_words_there_is_something_to_choose_from(clerk: Clerk, name: str) -> None:
+async def test_without_words_there_is_something_to_choose_from(clerk: Clerk) -> None:
     base = clerk.app.screen
-    await clerk.say(name)
-    await clerk.until(lambda: clerk.app.screen is not base)
-    await clerk.press("escape")
-    await clerk.until(lambda: clerk.app.screen is base)
+    for name, kind in {
+        "/model": ModelPicker,
+        "/agent": AgentPicker,
+        "/mode": ModePicker,
+        "/sessions": SessionBrowser,
+        "/resume": SessionBrowser,
+        "/theme": ThemePicker,
+        "/mcp": McpPanel,
+    }.items():
+        await clerk.say(name)
+        await clerk.until(lambda: clerk.app.screen is not base)
+        assert isinstance(clerk.app.screen, kind), name
+        await clerk.press("escape")
+        await clerk.until(lambda: clerk.app.screen is base)
+        await clerk.done()
 
 
 async def test_quitting_leaves(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,6 @@ import json
 import re
 import time
 
-import pytest
-
 from bridle.surfaces.tui.request_prompt import GRACE
 
 from ..conftest import Bench, Terminal
@@ -87,10 +85,22 @@ def played(bench: Bench, steps: list[dict[str, object]], *words: str) -> Termina
     return terminal
 
 
-@pytest.mark.parametrize("kind", ["say", "think", "notice", "plan"])
-def test_words_of_an_agent_are_shown_and_not_obeyed(bench: Bench, kind: str) -> None:
-    said = {"say": ALL, "think": ALL, "notice": ALL, "plan": [ALL]}[kind]
-    terminal = played(bench, [{kind: said}, {"say": "that is all"}])
+def test_words_and_questions_of_an_agent_are_shown_and_not_obeyed(bench: Bench) -> None:
+    asked = {"text": ALL, "header": ALL, "choices": [{"label": ALL, "description": ALL}]}
+    steps: list[dict[str, object]] = [
+        {"say": f"a message {ALL}"},
+        {"think": f"a thought {ALL}"},
+        {"notice": f"a notice {ALL}"},
+        {"plan": [f"a plan {ALL}"]},
+        {"question": [asked]},
+        {"say": "that is all"},
+    ]
+    terminal = played(bench, steps)
+    terminal.wait_for("do not answer")
+    for kind in ("message", "thought", "notice", "plan"):
+        assert f"a {kind} <" in terminal.text
+    time.sleep(GRACE)
+    terminal.press("1")
     terminal.wait_for("completed")
     terminal.press("\x11")
     terminal.end()
@@ -119,18 +129,6 @@ def test_output_names_and_titles_are_shown_and_not_obeyed(bench: Bench) -> None:
     seen = terminal.wait_for("⏎ Send", seen)  # a key that nobody takes rings our own bell
     terminal.press("/diff\r")
     terminal.wait_for("in turn 1", seen)
-    terminal.press("\x11")
-    terminal.end()
-    assert obeyed(terminal.raw) == []
-
-
-def test_a_question_and_its_choices_are_shown_and_not_obeyed(bench: Bench) -> None:
-    asked = {"text": ALL, "header": ALL, "choices": [{"label": ALL, "description": ALL}]}
-    terminal = played(bench, [{"question": [asked]}, {"say": "that is all"}])
-    terminal.wait_for("do not answer")
-    time.sleep(GRACE)
-    terminal.press("1")
-    terminal.wait_for("completed")
     terminal.press("\x11")
     terminal.end()
     assert obeyed(terminal.raw) == []

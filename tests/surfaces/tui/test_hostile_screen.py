@@ -37,24 +37,25 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 # -- the terminal ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [(1, 1), (2, 2), (3, 50), (4, 4), (200, 1)])
 async def test_a_terminal_may_be_as_small_as_it_likes(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn = [{"say": "| a | b |\n|---|---|\n| 日本 | 👍 |\n"}, {"write": "a", "text": "日本\n"}]
-    async with desk(machine.home, machine.project, monkeypatch, [turn]) as who:
-        await who.pilot.resize_terminal(*size)
-        await who.write("go")
-        await who.press("enter")
-        await who.until(lambda: who.pane.transcript.requests)
-        await who.press("ctrl+p")
-        await who.until(lambda: isinstance(who.app.screen, ModalScreen))
-        await who.pilot.pause()
-        await who.press("escape")
-        await who.pilot.resize_terminal(80, 24)
-        await who.sees("permission")
-        await who.press("n")
-        await who.rests(1)
+    sizes = [(1, 1), (2, 2), (3, 50), (4, 4), (200, 1)]
+    async with desk(machine.home, machine.project, monkeypatch, [turn] * len(sizes)) as who:
+        for turns, size in enumerate(sizes, 1):
+            await who.pilot.resize_terminal(*size)
+            await who.write("go")
+            await who.press("enter")
+            await who.until(lambda: who.pane.transcript.requests)
+            await who.press("ctrl+p")
+            await who.until(lambda: isinstance(who.app.screen, ModalScreen))
+            await who.pilot.pause()
+            await who.press("escape")
+            await who.pilot.resize_terminal(80, 24)
+            await who.asked("permission")
+            await who.press("n")
+            await who.rests(turns)
 
 
 def _working(bench: Bench, turn: list[dict[str, Any]]) -> Terminal:

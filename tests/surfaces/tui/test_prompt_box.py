@@ -15,7 +15,7 @@ from bridle.surfaces.tui.prompt_box import PromptBox
 from bridle.surfaces.tui.prompt_history import PromptHistory, matching
 from bridle.surfaces.tui.prompt_queue import waiting
 
-from .desk import NAMES, desk
+from .desk import desk, type_in
 
 
 class Alone(App[None]):
@@ -47,14 +47,10 @@ class Alone(App[None]):
         return [message.text for message in self.heard]
 
 
-async def _write(pilot: Any, text: str) -> None:
-    await pilot.press(*(NAMES.get(letter, letter) for letter in text))
-
-
 async def test_enter_sends_and_empties_the_box(tmp_path: Path) -> None:
     app = Alone(tmp_path)
     async with app.run_test() as pilot:
-        await _write(pilot, "do it")
+        await type_in(pilot, "do it")
         await pilot.press("enter")
         assert app.texts == ["do it"]
         assert app.box.text == ""
@@ -115,7 +111,7 @@ async def _recalled(pilot: Any, app: Alone, key: str) -> str:
 async def test_up_and_down_walk_the_history_and_keep_the_draft(tmp_path: Path) -> None:
     app = Alone(tmp_path, ("newest", "two\nlines", "oldest"))
     async with app.run_test() as pilot:
-        await _write(pilot, "draft")
+        await type_in(pilot, "draft")
         seen = [await _recalled(pilot, app, "up") for _ in range(4)]
         assert seen == ["newest", "two\nlines", "oldest", "oldest"]
         seen = [await _recalled(pilot, app, key) for key in ("down", "down", "down")]
@@ -133,7 +129,7 @@ async def test_up_moves_within_the_lines_first(tmp_path: Path) -> None:
 async def test_what_was_sent_here_is_the_newest(tmp_path: Path) -> None:
     app = Alone(tmp_path, ("older",))
     async with app.run_test() as pilot:
-        await _write(pilot, "now")
+        await type_in(pilot, "now")
         await pilot.press("enter")
         seen = [await _recalled(pilot, app, "up") for _ in range(2)]
         assert seen == ["now", "older"]
@@ -142,9 +138,9 @@ async def test_what_was_sent_here_is_the_newest(tmp_path: Path) -> None:
 async def test_the_history_is_searched_by_words(tmp_path: Path) -> None:
     app = Alone(tmp_path, ("fix the parser", "write docs", "the parser is slow"))
     async with app.run_test() as pilot:
-        await _write(pilot, "draft")
+        await type_in(pilot, "draft")
         await pilot.press("ctrl+r")
-        await _write(pilot, "parser the")
+        await type_in(pilot, "parser the")
         await app.workers.wait_for_complete()
         assert [one.word for one in app.box.completions.choices] == [
             "fix the parser",
@@ -158,7 +154,7 @@ async def test_the_history_is_searched_by_words(tmp_path: Path) -> None:
 async def test_escape_leaves_the_search_with_the_draft(tmp_path: Path) -> None:
     app = Alone(tmp_path, ("fix the parser",))
     async with app.run_test() as pilot:
-        await _write(pilot, "draft")
+        await type_in(pilot, "draft")
         await pilot.press("ctrl+r", "x")
         await app.workers.wait_for_complete()
         await pilot.press("escape")
@@ -198,7 +194,7 @@ async def test_prompts_of_earlier_sessions_in_this_folder_are_recalled(
 async def test_a_command_is_completed_after_a_slash(tmp_path: Path) -> None:
     app = Alone(tmp_path)
     async with app.run_test() as pilot:
-        await _write(pilot, "/mo")
+        await type_in(pilot, "/mo")
         await pilot.pause()
         assert [one.word for one in app.box.completions.choices] == ["/model", "/models"]
         await pilot.press("tab")
@@ -210,7 +206,7 @@ async def test_a_command_is_completed_after_a_slash(tmp_path: Path) -> None:
 async def test_enter_sends_the_command_that_is_chosen(tmp_path: Path) -> None:
     app = Alone(tmp_path)
     async with app.run_test() as pilot:
-        await _write(pilot, "/mo")
+        await type_in(pilot, "/mo")
         await pilot.press("down", "enter")
         await pilot.pause()
         assert app.texts == ["/models"]
@@ -237,7 +233,7 @@ async def test_keys_of_a_burst_are_obeyed_in_their_order(tmp_path: Path) -> None
 async def test_a_path_at_the_beginning_is_no_command(tmp_path: Path) -> None:
     app = Alone(tmp_path)
     async with app.run_test() as pilot:
-        await _write(pilot, "/usr/bin")
+        await type_in(pilot, "/usr/bin")
         assert not app.box.completions.open
         await pilot.press("enter")
         assert app.texts == ["/usr/bin"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
+from bridle.surfaces.tui import request_prompt
 from bridle.surfaces.tui.input_editor import InputEditor
 from bridle.surfaces.tui.request_prompt import RequestPrompt
 
@@ -35,13 +36,14 @@ async def test_what_is_typed_after_an_answer_is_no_second_one(
 async def test_a_letter_that_comes_with_the_request_is_the_boxs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(request_prompt, "GRACE", 60.0)  # however slow this machine is
     machine = Machine(tmp_path, monkeypatch)
     turns = [[{"run": "echo done > ran.txt"}, {"say": "The end."}]]
     async with desk(machine.home, machine.project, monkeypatch, turns, approve="ask") as who:
         await who.write("go")
         await who.press("enter")
         await who.until(lambda: who.pane.query_one(RequestPrompt).has_focus)
-        await who.press("y", "e", "s")
+        await who.write("yes")
         assert who.box.text == "yes"
         assert who.box.has_focus
         assert who.pane.transcript.requests
@@ -59,12 +61,14 @@ async def test_a_key_that_is_pressed_twice_answers_one_request(
         await who.write("go")
         await who.press("enter")
         await who.asked("[y] allow")
+        monkeypatch.setattr(request_prompt, "TWICE", 60.0)  # however slow this machine is
         await who.press("y")
+        monkeypatch.setattr(request_prompt, "GRACE", 60.0)
         await who.sees("echo two > ran.txt")
         await who.press("y")
         assert not who.box.text
         assert who.pane.transcript.requests
-        await who.asked("echo two")
+        monkeypatch.setattr(request_prompt, "GRACE", 0.0)
         await who.press("y")
         await who.rests(1)
     assert (machine.project / "ran.txt").read_text() == "two\n"
