@@ -26,7 +26,7 @@ needs_root = pytest.mark.skipif(
 )
 
 PATIENCE = 30.0
-SILENCE = 3.0
+SILENCE = 1.5
 MB = 1024 * 1024
 LINES = 200
 

@@ -23,6 +23,7 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
+from bridle.sessions import runner
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Limits
 
@@ -43,6 +44,13 @@ def ends(entries: list[Entry]) -> list[int]:
     return [entry.turn for entry in entries if isinstance(entry.event, TurnEnded)]
 
 
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Background work gets little time to end."""
+    monkeypatch.setattr(runner, "CANCEL_GRACE", 0.5)
+
+
+@pytest.mark.usefixtures("hasty")
 async def test_background_work_that_never_ends_is_bounded_by_the_turns_limit(desk: Desk) -> None:
     session = await desk.start(limits=Limits(turn=0.5))
     entries = await play(session, FOREVER, {"say": "Hello."})
@@ -50,6 +58,7 @@ async def test_background_work_that_never_ends_is_bounded_by_the_turns_limit(des
     assert "limit" in [e.event.kind for e in entries if isinstance(e.event, Notice)]
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_background_work_that_never_ends_is_cancelled(desk: Desk) -> None:
     session = await desk.start()
     await session.prompt(json.dumps([FOREVER, {"say": "Hello."}]))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from session_desk import Desk
 
+from bridle.agents.stdio import StdioAgent
 from bridle.config.models import load_models
 from bridle.core.events import (
     Entry,
@@ -122,6 +123,8 @@ async def test_the_agent_is_stopped(
 
 
 async def test_an_agent_that_will_not_hear_is_stopped_all_the_same(desk: Desk) -> None:
+    assert isinstance(desk.agent, StdioAgent)
+    desk.agent = StdioAgent(desk.agent.info, desk.agent.wire, grace=0.5)
     session = await desk.start(limits=Limits(tokens=5))
     steps = [{"deaf": True}, usage(10), {"sleep": 120}]
     async with asyncio.timeout(40):

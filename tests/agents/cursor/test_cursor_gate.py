@@ -32,6 +32,7 @@ from bridle.core.events import (
     TurnEnded,
     Unrecognized,
 )
+from bridle.hooks import server
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Limits
 from bridle.testing.scene import call, end, of, play, said, shown, until
@@ -315,7 +316,10 @@ async def test_a_hook_that_is_killed_withdraws_its_question_and_denies(desk: Des
     assert end(log) == DONE
 
 
-async def test_a_hook_that_is_stopped_ends_the_agent(desk: Desk) -> None:
+async def test_a_hook_that_is_stopped_ends_the_agent(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "LATER", 3.0)
     session = await desk.start(approve="ask", limits=Limits(request=0.5))
     await session.prompt(script({"shell": "touch ran"}, {"shell": "touch later"}))
     await until(session, PermissionRequested)
