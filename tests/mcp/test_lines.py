@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 
 import pytest
 from mcp_desk import HELLO, PATIENCE, Machine, Wire
@@ -107,22 +105,13 @@ def test_nothing_was_asked_and_the_client_goes(machine: Machine) -> None:
 
 
 def test_a_client_that_does_not_listen_any_more_is_gone(machine: Machine) -> None:
-    deaf, voice = os.pipe()
-    process = subprocess.Popen(
-        machine.command("mcp", "serve", "--approve", "auto"),
-        cwd=machine.project,
-        env=machine.environment,
-        stdin=subprocess.PIPE,
-        stdout=voice,
-        stderr=subprocess.PIPE,
-    )
-    os.close(voice)
-    os.close(deaf)
-    assert process.stdin and process.stderr
+    process = machine.start("mcp", "serve", "--approve", "auto")
+    assert process.stdin and process.stdout and process.stderr
+    process.stdout.close()
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
-    process.stdin.write(json.dumps(hello).encode() + b"\n")
-    process.stdin.flush()
-    with process:
+    with process.stdin, process.stderr:
+        process.stdin.write(json.dumps(hello).encode() + b"\n")
+        process.stdin.flush()
         assert (process.wait(PATIENCE), process.stderr.read()) == (0, b"")
 
 
