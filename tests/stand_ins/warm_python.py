@@ -1,8 +1,8 @@
-"""A stand-in for `python -m bridle …`: a Python that has loaded the libraries, and forks.
+"""A stand-in for `python -m bridle …`: a Python that has loaded what most commands need, and forks.
 
-Most of a short command goes into loading what is not ours. Ours is loaded anew by each process, as
-at any other start. Tests of terminals, of closed streams and of how an interpreter starts need the
-real thing, and so does whatever tells Python something by a variable.
+Most of a short command goes into loading. That each module loads what it needs, whichever is the
+first, is shown by `test_loading`. Tests of terminals, of closed streams and of how an interpreter
+starts need the real thing, and so does whatever tells Python something by a variable.
 """
 
 from __future__ import annotations
@@ -26,9 +26,16 @@ from pathlib import Path
 from typing import IO
 
 LIBRARIES = (
-    "apsw", "argparse", "asyncio", "ctypes", "dataclasses", "datetime", "difflib", "hashlib",
-    "logging", "msgspec", "pathlib", "platform", "random", "secrets", "shutil", "tempfile",
-    "tomllib", "typing", "urllib.parse", "uuid",
+    "apsw", "argparse", "asyncio", "concurrent.futures.thread", "ctypes", "dataclasses", "datetime",
+    "difflib", "hashlib", "importlib.metadata", "json", "logging", "msgspec", "pathlib", "platform",
+    "queue", "random", "secrets", "shlex", "shutil", "tempfile", "tomllib", "typing",
+    "urllib.parse", "uuid",
+)  # fmt: skip
+OURS = (
+    "bridle.app", "bridle.agents.mock.wire", "bridle.agents.per_turn", "bridle.sessions.host",
+    "bridle.sessions.runner", "bridle.sessions.tenure", "bridle.surfaces.cli.jsonlines",
+    "bridle.surfaces.cli.main", "bridle.surfaces.cli.run", "bridle.surfaces.cli.sessions",
+    "bridle.surfaces.cli.watch",
 )  # fmt: skip
 PATIENCE = 60.0
 LANG = "C.UTF-8"
@@ -72,7 +79,7 @@ def start_bridle(
     request = json.dumps([words, str(cwd), dict(env)]).encode()
     told = any(name.startswith(FOR_PYTHON) for name in env) or env.get("LANG", LANG) != LANG
     if not told and len(request) <= MOST:
-        return Forked(_nursery(LIBRARIES + libraries), request, stdin=stdin)
+        return Forked(_nursery((*LIBRARIES, *OURS, *libraries)), request, stdin=stdin)
     return subprocess.Popen(
         [sys.executable, "-m", "bridle", *words],
         cwd=cwd,
@@ -176,24 +183,24 @@ def serve(line: socket.socket, libraries: Sequence[str]) -> None:
     gc.collect()
     gc.freeze()  # or each child would copy what it only looks at
     running: dict[int, int] = {}
-
-    def ended(*_: object) -> None:
-        for pid in list(running):
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                with suppress(BrokenPipeError), os.fdopen(running.pop(pid), "w") as tell:
-                    tell.write(f"{status}\n")
-
-    signal.signal(signal.SIGCHLD, ended)
+    news, wake = os.pipe()  # a signal that came just before the call that waits would be lost
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
+        ready, _, _ = select.select([line, news], [], [])
+        if news in ready:
+            os.read(news, 1000)
+            _tell_who_ended(running)
+        if line not in ready:
+            continue
         request, fds, _, _ = socket.recv_fds(line, MOST, 4)
         if not request:
             return
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         pid = os.fork()
         if pid == 0:
+            signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
             for number, fd in enumerate(fds[:3]):
                 os.dup2(fd, number)
             os.closerange(3, line.detach() + 1000)
@@ -203,7 +210,14 @@ def serve(line: socket.socket, libraries: Sequence[str]) -> None:
             os.close(fd)
         os.write(tell, f"{pid}\n".encode())
         running[pid] = tell
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+
+
+def _tell_who_ended(running: dict[int, int]) -> None:
+    for pid in list(running):
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            with suppress(BrokenPipeError), os.fdopen(running.pop(pid), "w") as tell:
+                tell.write(f"{status}\n")
 
 
 def become(words: list[str], cwd: str, env: dict[str, str]) -> None:

@@ -1,0 +1,40 @@
+"""Whatever is loaded first loads all that it needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pkgutil import iter_modules
+
+from warm_python import LIBRARIES, OURS
+
+from bridle.surfaces import cli
+
+# Each in a process of its own, where nothing of ours is loaded yet.
+FIRST = """
+import os, sys
+from importlib import import_module
+libraries, modules = (words.split() for words in sys.argv[1:])
+for name in libraries:
+    import_module(name)
+assert "bridle" not in sys.modules
+for name in modules:
+    if not os.fork():
+        import_module(name)
+        sys.stdout.write(name + "\\n")
+        sys.stdout.flush()
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_each_module_of_the_command_line_can_be_the_first() -> None:
+    found = [f"bridle.surfaces.cli.{module.name}" for module in iter_modules(cli.__path__)]
+    modules = sorted({*found, *OURS})
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST, " ".join(LIBRARIES), " ".join(modules)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.splitlines() == modules, done.stderr
