@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -120,7 +121,8 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         """Anew; what was asked for before is not waited for."""
         where = "all folders" if self._everywhere else phrases.one_line(str(self._folder))
         self.query_one("#heading", Static).update(f"Sessions of {where}")
-        self.run_worker(self._fill(highlight), group="list", exclusive=True)
+        fill: Callable[[], Coroutine[None, None, None]] = partial(self._fill, highlight)
+        self.run_worker(fill, group="list", exclusive=True)
 
     async def _fill(self, highlight: str | None) -> None:
         query, folder = self._query, None if self._everywhere else self._folder
