@@ -9,13 +9,15 @@ import shutil
 import subprocess
 from collections.abc import AsyncIterator, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from claude_desk import ClaudeDesk, no_process_left
 from clis import Cli, CliError, pinned
-from desk import Desk
+from desk import Desk, Player
 from real_claude import RealClaude
+from schedule import Schedule, longest_first
 from stages import STAGES, Actor
 from standing import StandingDesk
 
@@ -66,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
     mark = "agents(*names): the agents whose CLIs a real test runs for; all without this"
     config.addinivalue_line("markers", mark)
     config.addinivalue_line("markers", "newest: of each agent only the newest pinned CLI")
-    config.addinivalue_line("markers", "anew: at a standing desk its sessions are started anew")
+    config.addinivalue_line("markers", "anew: at a standing desk no session goes on before it")
 
 
 _MASK = Path("/tmp/.git")
@@ -96,6 +98,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize("actor", clis, ids=names, indirect=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    longest_first(items)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Schedule:
+    return Schedule(config, log)
+
+
 _WELL = pytest.StashKey[bool]()
 
 
@@ -107,16 +117,6 @@ def pytest_runtest_makereport(
     if report.when == "call":
         item.stash[_WELL] = report.passed
     return report
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those of one standing desk are for one worker, of `--dist loadgroup`."""
-    for item in items:
-        if isinstance(item, pytest.Function) and "standing" in item.fixturenames:
-            cli = item.callspec.params["standing"]
-            group = f"{item.path.stem}-{cli.agent}-{cli.version}"
-            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture
@@ -142,9 +142,45 @@ async def standing(
 ) -> AsyncIterator[StandingDesk]:
     """A desk of the file's own for each CLI."""
     cli: Cli = request.param
-    folder = tmp_path_factory.mktemp(cli.agent)
-    program = _program(cli, request.config)
-    player = Actor(STAGES[cli.agent], cli, program, folder / "home", _new_project(folder))
+    folder, program = tmp_path_factory.mktemp(cli.agent), _program(cli, request.config)
+    actor = Actor(STAGES[cli.agent], cli, program, folder / "home", _new_project(folder))
+    async with _standing(actor, folder) as desk:
+        yield desk
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def standing_desk(
+    standing: StandingDesk, request: pytest.FixtureRequest
+) -> AsyncIterator[StandingDesk]:
+    """It outlives the test, as do its sessions: the next test goes on with them."""
+    async with _lent(standing, request.node):
+        yield standing
+
+
+@pytest_asyncio.fixture(
+    scope="module", loop_scope="module", params=pinned("claude"), ids=lambda cli: cli.version
+)
+async def standing_claude(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[StandingDesk]:
+    cli: Cli = request.param
+    folder, program = tmp_path_factory.mktemp("claude"), _program(cli, request.config)
+    claude = RealClaude(cli.version, program, folder / "home", _new_project(folder))
+    claude.home.mkdir()
+    async with _standing(claude, folder) as desk:
+        yield desk
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def standing_claude_desk(
+    standing_claude: StandingDesk, request: pytest.FixtureRequest
+) -> AsyncIterator[StandingDesk]:
+    async with _lent(standing_claude, request.node):
+        yield standing_claude
+
+
+@contextlib.asynccontextmanager
+async def _standing(player: Player, folder: Path) -> AsyncIterator[StandingDesk]:
     async with ModelDouble() as double:
         desk = StandingDesk(player, double, folder)
         yield desk
@@ -153,14 +189,11 @@ async def standing(
     shutil.rmtree(folder)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def standing_desk(
-    standing: StandingDesk, request: pytest.FixtureRequest
-) -> AsyncIterator[StandingDesk]:
-    """It outlives the test, as do its sessions: the next test goes on with them."""
-    standing.anew = request.node.get_closest_marker("anew") is not None
-    yield standing
-    await standing.rest(well=request.node.stash.get(_WELL, False))
+@contextlib.asynccontextmanager
+async def _lent(desk: StandingDesk, test: pytest.Item) -> AsyncIterator[None]:
+    desk.anew = test.get_closest_marker("anew") is not None
+    yield
+    await desk.rest(well=test.stash.get(_WELL, False))
 
 
 def _program(cli: Cli, config: pytest.Config) -> Path:

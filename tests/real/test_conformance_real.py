@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from real_scene import RealScene
+from stages import Actor
 from standing import StandingDesk
 from verdicts import hold
 
@@ -19,23 +20,32 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-ANEW = ("introduces_itself", "error_401")
+ANEW = ("introduces_itself", "error_overflow")
+
+
+@pytest.fixture
+def actor(standing: StandingDesk) -> Actor:
+    assert isinstance(standing.player, Actor)
+    return standing.player
 
 
 def _in_order() -> list[object]:
     """One conversation serves for most: first who tells how it began, last who ends it, and
     failures after those that ask what was said before."""
     late = [name for name in CASES if name in ("resume", "fork")]
+    late += [ANEW[1]]
     late += [name for name in CASES if name.startswith("error_") or "failure" in name]
     late += ["cut_stream", "killed"]
-    rest = [name for name in CASES if name not in (*late, *ANEW)]
+    rest = [name for name in CASES if name not in late]
     return [
         pytest.param(CASES[name], id=name, marks=[pytest.mark.anew] if name in ANEW else [])
-        for name in (ANEW[0], *rest, *late)
+        for name in dict.fromkeys((ANEW[0], *rest, *late))
     ]
 
 
 @pytest.mark.parametrize("case", _in_order())
-async def test_it_does_what_it_claims(standing_desk: StandingDesk, case: Case) -> None:
-    scene = RealScene(standing_desk, standing_desk.player)
-    hold(scene.agent.info.name, standing_desk.player.version, case, await check(scene, case))
+async def test_it_does_what_it_claims(
+    standing_desk: StandingDesk, actor: Actor, case: Case
+) -> None:
+    scene = RealScene(standing_desk, actor)
+    hold(actor.agent, actor.version, case, await check(scene, case))

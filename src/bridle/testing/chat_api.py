@@ -108,6 +108,9 @@ def whole(reply: Reply, reply_id: str, request: Request) -> bytes:
     return json.dumps(frame | {"choices": [choice], "usage": _usage(reply)}).encode()
 
 
+_OF_MEMORY = ("You are now acting as the managed memory", "You are performing a managed memory")
+
+
 def _wants_summary(body: Body) -> bool:
     """Whether the CLI has a conversation summarised, to go on with the summary in its place."""
     above, last = system_text(body), _last_prompt(body)
@@ -122,7 +125,7 @@ def _wants_summary(body: Body) -> bool:
 def _is_chore(body: Body) -> bool:
     """Whether the CLI asks on its own account (a title, what to remember), not for an agent."""
     return (
-        system_text(body).startswith("You are now acting as the managed memory")
+        system_text(body).startswith(_OF_MEMORY)
         or asks_for_a_suggestion(_last_prompt(body))
         or _form(body) is not None
         or not body.get("tools")

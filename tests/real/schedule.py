@@ -1,0 +1,49 @@
+"""Who plays what, of several workers: one takes all that shares a CLI, and the longest begin."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+TOGETHER = (
+    "test_claude_real_control.py",
+    "test_claude_real_conversations.py",
+    "test_claude_real_failures.py",
+    "test_claude_real_requests.py",
+    "test_claude_real_speech.py",
+    "test_claude_real_tools.py",
+    "test_conformance_real.py",
+    "test_gemini_and_qwen_turns.py",
+    "test_opencode_and_copilot_turns.py",
+    "test_ordinary_user.py",
+)
+FIRST = (  # that take their time, or wait for a minute to pass
+    "test_terminal_interface.py",
+    "test_gemini_and_qwen_sessions.py",
+    "test_broken_gate.py",
+    "test_gate_real.py",
+    "test_opencode_run.py",
+    "test_hooks_real.py",
+)
+_CLI = re.compile(r"(?:[a-z-]+-)?\d+\.\d+\.\d+")
+
+
+class Schedule(LoadScopeScheduling):  # type: ignore[misc]
+    """Those that take turns in one conversation are not parted; the largest of them come first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        if PurePath(file).name not in TOGETHER:
+            return nodeid
+        cli = _CLI.search(test)
+        return f"{file} {cli.group()}" if cli else file
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        return FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST)
+
+    items.sort(key=place)

@@ -1,0 +1,134 @@
+"""A desk that stands from test to test: a CLI is started once, and each test is some more turns."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from desk import Desk, Player, check_log, of
+from msgspec.structs import replace
+
+from bridle.core.events import AgentExited, AgentStarted, Entry, TurnEnded, TurnStarted
+from bridle.sessions.session import Session, read_all
+from bridle.testing.model_double import ModelDouble
+
+MOST = 3  # that rest at once: each is a process of some hundred megabytes
+
+
+class StandingDesk(Desk):
+    """Whoever starts a session with the wishes of one that rests is given that, as if it began
+    just then: `start` starts what nobody has started yet, and all that is to be `anew`."""
+
+    def __init__(self, player: Player, double: ModelDouble, folder: Path) -> None:
+        super().__init__(player, double, folder)
+        self.anew = False
+        self._wishes: dict[str, str] = {}  # by session
+        self._uses: Counter[str] = Counter()
+        self._lent: list[Session] = []
+        self._resting: dict[str, Session] = {}  # by wishes
+
+    async def start(self, **wishes: Any) -> Session:
+        wished = repr(sorted(({"approve": "auto"} | wishes).items()))
+        if self.anew:
+            await self._clear()
+        session = self._resting.pop(wished, None)
+        if session is None:
+            session = await super().start(**wishes)
+            self._wishes[session.id] = wished
+        self._uses[session.id] += 1
+        self._lent.append(session)
+        past = super().log(session)
+        return Later(session, past) if past else session
+
+    async def resume(self, session: str, *, fork: bool = False, **wishes: Any) -> Session:
+        resumed = await super().resume(session, fork=fork, **wishes)
+        self._lent.append(resumed)
+        return resumed
+
+    def log(self, session: Session) -> list[Entry]:
+        entries = super().log(session)
+        return session.counted(entries) if isinstance(session, Later) else entries
+
+    async def reopen(self) -> None:
+        self._lent.clear()
+        self._resting.clear()
+        await super().reopen()
+
+    async def rest(self, *, well: bool) -> None:
+        """After each test: its sessions are for the next ones, if all went well."""
+        lent, self._lent = self._lent, []
+        if not well:
+            await self._clear()
+        logs = [list(read_all(self.sessions.log, session.id)) for session in lent]
+        for session, log in zip(lent, logs, strict=True):
+            wished = self._wishes.get(session.id)
+            if well and wished and _rests(log):
+                if rival := self._resting.pop(wished, None):
+                    await rival.close()
+                self._resting[wished] = session
+            elif _runs(log):
+                await session.close()
+        while len(self._resting) > MOST:
+            least = min(self._resting, key=lambda wished: self._uses[self._resting[wished].id])
+            await self._resting.pop(least).close()
+        for path in self.project.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                if path.name != ".git":
+                    shutil.rmtree(path)
+            else:
+                path.unlink()
+        self.double.forget()
+        for log in logs:
+            if well and _rests(log):
+                check_log(log)
+
+    async def _clear(self) -> None:
+        self.anew = False
+        while self._resting:
+            await self._resting.popitem()[1].close()
+
+
+class Later(Session):
+    """A session from here on: its entries and turns are counted as if it began now."""
+
+    def __init__(self, session: Session, past: Sequence[Entry]) -> None:
+        self.__dict__.update(session.__dict__)
+        self.since = 0
+        self._prompted = False
+        self._past = len(past)
+        self._past_turns = max(entry.turn for entry in past)
+
+    @property
+    def last_seq(self) -> int:
+        return super().last_seq - self._past
+
+    async def pages_until_idle(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        async for page in super().pages_until_idle(since + self._past):
+            yield self.counted(page)
+
+    async def pages(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        async for page in super().pages(since + self._past):
+            yield self.counted(page)
+
+    async def entries(self, since: int = 0) -> AsyncIterator[Entry]:
+        async for page in self.pages(since):
+            for entry in page:
+                yield entry
+
+    def counted(self, entries: Sequence[Entry]) -> list[Entry]:
+        return [
+            replace(entry, seq=entry.seq - self._past, turn=entry.turn - self._past_turns)
+            for entry in entries
+            if entry.seq > self._past
+        ]
+
+
+def _runs(log: list[Entry]) -> bool:
+    return len(of(log, AgentStarted)) > len(of(log, AgentExited))
+
+
+def _rests(log: list[Entry]) -> bool:
+    return _runs(log) and len(of(log, TurnStarted)) == len(of(log, TurnEnded))
