@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from claude_desk import (
-    ClaudeDesk,
+from desk import (
     ends,
     finished,
     of,
@@ -15,6 +14,7 @@ from claude_desk import (
     until_true,
     usages,
 )
+from standing import StandingDesk
 
 from bridle.core.events import (
     Answer,
@@ -30,14 +30,25 @@ from bridle.sessions.terms import Limits
 from bridle.testing.anthropic_api import user_text
 from bridle.testing.model_script import Call, Hold, Say, reply
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.timeout(60),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+
+@pytest.fixture
+def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
+    """One conversation: each test is a few turns of it."""
+    return standing_claude_desk
+
 
 CANCELLED = TurnEnded(reason="cancelled")
 COMPLETED = TurnEnded(reason="completed")
 
 
 async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_goes_on(
-    desk: ClaudeDesk,
+    desk: StandingDesk,
 ) -> None:
     desk.double.scenarios |= {
         "hang": [reply(Say("It begins", chunks=1), Hold("never"))],
@@ -57,7 +68,7 @@ async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_goes_on(
 
 
 async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_goes_on(
-    desk: ClaudeDesk,
+    desk: StandingDesk,
 ) -> None:
     busy = "while :; do sleep 0.2; done"
     call = {"command": busy, "description": "be busy"}
@@ -66,7 +77,7 @@ async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_goes
         "next": [reply(Say("Still here."))],
     }
     session = await desk.start()
-    home = f"HOME={desk.claude.home}"
+    home = f"HOME={desk.player.home}"
 
     def shells() -> list[str]:
         return [line for line in processes_with(home) if "sleep 0.2" in line]
@@ -85,7 +96,7 @@ async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_goes
     assert finished(log, "toolu_b").outcome == "cancelled"
 
 
-async def test_an_interrupt_withdraws_the_open_request(desk: ClaudeDesk) -> None:
+async def test_an_interrupt_withdraws_the_open_request(desk: StandingDesk) -> None:
     target = desk.project / "never.txt"
     write = {"file_path": str(target), "content": "no"}
     desk.double.scenarios |= {
@@ -109,7 +120,7 @@ async def test_an_interrupt_withdraws_the_open_request(desk: ClaudeDesk) -> None
     assert not target.exists()
 
 
-async def test_an_interrupt_ends_a_background_subagent(desk: ClaudeDesk) -> None:
+async def test_an_interrupt_ends_a_background_subagent(desk: StandingDesk) -> None:
     task = {
         "description": "look around",
         "prompt": "@@child@@ look around",
@@ -130,9 +141,10 @@ async def test_an_interrupt_ends_a_background_subagent(desk: ClaudeDesk) -> None
     log = await run(session, "@@next@@")
 
     assert (said(log), ends(log)) == ("Still here.", [COMPLETED])
+    await session.close()  # it may still be told of the end
 
 
-async def test_a_turn_past_its_time_limit_fails_and_the_session_goes_on(desk: ClaudeDesk) -> None:
+async def test_a_turn_past_its_time_limit_fails_and_the_session_goes_on(desk: StandingDesk) -> None:
     desk.double.scenarios |= {
         "hang": [reply(Say("It begins", chunks=1), Hold("never"))],
         "next": [reply(Say("Still here."))],
@@ -148,10 +160,10 @@ async def test_a_turn_past_its_time_limit_fails_and_the_session_goes_on(desk: Cl
     assert session.result().text == "Still here."
 
 
-async def test_words_in_mid_turn_reach_the_model_in_the_same_turn(desk: ClaudeDesk) -> None:
+async def test_words_in_mid_turn_reach_the_model_in_the_same_turn(desk: StandingDesk) -> None:
     call = {"command": "echo busy", "description": "busy"}
     desk.double.scenarios["steer"] = [
-        reply(Call("Bash", call, id="toolu_b")),
+        reply(Call("Bash", call, id="toolu_echo")),
         reply(Say("Understood.")),
     ]
     session = await desk.start(approve="ask")
@@ -170,7 +182,7 @@ async def test_words_in_mid_turn_reach_the_model_in_the_same_turn(desk: ClaudeDe
 
 
 async def test_words_after_the_last_call_are_still_answered_in_the_same_turn(
-    desk: ClaudeDesk,
+    desk: StandingDesk,
 ) -> None:
     desk.double.scenarios["late"] = [
         reply(Say("Blue. ", chunks=1), Hold("steered"), Say("That is all. ", chunks=1)),
@@ -192,7 +204,7 @@ async def test_words_after_the_last_call_are_still_answered_in_the_same_turn(
     assert [report.output_tokens for report in usages(log)] == [40]
 
 
-async def test_a_cancel_takes_back_words_that_still_wait(desk: ClaudeDesk) -> None:
+async def test_a_cancel_takes_back_words_that_still_wait(desk: StandingDesk) -> None:
     desk.double.scenarios |= {
         "hang": [reply(Say("It begins", chunks=1), Hold("never")), reply(Say("never said"))],
         "next": [reply(Say("Still here."))],
@@ -211,7 +223,7 @@ async def test_a_cancel_takes_back_words_that_still_wait(desk: ClaudeDesk) -> No
     assert (said(log, 1), said(log, 2)) == ("It begins", "Still here.")
 
 
-async def test_a_queued_prompt_is_the_next_turn(desk: ClaudeDesk) -> None:
+async def test_a_queued_prompt_is_the_next_turn(desk: StandingDesk) -> None:
     desk.double.scenarios["queue"] = [
         reply(Hold("queued"), Say("One.")),
         reply(Say("Two.")),
@@ -229,7 +241,7 @@ async def test_a_queued_prompt_is_the_next_turn(desk: ClaudeDesk) -> None:
     assert ends(log) == [COMPLETED] * 2
 
 
-async def test_the_model_can_be_set_between_turns(desk: ClaudeDesk) -> None:
+async def test_the_model_can_be_set_between_turns(desk: StandingDesk) -> None:
     desk.double.scenarios["model"] = [reply(Say("One.")), reply(Say("Two."))]
     session = await desk.start(model="claude-sonnet-4-5")
 
@@ -244,7 +256,7 @@ async def test_the_model_can_be_set_between_turns(desk: ClaudeDesk) -> None:
     assert told == ["claude-opus-4-8"]
 
 
-async def test_the_mode_can_be_set_in_a_live_session_and_back(desk: ClaudeDesk) -> None:
+async def test_the_mode_can_be_set_in_a_live_session_and_back(desk: StandingDesk) -> None:
     def write(name: str) -> Call:
         return Call("Write", {"file_path": str(desk.project / name), "content": "x"})
 
@@ -267,7 +279,7 @@ async def test_the_mode_can_be_set_in_a_live_session_and_back(desk: ClaudeDesk) 
     assert [e.mode for e in of(log, SettingsChanged) if e.mode] == ["plan", "agent"]
 
 
-async def test_a_level_of_effort_is_accepted_and_reaches_the_model(desk: ClaudeDesk) -> None:
+async def test_a_level_of_effort_is_accepted_and_reaches_the_model(desk: StandingDesk) -> None:
     desk.double.scenarios["effort"] = [reply(Say("Hard."))]
     session = await desk.start(effort="low")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 
 import pytest
-from claude_desk import ClaudeDesk, ends, of, run, said, usages
+from desk import ends, of, run, said, usages
+from standing import StandingDesk
 
 from bridle.core.agent import File
 from bridle.core.errors import Unsupported
@@ -21,7 +22,18 @@ from bridle.core.events import (
 from bridle.testing.anthropic_api import blocks, system_text, user_text
 from bridle.testing.model_script import Call, Say, Usage, attempts, reply
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.timeout(60),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+
+@pytest.fixture
+def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
+    """One conversation: each test is a few turns of it."""
+    return standing_claude_desk
+
 
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
@@ -29,7 +41,8 @@ DOT = base64.b64decode(
 )
 
 
-async def test_a_conversation_goes_on_in_a_new_process(desk: ClaudeDesk) -> None:
+@pytest.mark.anew
+async def test_a_conversation_goes_on_in_a_new_process(desk: StandingDesk) -> None:
     desk.double.scenarios["resume"] = [reply(Say("First.")), reply(Say("Second."))]
     session = await desk.start()
     before = await run(session, "@@resume@@ remember the heron")
@@ -44,7 +57,8 @@ async def test_a_conversation_goes_on_in_a_new_process(desk: ClaudeDesk) -> None
     assert "First." in str(desk.double.turns[-1].body["messages"])
 
 
-async def test_a_fork_goes_its_own_way_and_leaves_the_original_alone(desk: ClaudeDesk) -> None:
+@pytest.mark.anew
+async def test_a_fork_goes_its_own_way_and_leaves_the_original_alone(desk: StandingDesk) -> None:
     desk.double.scenarios["fork"] = [
         reply(Say("First.")),
         attempts(reply(Say("In the fork.")), reply(Say("In the original."))),
@@ -69,7 +83,8 @@ async def test_a_fork_goes_its_own_way_and_leaves_the_original_alone(desk: Claud
     assert [entry.event for entry in desk.log(fork)][: len(original)] == original
 
 
-async def test_usage_after_a_resume_is_that_of_the_turn(desk: ClaudeDesk) -> None:
+@pytest.mark.anew
+async def test_usage_after_a_resume_is_that_of_the_turn(desk: StandingDesk) -> None:
     desk.double.scenarios["count"] = [
         reply(Say("One."), usage=Usage(input=5000, output=500)),
         reply(Say("Two."), usage=Usage(input=70, output=7)),
@@ -85,7 +100,7 @@ async def test_usage_after_a_resume_is_that_of_the_turn(desk: ClaudeDesk) -> Non
     assert second.cost_usd * 10 < first.cost_usd
 
 
-async def test_an_image_reaches_the_model_and_the_store(desk: ClaudeDesk) -> None:
+async def test_an_image_reaches_the_model_and_the_store(desk: StandingDesk) -> None:
     desk.double.scenarios["image"] = [reply(Say("A dot."))]
     session = await desk.start()
 
@@ -99,7 +114,7 @@ async def test_an_image_reaches_the_model_and_the_store(desk: ClaudeDesk) -> Non
     assert desk.sessions.attachments.get(attached.hash) == DOT
 
 
-async def test_an_image_that_a_tool_read_is_kept(desk: ClaudeDesk) -> None:
+async def test_an_image_that_a_tool_read_is_kept(desk: StandingDesk) -> None:
     file = desk.project / "dot.png"
     file.write_bytes(DOT)
     desk.double.scenarios["dot"] = [
@@ -115,7 +130,7 @@ async def test_an_image_that_a_tool_read_is_kept(desk: ClaudeDesk) -> None:
     assert kept.startswith(DOT[:8])
 
 
-async def test_a_text_file_reaches_the_model_with_its_name(desk: ClaudeDesk) -> None:
+async def test_a_text_file_reaches_the_model_with_its_name(desk: StandingDesk) -> None:
     desk.double.scenarios["file"] = [reply(Say("Read."))]
     session = await desk.start()
 
@@ -127,7 +142,7 @@ async def test_a_text_file_reaches_the_model_with_its_name(desk: ClaudeDesk) -> 
 
 
 async def test_a_file_that_the_agent_cannot_take_is_refused_and_begins_no_turn(
-    desk: ClaudeDesk,
+    desk: StandingDesk,
 ) -> None:
     desk.double.scenarios["next"] = [reply(Say("Still here."))]
     session = await desk.start()
@@ -141,7 +156,7 @@ async def test_a_file_that_the_agent_cannot_take_is_refused_and_begins_no_turn(
     assert said(log) == "Still here."
 
 
-async def test_a_system_prompt_is_added_to_the_cli_s_own(desk: ClaudeDesk) -> None:
+async def test_a_system_prompt_is_added_to_the_cli_s_own(desk: StandingDesk) -> None:
     desk.double.scenarios["system"] = [reply(Say("Brief."))]
     session = await desk.start(system="--Be brief, parrot.")
 
@@ -152,7 +167,7 @@ async def test_a_system_prompt_is_added_to_the_cli_s_own(desk: ClaudeDesk) -> No
     assert "Claude Code" in system
 
 
-async def test_an_extra_folder_may_be_written_to(desk: ClaudeDesk) -> None:
+async def test_an_extra_folder_may_be_written_to(desk: StandingDesk) -> None:
     folder = desk.folder / "more"
     folder.mkdir()
     write = {"file_path": str(folder / "made.txt"), "content": "x"}
@@ -166,7 +181,7 @@ async def test_an_extra_folder_may_be_written_to(desk: ClaudeDesk) -> None:
     assert str(folder) in told
 
 
-async def test_a_command_of_the_cli_is_a_turn_that_needs_no_model(desk: ClaudeDesk) -> None:
+async def test_a_command_of_the_cli_is_a_turn_that_needs_no_model(desk: StandingDesk) -> None:
     session = await desk.start()
 
     log = await run(session, "/context")
@@ -176,7 +191,8 @@ async def test_a_command_of_the_cli_is_a_turn_that_needs_no_model(desk: ClaudeDe
     assert desk.double.turns == []
 
 
-async def test_a_compacted_conversation_is_told_and_goes_on(desk: ClaudeDesk) -> None:
+@pytest.mark.anew
+async def test_a_compacted_conversation_is_told_and_goes_on(desk: StandingDesk) -> None:
     desk.double.scenarios["long"] = [reply(Say(text)) for text in ("One.", "Two.", "Three.")]
     session = await desk.start()
     await run(session, "@@long@@")
@@ -190,7 +206,7 @@ async def test_a_compacted_conversation_is_told_and_goes_on(desk: ClaudeDesk) ->
     assert "@@long@@" not in user_text(desk.double.turns[-1].body)
 
 
-async def test_an_answer_in_a_schema_is_the_turn_s_result(desk: ClaudeDesk) -> None:
+async def test_an_answer_in_a_schema_is_the_turn_s_result(desk: StandingDesk) -> None:
     schema = {
         "type": "object",
         "properties": {"colour": {"type": "string"}, "count": {"type": "integer"}},
@@ -210,7 +226,7 @@ async def test_an_answer_in_a_schema_is_the_turn_s_result(desk: ClaudeDesk) -> N
 
 
 async def test_a_limit_on_turns_ends_the_turn_as_that_and_the_next_prompt_goes_on(
-    desk: ClaudeDesk,
+    desk: StandingDesk,
 ) -> None:
     call = {"command": "echo on", "description": "on"}
     desk.double.scenarios |= {
@@ -228,7 +244,7 @@ async def test_a_limit_on_turns_ends_the_turn_as_that_and_the_next_prompt_goes_o
     assert said(await run(session, "@@next@@")) == "Still here."
 
 
-async def test_a_limit_on_cost_ends_the_turn_as_that(desk: ClaudeDesk) -> None:
+async def test_a_limit_on_cost_ends_the_turn_as_that(desk: StandingDesk) -> None:
     call = {"command": "echo on", "description": "on"}
     dear = Usage(input=500_000, output=50_000)
     desk.double.scenarios["dear"] = [reply(Call("Bash", call), usage=dear)] * 3

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from claude_desk import ClaudeDesk, ends, of, run, said
+from desk import ends, of, run, said
+from standing import StandingDesk
 
 from bridle.core.events import MessageChunk, MessageWithdrawn, Notice, TurnEnded
 from bridle.core.failure import Failure
@@ -18,12 +19,25 @@ from bridle.testing.model_script import (
     reply,
 )
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.timeout(60),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+
+@pytest.fixture
+def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
+    """One conversation: each test is a few turns of it."""
+    return standing_claude_desk
+
 
 CUT = reply(Say("The sent", chunks=1), Cut())
 
 
-async def failure_of(desk: ClaudeDesk, step: Fail | Reply | Attempts, **wishes: object) -> Failure:
+async def failure_of(
+    desk: StandingDesk, step: Fail | Reply | Attempts, **wishes: object
+) -> Failure:
     """How a turn fails, and that the session is usable after it."""
     desk.double.scenarios |= {"broken": [step], "next": [reply(Say("Still here."))]}
     session = await desk.start(**wishes)
@@ -51,7 +65,7 @@ async def failure_of(desk: ClaudeDesk, step: Fail | Reply | Attempts, **wishes: 
     ids=lambda value: str(value.status) if isinstance(value, Fail) else value,
 )
 async def test_an_error_of_the_api_is_a_typed_failure(
-    desk: ClaudeDesk, fail: Fail, kind: str
+    desk: StandingDesk, fail: Fail, kind: str
 ) -> None:
     failure = await failure_of(desk, fail)
 
@@ -59,7 +73,7 @@ async def test_an_error_of_the_api_is_a_typed_failure(
     assert bool(failure.hint) == (fail.status != 400)
 
 
-async def test_a_model_that_does_not_exist_is_named_in_the_failure(desk: ClaudeDesk) -> None:
+async def test_a_model_that_does_not_exist_is_named_in_the_failure(desk: StandingDesk) -> None:
     missing = Fail(404, "not_found_error", "model: claude-nonesuch-1")
 
     failure = await failure_of(desk, missing, model="claude-nonesuch-1")
@@ -71,7 +85,7 @@ async def test_a_model_that_does_not_exist_is_named_in_the_failure(desk: ClaudeD
 
 
 async def test_a_limit_tells_how_long_to_wait_and_that_it_was_tried_again(
-    desk: ClaudeDesk,
+    desk: StandingDesk,
 ) -> None:
     desk.double.scenarios["limit"] = [Fail(429, retry_after=1)]
     session = await desk.start()
@@ -87,7 +101,7 @@ async def test_a_limit_tells_how_long_to_wait_and_that_it_was_tried_again(
     assert [turn.attempt for turn in desk.double.turns] == [0, 1]
 
 
-async def test_a_retry_that_works_is_a_notice_and_a_completed_turn(desk: ClaudeDesk) -> None:
+async def test_a_retry_that_works_is_a_notice_and_a_completed_turn(desk: StandingDesk) -> None:
     desk.double.scenarios["retry"] = [attempts(Fail(529), reply(Say("Better now.")))]
     session = await desk.start()
 
@@ -98,14 +112,14 @@ async def test_a_retry_that_works_is_a_notice_and_a_completed_turn(desk: ClaudeD
     assert said(log) == "Better now."
 
 
-async def test_a_conversation_too_long_is_an_overflow(desk: ClaudeDesk) -> None:
+async def test_a_conversation_too_long_is_an_overflow(desk: StandingDesk) -> None:
     failure = await failure_of(desk, overflow())
 
     assert failure.kind == "context_overflow"
     assert "/compact" in failure.hint
 
 
-async def test_a_refusal_and_an_answer_too_long_are_told_apart(desk: ClaudeDesk) -> None:
+async def test_a_refusal_and_an_answer_too_long_are_told_apart(desk: StandingDesk) -> None:
     desk.double.scenarios |= {
         "refuse": lambda request: reply(Say("I can"), stop="refusal"),
         "long": lambda request: reply(Say("And then"), stop="max_tokens"),
@@ -117,7 +131,7 @@ async def test_a_refusal_and_an_answer_too_long_are_told_apart(desk: ClaudeDesk)
     assert [end.failure and end.failure.kind for end in ends(log)] == ["refused", "output_limit"]
 
 
-async def test_a_stream_cut_once_is_withdrawn_and_told_again(desk: ClaudeDesk) -> None:
+async def test_a_stream_cut_once_is_withdrawn_and_told_again(desk: StandingDesk) -> None:
     desk.double.scenarios["cut"] = [attempts(CUT, reply(Say("The sentence is whole.")))]
     session = await desk.start()
 
@@ -130,14 +144,14 @@ async def test_a_stream_cut_once_is_withdrawn_and_told_again(desk: ClaudeDesk) -
 
 
 async def test_a_stream_that_is_always_cut_is_a_failure_and_not_an_answer(
-    desk: ClaudeDesk,
+    desk: StandingDesk,
 ) -> None:
     failure = await failure_of(desk, CUT)
 
     assert failure.kind == "stream_broken"
 
 
-async def test_an_error_in_mid_stream_is_a_failure(desk: ClaudeDesk) -> None:
+async def test_an_error_in_mid_stream_is_a_failure(desk: StandingDesk) -> None:
     half = reply(Say("Half"), Fail(529, message="Overloaded"))
 
     failure = await failure_of(desk, half)
@@ -146,7 +160,7 @@ async def test_an_error_in_mid_stream_is_a_failure(desk: ClaudeDesk) -> None:
     assert "529" in failure.message
 
 
-async def test_a_server_that_is_not_there_is_a_failure(desk: ClaudeDesk) -> None:
+async def test_a_server_that_is_not_there_is_a_failure(desk: StandingDesk) -> None:
     nowhere = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
     session = await desk.start(environment=nowhere)
 
@@ -157,7 +171,7 @@ async def test_a_server_that_is_not_there_is_a_failure(desk: ClaudeDesk) -> None
     assert (end.failure.kind, end.failure.status) == ("api_error", None)
 
 
-async def test_no_key_at_all_is_not_signed_in(desk: ClaudeDesk) -> None:
+async def test_no_key_at_all_is_not_signed_in(desk: StandingDesk) -> None:
     session = await desk.start(environment={"ANTHROPIC_API_KEY": ""})
 
     log = await run(session, "hello?")
@@ -169,7 +183,7 @@ async def test_no_key_at_all_is_not_signed_in(desk: ClaudeDesk) -> None:
 
 
 async def test_a_conversation_that_the_agent_no_longer_has_cannot_be_resumed(
-    desk: ClaudeDesk,
+    desk: StandingDesk,
 ) -> None:
     session = await desk.start(resume="11111111-2222-4333-8444-555555555555")
 

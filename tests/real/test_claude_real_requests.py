@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from claude_desk import ClaudeDesk, ends, finished, of, run, said, shown, until
+from desk import ends, finished, of, run, said, shown, until
+from standing import StandingDesk
 
 from bridle.core.errors import RequestNotOpen
 from bridle.core.events import (
@@ -24,19 +25,29 @@ from bridle.sessions.terms import Limits
 from bridle.testing.anthropic_api import tool_results
 from bridle.testing.model_script import Call, Say, reply
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.timeout(60),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 
-def write(path: Path, content: str = "by script\n", call_id: str = "toolu_w") -> Call:
-    return Call("Write", {"file_path": str(path), "content": content}, id=call_id)
+@pytest.fixture
+def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
+    """One conversation: each test is a few turns of it."""
+    return standing_claude_desk
 
 
-async def test_every_call_is_judged_also_those_the_cli_would_let_pass(desk: ClaudeDesk) -> None:
+def write(path: Path, call_id: str) -> Call:
+    return Call("Write", {"file_path": str(path), "content": "by script\n"}, id=call_id)
+
+
+async def test_every_call_is_judged_also_those_the_cli_would_let_pass(desk: StandingDesk) -> None:
     file = desk.project / "a.txt"
     file.write_text("a\n")
     desk.double.scenarios["reads"] = [
-        reply(Call("Read", {"file_path": str(file)}, id="toolu_r")),
-        reply(Call("Bash", {"command": "echo hi", "description": "hi"}, id="toolu_b")),
+        reply(Call("Read", {"file_path": str(file)}, id="toolu_r1")),
+        reply(Call("Bash", {"command": "echo hi", "description": "hi"}, id="toolu_b1")),
         reply(Say("Done.")),
     ]
     session = await desk.start(approve="none")
@@ -44,7 +55,7 @@ async def test_every_call_is_judged_also_those_the_cli_would_let_pass(desk: Clau
     log = await run(session, "@@reads@@")
 
     asked = [(e.tool, e.call_id) for e in of(log, PermissionRequested)]
-    assert asked == [("Read", "toolu_r"), ("Bash", "toolu_b")]
+    assert asked == [("Read", "toolu_r1"), ("Bash", "toolu_b1")]
     assert [(e.by, e.surface, e.answer.option) for e in of(log, RequestAnswered)] == [
         ("policy", "none.all", "deny")
     ] * 2
@@ -52,9 +63,9 @@ async def test_every_call_is_judged_also_those_the_cli_would_let_pass(desk: Clau
     assert ends(log) == [TurnEnded(reason="completed")]
 
 
-async def test_a_person_allows_a_write_and_then_it_happens(desk: ClaudeDesk) -> None:
+async def test_a_person_allows_a_write_and_then_it_happens(desk: StandingDesk) -> None:
     target = desk.project / "made.txt"
-    desk.double.scenarios["write"] = [reply(write(target)), reply(Say("Written."))]
+    desk.double.scenarios["write"] = [reply(write(target, "toolu_w2")), reply(Say("Written."))]
     session = await desk.start(approve="ask")
 
     await session.prompt("@@write@@")
@@ -65,7 +76,7 @@ async def test_a_person_allows_a_write_and_then_it_happens(desk: ClaudeDesk) -> 
         session.answer(asked.request_id, Answer("deny"), surface="elsewhere")
     await session.idle()
 
-    assert (asked.tool, asked.paths, asked.call_id) == ("Write", (str(target),), "toolu_w")
+    assert (asked.tool, asked.paths, asked.call_id) == ("Write", (str(target),), "toolu_w2")
     assert of(desk.log(session), RequestAnswered) == [
         RequestAnswered(
             request_id=asked.request_id, answer=Answer("allow"), by="person", surface="test"
@@ -74,9 +85,9 @@ async def test_a_person_allows_a_write_and_then_it_happens(desk: ClaudeDesk) -> 
     assert target.read_text() == "by script\n"
 
 
-async def test_a_denial_reaches_the_model_with_its_reason(desk: ClaudeDesk) -> None:
+async def test_a_denial_reaches_the_model_with_its_reason(desk: StandingDesk) -> None:
     target = desk.project / "never.txt"
-    desk.double.scenarios["deny"] = [reply(write(target)), reply(Say("Then not."))]
+    desk.double.scenarios["deny"] = [reply(write(target, "toolu_w3")), reply(Say("Then not."))]
     session = await desk.start(approve="ask")
 
     await session.prompt("@@deny@@")
@@ -84,29 +95,29 @@ async def test_a_denial_reaches_the_model_with_its_reason(desk: ClaudeDesk) -> N
     session.answer(asked.request_id, Answer("deny", note="not in this house"))
     await session.idle()
 
-    assert "not in this house" in tool_results(desk.double.turns[1].body)["toolu_w"]
-    assert finished(desk.log(session), "toolu_w").outcome == "denied"
+    assert "not in this house" in tool_results(desk.double.turns[1].body)["toolu_w3"]
+    assert finished(desk.log(session), "toolu_w3").outcome == "denied"
     assert not target.exists()
     assert session.result().text == "Then not."
 
 
-async def test_the_guards_deny_a_write_outside_whatever_the_preset(desk: ClaudeDesk) -> None:
+async def test_the_guards_deny_a_write_outside_whatever_the_preset(desk: StandingDesk) -> None:
     target = desk.folder / "outside.txt"
-    desk.double.scenarios["out"] = [reply(write(target)), reply(Say("Then not."))]
+    desk.double.scenarios["out"] = [reply(write(target, "toolu_w4")), reply(Say("Then not."))]
     session = await desk.start(approve="auto")
 
     log = await run(session, "@@out@@")
 
     assert [(e.by, e.surface) for e in of(log, RequestAnswered)] == [("policy", "guard.outside")]
-    assert "outside the workspace" in tool_results(desk.double.turns[1].body)["toolu_w"]
+    assert "outside the workspace" in tool_results(desk.double.turns[1].body)["toolu_w4"]
     assert not target.exists()
 
 
-async def test_a_changed_input_is_the_one_that_runs(desk: ClaudeDesk) -> None:
+async def test_a_changed_input_is_the_one_that_runs(desk: StandingDesk) -> None:
     wanted, given = desk.project / "wanted.txt", desk.project / "given.txt"
     desk.double.scenarios["change"] = [
-        reply(write(wanted)),
-        reply(Call("Bash", {"command": "echo model", "description": "say"}, id="toolu_b")),
+        reply(write(wanted, "toolu_w5")),
+        reply(Call("Bash", {"command": "echo model", "description": "say"}, id="toolu_b5")),
         reply(Say("Done.")),
     ]
     session = await desk.start(approve="ask")
@@ -120,23 +131,23 @@ async def test_a_changed_input_is_the_one_that_runs(desk: ClaudeDesk) -> None:
     await session.idle()
 
     assert (wanted.exists(), given.read_text()) == (False, "by a person\n")
-    assert shown(finished(desk.log(session), "toolu_b")) == "me"
-    assert tool_results(desk.double.turns[2].body)["toolu_b"] == "me"
+    assert shown(finished(desk.log(session), "toolu_b5")) == "me"
+    assert tool_results(desk.double.turns[2].body)["toolu_b5"] == "me"
 
 
-async def test_nobody_answers_in_time_so_the_call_is_denied(desk: ClaudeDesk) -> None:
+async def test_nobody_answers_in_time_so_the_call_is_denied(desk: StandingDesk) -> None:
     target = desk.project / "never.txt"
-    desk.double.scenarios["late"] = [reply(write(target)), reply(Say("Then not."))]
+    desk.double.scenarios["late"] = [reply(write(target, "toolu_w6")), reply(Say("Then not."))]
     session = await desk.start(approve="ask", limits=Limits(request=0.3))
 
     log = await run(session, "@@late@@")
 
     assert [e.by for e in of(log, RequestAnswered)] == ["timeout"]
-    assert "Nobody answered within" in tool_results(desk.double.turns[1].body)["toolu_w"]
+    assert "Nobody answered within" in tool_results(desk.double.turns[1].body)["toolu_w6"]
     assert not target.exists()
 
 
-async def test_a_question_gets_its_answer(desk: ClaudeDesk) -> None:
+async def test_a_question_gets_its_answer(desk: StandingDesk) -> None:
     asked = {
         "question": "Which colour?",
         "header": "Colour",
@@ -147,7 +158,7 @@ async def test_a_question_gets_its_answer(desk: ClaudeDesk) -> None:
         ],
     }
     desk.double.scenarios["ask"] = [
-        reply(Call("AskUserQuestion", {"questions": [asked]}, id="toolu_q")),
+        reply(Call("AskUserQuestion", {"questions": [asked]}, id="toolu_q7")),
         reply(Say("Blue it is.")),
     ]
     session = await desk.start(approve="auto")
@@ -159,19 +170,19 @@ async def test_a_question_gets_its_answer(desk: ClaudeDesk) -> None:
 
     choices = (Choice("Red", "like a rose"), Choice("Blue", "like the sky"))
     assert question.questions == (Question("Which colour?", "Colour", choices),)
-    assert question.call_id == "toolu_q"
+    assert question.call_id == "toolu_q7"
     log = desk.log(session)
     assert of(log, PermissionRequested) == []
-    assert finished(log, "toolu_q").outcome == "completed"
-    assert "Blue" in tool_results(desk.double.turns[1].body)["toolu_q"]
+    assert finished(log, "toolu_q7").outcome == "completed"
+    assert "Blue" in tool_results(desk.double.turns[1].body)["toolu_q7"]
     assert said(log) == "Blue it is."
 
 
-async def test_a_question_that_nobody_wants_to_answer_is_denied(desk: ClaudeDesk) -> None:
+async def test_a_question_that_nobody_wants_to_answer_is_denied(desk: StandingDesk) -> None:
     choices = [{"label": "Yes", "description": ""}, {"label": "No", "description": ""}]
     asked = {"question": "Sure?", "header": "Sure", "multiSelect": False, "options": choices}
     desk.double.scenarios["ask"] = [
-        reply(Call("AskUserQuestion", {"questions": [asked]}, id="toolu_q")),
+        reply(Call("AskUserQuestion", {"questions": [asked]}, id="toolu_q8")),
         reply(Say("I decide.")),
     ]
     session = await desk.start()
@@ -181,16 +192,16 @@ async def test_a_question_that_nobody_wants_to_answer_is_denied(desk: ClaudeDesk
     session.answer(question.request_id, Answer("deny", note="decide yourself"))
     await session.idle()
 
-    assert finished(desk.log(session), "toolu_q").outcome == "denied"
-    assert "decide yourself" in tool_results(desk.double.turns[1].body)["toolu_q"]
+    assert finished(desk.log(session), "toolu_q8").outcome == "denied"
+    assert "decide yourself" in tool_results(desk.double.turns[1].body)["toolu_q8"]
 
 
-async def test_in_plan_mode_an_allowed_write_still_does_not_happen(desk: ClaudeDesk) -> None:
+async def test_in_plan_mode_an_allowed_write_still_does_not_happen(desk: StandingDesk) -> None:
     target = desk.project / "planned.txt"
     bash = {"command": f"touch {target}", "description": "touch"}
     desk.double.scenarios["plan"] = [
-        reply(write(target)),
-        reply(Call("Bash", bash, id="toolu_b")),
+        reply(write(target, "toolu_w9")),
+        reply(Call("Bash", bash, id="toolu_b9")),
         reply(Say("Only a plan.")),
     ]
     session = await desk.start(mode="plan", approve="auto")
@@ -207,11 +218,11 @@ async def test_in_plan_mode_an_allowed_write_still_does_not_happen(desk: ClaudeD
 
 
 @pytest.mark.parametrize("yes", [True, False], ids=["allowed", "denied"])
-async def test_a_person_decides_when_planning_ends(desk: ClaudeDesk, yes: bool) -> None:
+async def test_a_person_decides_when_planning_ends(desk: StandingDesk, yes: bool) -> None:
     target = desk.project / "planned.txt"
     desk.double.scenarios["plan"] = [
-        reply(Call("ExitPlanMode", {"plan": "1. Write it."}, id="toolu_exit")),
-        reply(write(target)),
+        reply(Call("ExitPlanMode", {"plan": "1. Write it."}, id="toolu_exit11")),
+        reply(write(target, "toolu_w11")),
         reply(Say("Over.")),
     ]
     session = await desk.start(mode="plan", approve="auto")
@@ -224,19 +235,20 @@ async def test_a_person_decides_when_planning_ends(desk: ClaudeDesk, yes: bool) 
 
     log = desk.log(session)
     assert target.exists() == yes
-    assert finished(log, "toolu_w").outcome == ("completed" if yes else "denied")
+    assert finished(log, "toolu_w11").outcome == ("completed" if yes else "denied")
     modes = [event.mode for event in of(log, SettingsChanged) if event.mode]
     assert modes[-1:] == (["agent"] if yes else [])
     assert session.result().text == "Over."
+    await session.close()  # in another mode than it began
 
 
-async def test_an_agent_that_enters_plan_mode_is_held_to_it(desk: ClaudeDesk) -> None:
+async def test_an_agent_that_enters_plan_mode_is_held_to_it(desk: StandingDesk) -> None:
     target = desk.project / "planned.txt"
     desk.double.scenarios["plan"] = [
-        reply(Call("EnterPlanMode", {}, id="toolu_enter")),
-        reply(write(target, call_id="toolu_early")),
-        reply(Call("ExitPlanMode", {"plan": "1. Write it."}, id="toolu_exit")),
-        reply(write(target)),
+        reply(Call("EnterPlanMode", {}, id="toolu_enter12")),
+        reply(write(target, "toolu_early12")),
+        reply(Call("ExitPlanMode", {"plan": "1. Write it."}, id="toolu_exit12")),
+        reply(write(target, "toolu_w12")),
         reply(Say("Over.")),
     ]
     session = await desk.start(approve="auto")
@@ -248,16 +260,16 @@ async def test_an_agent_that_enters_plan_mode_is_held_to_it(desk: ClaudeDesk) ->
     await session.idle()
 
     log = desk.log(session)
-    assert finished(log, "toolu_early").outcome == "denied"
-    assert finished(log, "toolu_w").outcome == "completed"
+    assert finished(log, "toolu_early12").outcome == "denied"
+    assert finished(log, "toolu_w12").outcome == "completed"
     assert [event.mode for event in of(log, SettingsChanged) if event.mode] == ["plan", "agent"]
-    edited = "edited by user" in tool_results(desk.double.turns[3].body)["toolu_exit"]
-    assert edited == (desk.claude.version == "2.1.197")  # which says so of every plan
+    edited = "edited by user" in tool_results(desk.double.turns[3].body)["toolu_exit12"]
+    assert edited == (desk.player.version == "2.1.197")  # which says so of every plan
 
 
-async def test_in_ask_mode_nothing_is_written_although_the_cli_would(desk: ClaudeDesk) -> None:
+async def test_in_ask_mode_nothing_is_written_although_the_cli_would(desk: StandingDesk) -> None:
     target = desk.project / "asked.txt"
-    desk.double.scenarios["ask"] = [reply(write(target)), reply(Say("An answer."))]
+    desk.double.scenarios["ask"] = [reply(write(target, "toolu_w13")), reply(Say("An answer."))]
     session = await desk.start(mode="ask", approve="auto")
 
     log = await run(session, "@@ask@@")
@@ -266,9 +278,9 @@ async def test_in_ask_mode_nothing_is_written_although_the_cli_would(desk: Claud
     assert not target.exists()
 
 
-async def test_allowed_tools_do_not_pass_by_the_policy(desk: ClaudeDesk) -> None:
+async def test_allowed_tools_do_not_pass_by_the_policy(desk: StandingDesk) -> None:
     target = desk.project / "never.txt"
-    desk.double.scenarios["allow"] = [reply(write(target)), reply(Say("Then not."))]
+    desk.double.scenarios["allow"] = [reply(write(target, "toolu_w14")), reply(Say("Then not."))]
     session = await desk.start(approve="readonly", allowed_tools=("Write",))
 
     log = await run(session, "@@allow@@")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from claude_desk import KEY, ClaudeDesk, ends, of, run, said, usages
+from desk import KEY, ends, of, run, said, usages
+from standing import StandingDesk
 
 from bridle.core.events import (
     AgentReady,
@@ -18,10 +19,20 @@ from bridle.core.events import (
 from bridle.testing.anthropic_api import user_text
 from bridle.testing.model_script import Say, Think, Usage, reply
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.timeout(60),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 
-async def test_text_arrives_in_pieces_that_join_to_the_whole(desk: ClaudeDesk) -> None:
+@pytest.fixture
+def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
+    """One conversation: each test is a few turns of it."""
+    return standing_claude_desk
+
+
+async def test_text_arrives_in_pieces_that_join_to_the_whole(desk: StandingDesk) -> None:
     desk.double.scenarios["hello"] = [reply(Say("Hello from the script.", chunks=5))]
     session = await desk.start()
 
@@ -35,7 +46,8 @@ async def test_text_arrives_in_pieces_that_join_to_the_whole(desk: ClaudeDesk) -
     assert "greet me" in user_text(desk.double.turns[0].body)
 
 
-async def test_a_session_begins_with_its_process_and_its_prompt(desk: ClaudeDesk) -> None:
+@pytest.mark.anew
+async def test_a_session_begins_with_its_process_and_its_prompt(desk: StandingDesk) -> None:
     desk.double.scenarios["hello"] = [reply(Say("Hello."))]
     session = await desk.start()
 
@@ -50,7 +62,7 @@ async def test_a_session_begins_with_its_process_and_its_prompt(desk: ClaudeDesk
     assert desk.sessions.catalog.get(session.id).native_id == ready.native_id
 
 
-async def test_thinking_is_told_apart_from_text(desk: ClaudeDesk) -> None:
+async def test_thinking_is_told_apart_from_text(desk: StandingDesk) -> None:
     desk.double.scenarios["think"] = [reply(Think("First, consider."), Say("Considered."))]
     session = await desk.start()
 
@@ -61,7 +73,7 @@ async def test_thinking_is_told_apart_from_text(desk: ClaudeDesk) -> None:
     assert said(log) == session.result().text == "Considered."
 
 
-async def test_each_turn_tells_what_it_used_alone(desk: ClaudeDesk) -> None:
+async def test_each_turn_tells_what_it_used_alone(desk: StandingDesk) -> None:
     first = Usage(input=1000, output=100, cache_read=50, cache_write=7)
     second = Usage(input=200, output=10, cache_read=5, cache_write=0)
     desk.double.scenarios["count"] = [
@@ -82,7 +94,8 @@ async def test_each_turn_tells_what_it_used_alone(desk: ClaudeDesk) -> None:
     assert 0 < two.cost_usd * 4 < one.cost_usd
 
 
-async def test_each_entry_of_the_agent_keeps_the_line_it_came_from(desk: ClaudeDesk) -> None:
+@pytest.mark.anew
+async def test_each_entry_of_the_agent_keeps_the_line_it_came_from(desk: StandingDesk) -> None:
     desk.double.scenarios["hello"] = [reply(Think("Mm."), Say("Hello.", chunks=2))]
     session = await desk.start()
 
@@ -100,7 +113,8 @@ async def test_each_entry_of_the_agent_keeps_the_line_it_came_from(desk: ClaudeD
     }
 
 
-async def test_the_key_is_in_no_entry_no_line_and_no_file(desk: ClaudeDesk) -> None:
+@pytest.mark.anew
+async def test_the_key_is_in_no_entry_no_line_and_no_file(desk: StandingDesk) -> None:
     desk.double.scenarios["leak"] = [reply(Say(f"The key is {KEY}, I think.", chunks=7))]
     session = await desk.start()
 

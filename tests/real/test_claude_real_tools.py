@@ -6,7 +6,8 @@ import base64
 from hashlib import sha256
 
 import pytest
-from claude_desk import ClaudeDesk, finished, of, run, shown, started
+from desk import finished, of, run, shown, started
+from standing import StandingDesk
 
 from bridle.core.events import (
     Diff,
@@ -21,45 +22,55 @@ from bridle.core.events import (
 from bridle.testing.anthropic_api import tool_results
 from bridle.testing.model_script import Call, Say, reply
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.timeout(60),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+
+@pytest.fixture
+def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
+    """One conversation: each test is a few turns of it."""
+    return standing_claude_desk
 
 
 def bash(command: str, call_id: str) -> Call:
     return Call("Bash", {"command": command, "description": "run it"}, id=call_id)
 
 
-async def test_a_file_is_read_edited_and_another_written(desk: ClaudeDesk) -> None:
+async def test_a_file_is_read_edited_and_another_written(desk: StandingDesk) -> None:
     old, new = desk.project / "old.txt", desk.project / "new.txt"
     old.write_text("one\ntwo\nthree\n")
     edit = {"file_path": str(old), "old_string": "two", "new_string": "zwei"}
     desk.double.scenarios["files"] = [
-        reply(Call("Read", {"file_path": str(old)}, id="toolu_r")),
-        reply(Call("Edit", edit, id="toolu_e")),
-        reply(Call("Write", {"file_path": str(new), "content": "fresh\n"}, id="toolu_w")),
+        reply(Call("Read", {"file_path": str(old)}, id="toolu_r1")),
+        reply(Call("Edit", edit, id="toolu_e1")),
+        reply(Call("Write", {"file_path": str(new), "content": "fresh\n"}, id="toolu_w1")),
         reply(Say("All three.")),
     ]
     session = await desk.start()
 
     log = await run(session, "@@files@@")
 
-    assert started(log, "toolu_r") == ToolStarted(
-        call_id="toolu_r",
+    assert started(log, "toolu_r1") == ToolStarted(
+        call_id="toolu_r1",
         tool="Read",
         name="Read",
         title="Read `old.txt`",
         input={"file_path": str(old)},
         paths=(str(old),),
     )
-    assert [line.strip().split("\t")[-1] for line in shown(finished(log, "toolu_r")).splitlines()][
+    assert [line.strip().split("\t")[-1] for line in shown(finished(log, "toolu_r1")).splitlines()][
         :3
     ] == ["one", "two", "three"]
-    assert finished(log, "toolu_e") == ToolFinished(
-        call_id="toolu_e",
+    assert finished(log, "toolu_e1") == ToolFinished(
+        call_id="toolu_e1",
         outcome="completed",
         content=(Diff(str(old), patch="@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n"),),
     )
-    assert finished(log, "toolu_w") == ToolFinished(
-        call_id="toolu_w", outcome="completed", content=(Diff(str(new), new="fresh\n"),)
+    assert finished(log, "toolu_w1") == ToolFinished(
+        call_id="toolu_w1", outcome="completed", content=(Diff(str(new), new="fresh\n"),)
     )
     assert (old.read_text(), new.read_text()) == ("one\nzwei\nthree\n", "fresh\n")
     assert of(log, FilesChanged) == [
@@ -73,28 +84,28 @@ async def test_a_file_is_read_edited_and_another_written(desk: ClaudeDesk) -> No
     assert session.result().text == "All three."
 
 
-async def test_a_command_runs_and_its_output_is_the_result(desk: ClaudeDesk) -> None:
+async def test_a_command_runs_and_its_output_is_the_result(desk: StandingDesk) -> None:
     desk.double.scenarios["shell"] = [
-        reply(bash("echo out; echo err >&2; pwd", "toolu_b")),
+        reply(bash("echo out; echo err >&2; pwd", "toolu_b2")),
         reply(Say("Ran.")),
     ]
     session = await desk.start()
 
     log = await run(session, "@@shell@@")
 
-    assert started(log, "toolu_b").title == "Bash `echo out; echo err >&2; pwd`"
-    assert sorted(shown(finished(log, "toolu_b")).split()) == sorted(
+    assert started(log, "toolu_b2").title == "Bash `echo out; echo err >&2; pwd`"
+    assert sorted(shown(finished(log, "toolu_b2")).split()) == sorted(
         ["out", "err", str(desk.project)]
     )
-    assert tool_results(desk.double.turns[1].body)["toolu_b"].split()[0] == "out"
+    assert tool_results(desk.double.turns[1].body)["toolu_b2"].split()[0] == "out"
 
 
 async def test_a_failed_command_and_a_failed_read_are_failed_and_the_turn_goes_on(
-    desk: ClaudeDesk,
+    desk: StandingDesk,
 ) -> None:
     desk.double.scenarios["fail"] = [
-        reply(bash("echo no luck; exit 3", "toolu_b")),
-        reply(Call("Read", {"file_path": str(desk.project / "nowhere")}, id="toolu_r")),
+        reply(bash("echo no luck; exit 3", "toolu_b3")),
+        reply(Call("Read", {"file_path": str(desk.project / "nowhere")}, id="toolu_r3")),
         reply(Say("Both failed.")),
     ]
     session = await desk.start()
@@ -102,57 +113,58 @@ async def test_a_failed_command_and_a_failed_read_are_failed_and_the_turn_goes_o
     log = await run(session, "@@fail@@")
 
     assert [(e.call_id, e.outcome) for e in of(log, ToolFinished)] == [
-        ("toolu_b", "failed"),
-        ("toolu_r", "failed"),
+        ("toolu_b3", "failed"),
+        ("toolu_r3", "failed"),
     ]
-    assert "no luck" in shown(finished(log, "toolu_b"))
+    assert "no luck" in shown(finished(log, "toolu_b3"))
     assert (session.result().status, session.result().text) == ("completed", "Both failed.")
 
 
-async def test_parallel_calls_each_get_their_own_result(desk: ClaudeDesk) -> None:
+@pytest.mark.anew
+async def test_parallel_calls_each_get_their_own_result(desk: StandingDesk) -> None:
     desk.double.scenarios["parallel"] = [
-        reply(Say("Both."), bash("echo one", "toolu_1"), bash("echo two", "toolu_2")),
+        reply(Say("Both."), bash("echo one", "toolu_14"), bash("echo two", "toolu_24")),
         reply(Say("Done.")),
     ]
     session = await desk.start()
 
     log = await run(session, "@@parallel@@")
 
-    assert [event.call_id for event in of(log, ToolStarted)] == ["toolu_1", "toolu_2"]
-    assert shown(finished(log, "toolu_1")).strip() == "one"
-    assert shown(finished(log, "toolu_2")).strip() == "two"
-    assert tool_results(desk.double.turns[1].body) == {"toolu_1": "one", "toolu_2": "two"}
+    assert [event.call_id for event in of(log, ToolStarted)] == ["toolu_14", "toolu_24"]
+    assert shown(finished(log, "toolu_14")).strip() == "one"
+    assert shown(finished(log, "toolu_24")).strip() == "two"
+    assert tool_results(desk.double.turns[1].body) == {"toolu_14": "one", "toolu_24": "two"}
 
 
-async def test_an_image_that_is_read_is_told_as_an_image(desk: ClaudeDesk) -> None:
+async def test_an_image_that_is_read_is_told_as_an_image(desk: StandingDesk) -> None:
     dot = base64.b64decode(
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
         "hgGAWjR9awAAAABJRU5ErkJggg=="
     )
     (desk.project / "dot.png").write_bytes(dot)
-    read = Call("Read", {"file_path": str(desk.project / "dot.png")}, id="toolu_r")
+    read = Call("Read", {"file_path": str(desk.project / "dot.png")}, id="toolu_r5")
     desk.double.scenarios["image"] = [reply(read), reply(Say("A dot."))]
     session = await desk.start()
 
     log = await run(session, "@@image@@")
 
-    assert finished(log, "toolu_r").content == (Image("image/png", sha256(dot).hexdigest()),)
+    assert finished(log, "toolu_r5").content == (Image("image/png", sha256(dot).hexdigest()),)
 
 
-async def test_a_tool_that_does_not_exist_is_a_failed_call(desk: ClaudeDesk) -> None:
+async def test_a_tool_that_does_not_exist_is_a_failed_call(desk: StandingDesk) -> None:
     desk.double.scenarios["odd"] = [
-        reply(Call("Levitate", {"up": 1}, id="toolu_x")),
+        reply(Call("Levitate", {"up": 1}, id="toolu_x6")),
         reply(Say("Ok.")),
     ]
     session = await desk.start()
 
     log = await run(session, "@@odd@@")
 
-    assert finished(log, "toolu_x").outcome == "failed"
+    assert finished(log, "toolu_x6").outcome == "failed"
     assert session.result().text == "Ok."
 
 
-async def test_the_plan_is_told_whole_at_each_change(desk: ClaudeDesk) -> None:
+async def test_the_plan_is_told_whole_at_each_change(desk: StandingDesk) -> None:
     desk.double.scenarios["todo"] = [
         reply(Call("TaskCreate", {"subject": "Dig", "description": "a hole"})),
         reply(Call("TaskCreate", {"subject": "Fill", "description": "the hole"})),
@@ -175,7 +187,7 @@ async def test_the_plan_is_told_whole_at_each_change(desk: ClaudeDesk) -> None:
         ]
 
 
-async def test_denied_tools_are_not_offered(desk: ClaudeDesk) -> None:
+async def test_denied_tools_are_not_offered(desk: StandingDesk) -> None:
     desk.double.scenarios["tools"] = [
         reply(Say("Few.")),
     ]

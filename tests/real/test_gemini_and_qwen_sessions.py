@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bare import run_bare
-from desk import KEY, Desk, ends, of, run, said, until, until_true
+from desk import KEY, Desk, ends, of, run, said, until_true
 from home_tree import home_tree
 from stages import Actor
 
@@ -17,9 +17,7 @@ from bridle.agents.errands import Errands
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
     AgentReady,
-    Answer,
     MessageChunk,
-    QuestionAsked,
     ToolFinished,
     ToolStarted,
     TurnEnded,
@@ -28,7 +26,7 @@ from bridle.core.events import (
 from bridle.core.failure import Failure
 from bridle.core.management import Account, McpServer, NativeSession
 from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Fail, Say, reply
+from bridle.testing.model_script import Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("gemini", "qwen"), pytest.mark.timeout(200)]
 
@@ -100,57 +98,6 @@ async def test_a_session_that_it_does_not_have_fails_by_name(any_desk: Desk, act
         assert "start a new session" in end.failure.hint
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"), [(401, "not_signed_in"), (404, "model_not_found"), (400, "api_error")]
-)
-async def test_an_error_of_the_api_is_typed_and_the_session_goes_on(
-    any_desk: Desk, actor: Actor, status: int, kind: str
-) -> None:
-    words = {401: "Incorrect key.", 404: "The model `x` does not exist", 400: "Bad thing."}
-    any_desk.double.scenarios |= {
-        "broken": [Fail(status, message=words[status])],
-        "next": [reply(Say("Still here."))],
-    }
-    session = await any_desk.start()
-
-    [end] = ends(await run(session, "@@broken@@ go"))
-    await run(session, "@@next@@ go")
-
-    assert end.failure
-    assert (end.failure.kind, words[status] in end.failure.message) == (kind, True)
-    assert said(any_desk.log(session)) == "Still here."
-
-
-@pytest.mark.agents("gemini")
-@pytest.mark.parametrize(("status", "kind"), [(429, "rate_limited"), (500, "api_error")])
-async def test_gemini_gives_up_after_some_tries(
-    any_desk: Desk, actor: Actor, status: int, kind: str
-) -> None:
-    words = {429: "Resource has been exhausted.", 500: "Something broke."}
-    any_desk.double.scenarios["busy"] = [Fail(status, message=words[status])]
-    session = await any_desk.start()
-
-    [end] = ends(await run(session, "@@busy@@ go"))
-
-    assert end.failure
-    assert end.failure.kind == kind
-    assert len(any_desk.double.turns) == 2  # as its user's settings say
-
-
-@pytest.mark.agents("qwen")
-async def test_qwen_goes_on_after_a_moment_of_too_many_requests(
-    any_desk: Desk, actor: Actor
-) -> None:
-    from bridle.testing.model_script import Attempts
-
-    any_desk.double.scenarios["busy"] = [Attempts([Fail(429), reply(Say("There."))])]
-    session = await any_desk.start()
-
-    log = await run(session, "@@busy@@ go")
-
-    assert (said(log), ends(log)) == ("There.", [COMPLETED])
-
-
 async def test_without_a_key_nobody_is_signed_in(any_desk: Desk, actor: Actor) -> None:
     session = await any_desk.start(environment={actor.stage.key: ""})
 
@@ -159,27 +106,6 @@ async def test_without_a_key_nobody_is_signed_in(any_desk: Desk, actor: Actor) -
     assert isinstance(end.failure, Failure)
     assert end.failure.kind == "not_signed_in"
     assert actor.stage.key in end.failure.hint
-
-
-@pytest.mark.agents("qwen")
-async def test_a_question_is_asked_and_answered(any_desk: Desk, actor: Actor) -> None:
-    any_desk.double.scenarios["ask"] = [
-        reply(actor.stage.ask("Which colour?", "Red", "Blue", id="c_ask")),
-        reply(Say("Blue it is.")),
-    ]
-    session = await any_desk.start(approve="ask")
-
-    await session.prompt("@@ask@@ go")
-    asked = await until(session, QuestionAsked)
-    session.answer(asked.request_id, Answer("allow", answers={"Which colour?": "Blue"}))
-    await session.idle()
-
-    log = any_desk.log(session)
-    assert [question.text for question in asked.questions] == ["Which colour?"]
-    assert [call.tool for call in of(log, ToolStarted)] == ["Question"]
-    assert [one.outcome for one in of(log, ToolFinished)] == ["completed"]
-    assert "Blue" in str(any_desk.double.turns[-1].body["messages"][-1])
-    assert said(log) == "Blue it is."
 
 
 @pytest.mark.agents("qwen")

@@ -21,6 +21,7 @@ from desk import (
     usages,
 )
 from stages import Actor
+from standing import StandingDesk
 
 from bridle.core.agent import File
 from bridle.core.events import (
@@ -29,6 +30,7 @@ from bridle.core.events import (
     Diff,
     MessageChunk,
     PermissionRequested,
+    QuestionAsked,
     RequestAnswered,
     ThoughtChunk,
     ToolFinished,
@@ -37,9 +39,14 @@ from bridle.core.events import (
 )
 from bridle.core.usage import added
 from bridle.testing.model_double import api_of
-from bridle.testing.model_script import Hold, Say, Think, Usage, reply
+from bridle.testing.model_script import Attempts, Fail, Hold, Say, Think, Usage, reply
 
-pytestmark = [pytest.mark.real, pytest.mark.agents("gemini", "qwen"), pytest.mark.timeout(120)]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.agents("gemini", "qwen"),
+    pytest.mark.timeout(120),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 COMPLETED = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")
@@ -50,6 +57,19 @@ PIXEL = (
 )
 
 
+@pytest.fixture
+def actor(standing: StandingDesk) -> Actor:
+    assert isinstance(standing.player, Actor)
+    return standing.player
+
+
+@pytest.fixture
+def any_desk(standing_desk: StandingDesk) -> Desk:
+    """One conversation: each test is a few turns of it."""
+    return standing_desk
+
+
+@pytest.mark.anew
 async def test_words_and_thoughts_come_as_they_are_said(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["hello"] = [
         reply(Think("Let me see."), Say("Good morning to you.", chunks=4)),
@@ -306,3 +326,73 @@ async def test_an_interrupt_withdraws_the_open_request(any_desk: Desk, actor: Ac
     assert (answered.request_id, answered.by) == (asked.request_id, "withdrawn")
     assert ends(log) == [CANCELLED]
     assert not (actor.project / "never.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(401, "not_signed_in"), (404, "model_not_found"), (400, "api_error")]
+)
+async def test_an_error_of_the_api_is_typed_and_the_session_goes_on(
+    any_desk: Desk, actor: Actor, status: int, kind: str
+) -> None:
+    words = {401: "Incorrect key.", 404: "The model `x` does not exist", 400: "Bad thing."}
+    any_desk.double.scenarios |= {
+        "broken": [Fail(status, message=words[status])],
+        "next": [reply(Say("Still here."))],
+    }
+    session = await any_desk.start()
+
+    [end] = ends(await run(session, "@@broken@@ go"))
+    await run(session, "@@next@@ go")
+
+    assert end.failure
+    assert (end.failure.kind, words[status] in end.failure.message) == (kind, True)
+    assert said(any_desk.log(session)) == "Still here."
+
+
+@pytest.mark.agents("gemini")
+@pytest.mark.parametrize(("status", "kind"), [(429, "rate_limited"), (500, "api_error")])
+async def test_gemini_gives_up_after_some_tries(
+    any_desk: Desk, actor: Actor, status: int, kind: str
+) -> None:
+    words = {429: "Resource has been exhausted.", 500: "Something broke."}
+    any_desk.double.scenarios["busy"] = [Fail(status, message=words[status])]
+    session = await any_desk.start()
+
+    [end] = ends(await run(session, "@@busy@@ go"))
+
+    assert end.failure
+    assert end.failure.kind == kind
+    assert len(any_desk.double.turns) == 2  # as its user's settings say
+
+
+@pytest.mark.agents("qwen")
+async def test_qwen_goes_on_after_a_moment_of_too_many_requests(
+    any_desk: Desk, actor: Actor
+) -> None:
+    any_desk.double.scenarios["busy"] = [Attempts([Fail(429), reply(Say("There."))])]
+    session = await any_desk.start()
+
+    log = await run(session, "@@busy@@ go")
+
+    assert (said(log), ends(log)) == ("There.", [COMPLETED])
+
+
+@pytest.mark.agents("qwen")
+async def test_a_question_is_asked_and_answered(any_desk: Desk, actor: Actor) -> None:
+    any_desk.double.scenarios["ask"] = [
+        reply(actor.stage.ask("Which colour?", "Red", "Blue", id="c_ask")),
+        reply(Say("Blue it is.")),
+    ]
+    session = await any_desk.start(approve="ask")
+
+    await session.prompt("@@ask@@ go")
+    asked = await until(session, QuestionAsked)
+    session.answer(asked.request_id, Answer("allow", answers={"Which colour?": "Blue"}))
+    await session.idle()
+
+    log = any_desk.log(session)
+    assert [question.text for question in asked.questions] == ["Which colour?"]
+    assert [call.tool for call in of(log, ToolStarted)] == ["Question"]
+    assert [one.outcome for one in of(log, ToolFinished)] == ["completed"]
+    assert "Blue" in str(any_desk.double.turns[-1].body["messages"][-1])
+    assert said(log) == "Blue it is."
