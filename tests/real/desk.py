@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -210,17 +211,23 @@ def shown(event: ToolFinished) -> str:
 
 def processes_with(variable: str) -> list[str]:
     """Processes whose environment has this `NAME=value`."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
+    found, wanted = [], variable.encode()
+    for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - it is asked all the time
         try:
-            environment = (folder / "environ").read_bytes().split(b"\0")
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            zombie = b"\nState:\tZ" in (folder / "status").read_bytes()
+            if wanted not in _read(pid, "environ").split(b"\0"):
+                continue
+            command = _read(pid, "cmdline").replace(b"\0", b" ").decode()
+            zombie = b"\nState:\tZ" in _read(pid, "status")
         except OSError:
             continue
-        if variable.encode() in environment and not zombie:
-            found.append(f"{folder.name} {command[:120]}")
+        if not zombie:
+            found.append(f"{pid} {command[:120]}")
     return found
+
+
+def _read(pid: str, name: str) -> bytes:
+    with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:  # noqa: PTH123
+        return file.readall()
 
 
 async def no_process_left(player: Player) -> None:

@@ -47,6 +47,7 @@ class Actor:
     def prepare(self, base_url: str) -> None:
         self.scratch.mkdir(parents=True, exist_ok=True)
         self.stage.prepare(self.home, base_url)
+        self.cli.lend(self.home)
 
     def environment(self, base_url: str, **more: str) -> dict[str, str]:
         """One that is empty is not set."""
@@ -54,4 +55,5 @@ class Actor:
         variables = self.stage.clean_environment(
             base_url, self.version, home=home, path=path, scratch=scratch
         )
-        return {name: value for name, value in (variables | more).items() if value}
+        variables |= self.cli.environment() | more
+        return {name: value for name, value in variables.items() if value}
