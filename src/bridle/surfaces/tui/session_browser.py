@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -121,9 +121,9 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         """Anew; what was asked for before is not waited for."""
         where = "all folders" if self._everywhere else phrases.one_line(str(self._folder))
         self.query_one("#heading", Static).update(f"Sessions of {where}")
-        fill: Callable[[], Coroutine[None, None, None]] = partial(self._fill, highlight)
-        self.run_worker(fill, group="list", exclusive=True)
+        self._fill(highlight)
 
+    @work(group="list", exclusive=True)
     async def _fill(self, highlight: str | None) -> None:
         query, folder = self._query, None if self._everywhere else self._folder
         try:
