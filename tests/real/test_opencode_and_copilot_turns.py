@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from desk import Desk, ends, of, processes_with, said, shown, until, until_true, usages
 from stages import Actor
+from standing import Later, StandingDesk
 
 from bridle.core.agent import File
 from bridle.core.events import (
@@ -40,6 +41,7 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.agents("opencode", "copilot"),
     pytest.mark.timeout(240),
+    pytest.mark.asyncio(loop_scope="module"),
 ]
 
 PATIENCE = 100.0  # seconds: on a busy machine OpenCode takes half a minute to start
@@ -55,8 +57,21 @@ _MODEL = {"modalities": {"input": ["text", "image"], "output": ["text"]}}
 SEES = {"provider": {"scripted": {"models": {"scripted": _MODEL}}}}
 
 
+@pytest.fixture
+def actor(standing: StandingDesk) -> Actor:
+    assert isinstance(standing.player, Actor)
+    return standing.player
+
+
+@pytest.fixture
+def any_desk(standing_desk: StandingDesk) -> Desk:
+    return standing_desk
+
+
 async def begin(desk: Desk, **wishes: Any) -> Session:
     session = await desk.start(**wishes)
+    if isinstance(session, Later):
+        return session
     async with asyncio.timeout(PATIENCE):
         async for entry in session.entries(0):
             if isinstance(entry.event, AgentReady):
@@ -217,6 +232,7 @@ async def test_interrupts_in_text_in_a_request_and_in_a_command_leave_the_sessio
     assert (said(log, 1), said(log, 4)) == ("It begins", "Still here.")
 
 
+@pytest.mark.anew
 async def test_a_session_that_is_closed_within_a_command_leaves_no_process(
     any_desk: Desk, actor: Actor
 ) -> None:
@@ -233,6 +249,7 @@ async def test_a_session_that_is_closed_within_a_command_leaves_no_process(
     assert ends(any_desk.log(session)) == [CANCELLED]
 
 
+@pytest.mark.anew
 async def test_a_conversation_goes_on_in_a_new_process(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios |= {
         "one": [reply(Say("The word is kettle."))],
@@ -309,6 +326,7 @@ async def test_failures_of_the_api_are_told_by_kind_and_the_next_turn_is_well(
     assert (said(after), ends(after)) == ("Still here.", [COMPLETED])
 
 
+@pytest.mark.anew
 @pytest.mark.agents("copilot")
 async def test_failures_that_copilot_gives_up_on(any_desk: Desk) -> None:
     limited = Fail(429, message="Rate limit reached.", retry_after=1)
@@ -334,6 +352,7 @@ async def test_a_model_that_opencode_does_not_know_fails_the_turn(any_desk: Desk
     assert any_desk.double.turns == []
 
 
+@pytest.mark.anew
 @pytest.mark.agents("opencode")
 async def test_opencodes_plan_is_told_and_a_fork_leaves_the_first_as_it_was(
     any_desk: Desk, actor: Actor
