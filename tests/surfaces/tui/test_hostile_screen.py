@@ -19,6 +19,7 @@ from bridle.surfaces.tui import channel, keymap
 from bridle.surfaces.tui.document import KEPT, Document
 from bridle.surfaces.tui.outline import Piece, Said
 from bridle.surfaces.tui.places import PLACES
+from bridle.surfaces.tui.prompt_box import PromptBox
 
 from ..conftest import Bench, Terminal, wait_until
 from .desk import Desk, desk
@@ -144,6 +145,19 @@ async def test_who_cancels_while_the_agent_starts_has_the_prompt_back(
         await who.until(lambda: who.pane.transcript.busy)
         await who.press("escape")
         await who.rests(1)
+
+
+async def test_a_prompt_that_is_typed_right_after_a_new_session_is_its_first(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [[{"run": "echo done > ran.txt"}]]
+    async with desk(machine.home, machine.project, monkeypatch, turns, approve="ask") as who:
+        who.box.post_message(PromptBox.Submitted(who.box, "/clear", (), "queue"))
+        who.box.post_message(PromptBox.Submitted(who.box, "go", (), "queue"))
+        await who.asked("[y] allow")
+        await who.press("y")
+        await who.rests(1)
+    assert (machine.project / "ran.txt").read_text() == "done\n"
 
 
 async def test_a_mode_that_is_chosen_while_the_agent_starts_counts(

@@ -16,7 +16,7 @@ _BY_TYPE: dict[str, FailureKind] = {
     "policy": "denied",
 }
 _SAYS: tuple[tuple[re.Pattern[str], FailureKind], ...] = (
-    (re.compile(r"prompt as too long|context (window|limit)", re.I), "context_overflow"),
+    (re.compile(r"prompt (as|is) too long|context (window|limit)", re.I), "context_overflow"),
     (re.compile(r"no authentication|not (logged|signed) in|log ?in to", re.I), "not_signed_in"),
     (re.compile(r"quota", re.I), "billing"),
     (re.compile(r"model .*not (found|available|supported)", re.I), "model_not_found"),

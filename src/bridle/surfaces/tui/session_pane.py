@@ -205,12 +205,12 @@ class SessionPane(Vertical):
             self._conversation.reopen(outline, to_start=whole)
 
     def prompt(self, text: str, files: Sequence[File] = (), when_busy: WhenBusy = "queue") -> None:
-        assert self.channel is not None
-        self._attempt(self._prompt(self.channel, text, files, when_busy))
+        self._attempt(self._prompt(text, files, when_busy))
 
-    async def _prompt(
-        self, channel: Channel, text: str, files: Sequence[File], when_busy: WhenBusy
-    ) -> None:
+    async def _prompt(self, text: str, files: Sequence[File], when_busy: WhenBusy) -> None:
+        """To the session that is here by now: a command before it may have changed that."""
+        channel = self.channel
+        assert channel is not None
         self._starting = not channel.running
         self.post_message(self.Changed(self))
         try:
