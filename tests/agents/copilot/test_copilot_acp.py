@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from bridle.agents.acp.agent import AcpAgent
 from bridle.agents.copilot import agent
 from bridle.agents.copilot.dialect import ROW, CopilotDialect
+from bridle.agents.copilot.failures import told
 from bridle.agents.copilot.wire import CopilotWire
 from bridle.core.agent import SecretFile, SessionSpec
 from bridle.core.events import (
@@ -211,3 +212,14 @@ def test_it_conforms_with_its_recordings(tmp_path: Path) -> None:
 
 def _heard(talk: str, kind: type[E]) -> list[E]:
     return [one for one in play(RECORDINGS / "acp" / talk) if isinstance(one, kind)]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "400 The model rejected the prompt as too long",
+        "The call failed and was retried 5 times. Last error: 400 prompt is too long: 210000",
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_however_it_is_worded(message: str) -> None:
+    assert told(message).kind == "context_overflow"
