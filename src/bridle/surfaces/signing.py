@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import TextIO
 
@@ -35,7 +37,8 @@ async def run(management: Management, agent: str, words: Sequence[str], told: Te
         environment = management.environment(driver, DESKTOP)
         running = await asyncio.create_subprocess_exec(*words, env=environment)
         if left:  # it was pressed before there was an agent to hear it
-            running.send_signal(signal.SIGINT)
+            with suppress(ProcessLookupError):
+                os.kill(running.pid, signal.SIGINT)  # `send_signal` may take its end from `wait`
         code = await running.wait()
     except OSError as error:
         raise AgentError(agent, f"{words[0]} cannot be run: {error.strerror}") from None
