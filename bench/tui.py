@@ -157,7 +157,7 @@ def _told(looks: Looks, keys: list[float], sizes: list[int], logged: list[float]
     )
     last = (looks[-1][0] - logged[-1]) * 1000
     missing = len(logged) - 1 - looks[-1][1]
-    end_told = f"last after {last:.0f} ms" if not missing else f"{missing} words never seen"
+    end_told = f"last after {last:.0f} ms" if missing <= 0 else f"{missing} words never seen"
     echo = f"{median(keys) * 1000:.0f} /{max(keys) * 1000:4.0f}" if keys else "none"
     grown = (sizes[-1] - sizes[min(len(sizes) - 1, len(sizes) // 3)]) / 2**20
     rate = len(logged) / (logged[-1] - logged[0])
@@ -290,17 +290,31 @@ def rest() -> None:
         terminal.until("completed")
         time.sleep(5)
         pid = terminal.pid
-        found = subprocess.run(
+        subprocess.run(
             ["timeout", "-s", "INT", str(REST), "strace", "-f", "-p", str(pid), "-o",
-             str(folder / "calls"), "-tt"],
-            capture_output=True, text=True, check=False,
+             str(folder / "calls"), "-ttt"],
+            capture_output=True, check=False,
         )  # fmt: skip
-        calls = [
-            line for line in (folder / "calls").read_text().splitlines() if "resumed" not in line
-        ]
-        print(f"at rest for {REST} s: {len(calls)} system calls {found.stderr.strip()[-80:]}")
-        for line in calls[:40]:
-            print("   ", line[:110])
+        wakes = _wakes((folder / "calls").read_text().splitlines())
+        told = ", ".join(f"after {at:.0f} s for {what}" for at, what in wakes) or "never"
+        print(f"at rest for {REST} s it woke: {told}")
+
+
+def _wakes(calls: list[str]) -> Iterator[tuple[float, str]]:
+    """When something was called after a second of silence, and the programs that were run then."""
+    begun = last = float(calls[0].split()[1])
+    programs: dict[float, list[str]] = {}
+    woke = begun
+    for call in calls:
+        at = float(call.split()[1])
+        if at - last > 1:
+            programs[woke := at] = []
+        if woke > begun and (found := re.search(r'execve\("([^"]+)"', call)):
+            programs[woke].append(Path(found[1]).name)
+        last = at
+    return (
+        (at - begun, ", ".join(dict.fromkeys(run)) or "nothing") for at, run in programs.items()
+    )
 
 
 def main() -> None:
