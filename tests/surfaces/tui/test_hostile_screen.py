@@ -272,7 +272,7 @@ async def test_a_title_is_no_markup_where_its_input_is_changed(
         await who.asked("[y] allow")
         await who.press("e")
         await who.sees("Allow as changed")
-        assert f"Bash echo '{MARKUP}'" in who.seen()
+        await who.sees(f"Bash echo '{MARKUP}'")
         await who.press("escape", "n")
         await who.rests(1)
 
@@ -322,7 +322,7 @@ async def test_what_is_pasted_answers_nothing(
         assert "your answer" not in who.seen()
         await who.press("2")
         await who.rests(1)
-        assert "two" in who.seen()
+        await who.sees("two")
 
 
 def test_a_clash_of_keys_is_told_once() -> None:

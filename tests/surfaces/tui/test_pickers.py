@@ -184,7 +184,7 @@ async def test_agents_tell_how_ready_they_are_and_what_to_run(
         await who.write("claude")
         await who.press("enter")
         await who.sees("Claude Code is not signed in: it cannot be chosen")
-        assert "or here: /login claude" in who.seen()
+        await who.sees("or here: /login claude")
         assert _on(who, AgentPicker)
         await who.press(*["backspace"] * 6)
         await who.write("codex")
@@ -400,7 +400,7 @@ async def test_keys_are_those_of_the_config_and_wrong_ones_are_named(
     machine.config('[screen.keys]\nmode = "f9"\nsing = "f10"\nmodel = "ctrl+g"\n')
     async with desk(machine.home, machine.project, monkeypatch) as who:
         await who.sees("no key does 'sing'")
-        assert "ctrl+g does agent and model" in who.seen()
+        await who.sees("ctrl+g does agent and model")
         await who.press("f9")
         await who.until(lambda: _on(who, ModePicker))
         await who.press("escape")

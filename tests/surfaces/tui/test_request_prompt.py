@@ -30,7 +30,7 @@ async def test_what_is_typed_after_an_answer_is_no_second_one(
         await who.rests(1)
         assert not isinstance(who.app.screen, InputEditor)
         assert (machine.project / "ran.txt").read_text() == "done\n"
-        assert "→ allowed from terminal" in who.seen()
+        await who.sees("→ allowed from terminal")
 
 
 async def test_a_letter_that_comes_with_the_request_is_the_boxs(

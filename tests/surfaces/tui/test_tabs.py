@@ -61,7 +61,7 @@ async def test_one_session_has_no_tab_bar_and_two_have(
         await _new_tab(who)
         await who.sees("1 the first one")
         assert who.app.query_one(TabBar).display
-        assert "2 new session" in who.seen()
+        await who.sees("2 new session")
         assert who.box.has_focus
         await who.press("ctrl+w")
         await who.until(lambda: len(who.app.panes) == 1)
