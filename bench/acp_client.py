@@ -31,7 +31,8 @@ async def ours() -> float:
     heard = 0
     with tempfile.TemporaryDirectory() as folder:
         async with PlainHost.open(Path(folder)) as host:
-            conversation = await agent.open(SessionSpec(cwd=Path(folder)), host)
+            spec = SessionSpec(cwd=Path(folder), approve="auto")  # it has nothing to ask
+            conversation = await agent.open(spec, host)
             async for batch in conversation.heard():
                 for event in (event for one in batch for event in one.events):
                     match event:
