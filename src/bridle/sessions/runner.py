@@ -12,7 +12,6 @@ from bridle.core.agent import Agent, Conversation, Heard, Host, Mode, Prompt, Se
 from bridle.core.errors import (
     AgentError,
     BridleError,
-    PromptWithdrawn,
     SessionBusy,
     Unsupported,
 )
@@ -148,7 +147,6 @@ class Runner:
         )
         self._requests = self._liaison.requests
         self._begin_lock = asyncio.Lock()
-        self._meeting: asyncio.Task[Conversation] | None = None  # the agent is waited for
         self._asked: Prompt | None = None  # what the open turn began with
         self._visible = False  # the agent said or did something in it
         self._begun = False  # or one before it
@@ -221,8 +219,8 @@ class Runner:
     async def cancel(self) -> None:
         """Ends the turn and what works in the background; the agent itself, if it will not."""
         self._queue.clear()
-        if self._meeting:
-            self._meeting.cancel()
+        if not self._going_on:
+            self._heirs.give_up()
         async with self._begin_lock:  # a turn that is just beginning is meant too
             conversation = self._line.conversation
         if self._going_on:
@@ -272,7 +270,7 @@ class Runner:
         self._check.stop()
         async with self._begin_lock:
             try:
-                conversation = await self._meet()
+                conversation = await self._heirs.meet()
                 told, account = prompt, None
                 if self._turns.last:
                     told, account = await self._heirs.reminded(prompt)
@@ -299,18 +297,6 @@ class Runner:
             if account:
                 self._log.say(account)
             await self._send(conversation, sending)
-
-    async def _meet(self) -> Conversation:
-        """Whoever cancels ends the wait; the agent goes on starting, for the next prompt."""
-        self._meeting = meeting = asyncio.create_task(self._heirs.meet())
-        try:
-            await asyncio.wait([meeting])
-        finally:
-            meeting.cancel()
-            self._meeting = None
-        if meeting.cancelled():
-            raise PromptWithdrawn("cancelled before the agent had started")
-        return meeting.result()
 
     async def _send(self, conversation: Conversation, sending: Coroutine[Any, Any, None]) -> None:
         """The turn is open: whatever goes wrong from here on is told as its end."""

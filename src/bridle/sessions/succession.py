@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from bridle.core.agent import Conversation, Prompt
-from bridle.core.errors import AgentError, AgentNotInstalled
+from bridle.core.errors import AgentError, AgentNotInstalled, PromptWithdrawn
 from bridle.core.events import Notice, UserMessage
 from bridle.core.failure import Failure, FailureKind
 from bridle.sessions.connection import Connection
@@ -39,6 +39,7 @@ class Succession:
         self._meter = meter
         self._log = log
         self._untold = list(notices)
+        self._meeting: asyncio.Task[Conversation] | None = None
 
     def news(self) -> list[Notice]:
         """What there is to tell, now that there is a turn to tell it in."""
@@ -47,6 +48,22 @@ class Succession:
 
     async def meet(self) -> Conversation:
         """The agent, or the first of the others that can be started."""
+        self._meeting = meeting = asyncio.create_task(self._first())
+        try:
+            await asyncio.wait([meeting])
+        finally:
+            meeting.cancel()
+            self._meeting = None
+        if meeting.cancelled():
+            raise PromptWithdrawn("cancelled before the agent had started")
+        return meeting.result()
+
+    def give_up(self) -> None:
+        """Ends the wait for an agent; it goes on starting, for the next prompt."""
+        if self._meeting:
+            self._meeting.cancel()
+
+    async def _first(self) -> Conversation:
         while True:
             try:
                 return await self._call()

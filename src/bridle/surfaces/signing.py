@@ -13,7 +13,6 @@ from typing import TextIO
 
 from bridle.core.errors import AgentError
 from bridle.management import DESKTOP, Management
-from bridle.surfaces.cli.output import write
 from bridle.surfaces.drawn.reports import signed_in
 from bridle.surfaces.exits import CANCELLED, NOT_READY
 
@@ -33,7 +32,7 @@ async def run(management: Management, agent: str, words: Sequence[str], told: Te
 
     before = signal.signal(signal.SIGINT, leave)  # Ctrl-C is meant for the agent
     try:
-        write(told, f"running `{said}`; it may open your browser\n")
+        print(f"running `{said}`; it may open your browser", file=told, flush=True)
         environment = management.environment(driver, DESKTOP)
         running = await asyncio.create_subprocess_exec(*words, env=environment)
         if left:  # it was pressed before there was an agent to hear it

@@ -112,6 +112,7 @@ class Conversation(ScrollView, can_focus=True):
         """Everything anew, as after a change of theme."""
         for piece in self._outline.pieces:
             piece.drawn = None
+        self._greeted = None
         self._layout(self._inner_width)
 
     @property
