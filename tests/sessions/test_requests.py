@@ -68,6 +68,21 @@ async def test_an_agent_that_takes_no_other_input_is_told_what_to_use(desk: Desk
     assert not (desk.project / "ran.txt").exists()
 
 
+async def test_a_person_cannot_change_what_the_agent_would_not_take(desk: Desk) -> None:
+    desk.agent = agent(can=INFO.can - {"changed_input"})
+    session = await desk.start(approve="ask")
+    await session.prompt('[{"run": "touch asked"}]')
+    async with asyncio.timeout(20):
+        async for entry in session.until_idle():
+            if isinstance(entry.event, PermissionRequested):
+                assert not entry.event.changeable
+                other = Answer("allow", input={"command": "touch other"})
+                with pytest.raises(UsageError, match="takes no changed input"):
+                    session.answer(entry.event.request_id, other)
+                session.answer(entry.event.request_id, Answer("allow"))
+    assert (desk.project / "asked").exists()
+
+
 async def test_a_rule_for_one_agent_is_for_that_agent(desk: Desk) -> None:
     rules = (Rule("theirs", "deny", agents=("codex",)), Rule("ours", "deny", agents=("mock",)))
     session = await desk.start(rules=rules)

@@ -2,6 +2,7 @@ import io
 import os
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from bridle.core.events import (
@@ -64,6 +65,14 @@ def test_each_option_that_is_offered_has_a_key() -> None:
     }  # fmt: skip
     assert "[1] Twice" in drawn(PermissionDialog(request))
     assert "For ever" not in drawn(PermissionDialog(request))
+
+
+def test_what_an_agent_would_not_take_is_not_offered() -> None:
+    fixed = PermissionDialog(replace(REQUEST, changeable=False))
+    assert "[e] edit" in drawn(PermissionDialog(REQUEST))
+    assert "[e] edit" not in drawn(fixed)
+    assert typed(fixed, "e") is None
+    assert "takes no changed input" in drawn(fixed)
 
 
 def test_what_comes_back_from_the_editor_is_checked() -> None:

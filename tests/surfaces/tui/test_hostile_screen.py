@@ -16,6 +16,8 @@ from textual.strip import Strip
 
 from bridle.core.events import Answer
 from bridle.surfaces.tui import channel, keymap
+from bridle.surfaces.tui.app import BridleApp
+from bridle.surfaces.tui.commands import COMMANDS, Command
 from bridle.surfaces.tui.document import KEPT, Document
 from bridle.surfaces.tui.outline import Piece, Said
 from bridle.surfaces.tui.places import PLACES
@@ -158,6 +160,22 @@ async def test_a_prompt_that_is_typed_right_after_a_new_session_is_its_first(
         await who.press("y")
         await who.rests(1)
     assert (machine.project / "ran.txt").read_text() == "done\n"
+
+
+async def test_what_nobody_foresaw_is_told_and_the_screen_goes_on(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(app: BridleApp, words: str) -> None:
+        raise ZeroDivisionError("by nought")
+
+    monkeypatch.setitem(COMMANDS, "/broken", Command("/broken", "", "it breaks", broken))
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        who.app.command("/broken")
+        await who.sees("ZeroDivisionError: by nought")
+        await who.sees("this is a bug of bridle, at test_hostile_screen.py, line")
+        await who.write("go")
+        await who.press("enter")
+        await who.rests(1)
 
 
 async def test_a_mode_that_is_chosen_while_the_agent_starts_counts(
