@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +142,11 @@ async def standing(
 ) -> AsyncIterator[StandingDesk]:
     """A desk of the file's own for each CLI."""
     cli: Cli = request.param
-    folder, program = tmp_path_factory.mktemp(cli.agent), _program(cli, request.config)
-    actor = Actor(STAGES[cli.agent], cli, program, folder / "home", _new_project(folder))
-    async with _standing(actor, folder) as desk:
+
+    def made(program: Path, home: Path, project: Path) -> Actor:
+        return Actor(STAGES[cli.agent], cli, program, home, project)
+
+    async with _standing(request, tmp_path_factory.mktemp(cli.agent), made) as desk:
         yield desk
 
 
@@ -163,11 +165,11 @@ async def standing_desk(
 async def standing_claude(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[StandingDesk]:
-    cli: Cli = request.param
-    folder, program = tmp_path_factory.mktemp("claude"), _program(cli, request.config)
-    claude = RealClaude(cli.version, program, folder / "home", _new_project(folder))
-    claude.home.mkdir()
-    async with _standing(claude, folder) as desk:
+    def made(program: Path, home: Path, project: Path) -> RealClaude:
+        home.mkdir()
+        return RealClaude(request.param.version, program, home, project)
+
+    async with _standing(request, tmp_path_factory.mktemp("claude"), made) as desk:
         yield desk
 
 
@@ -180,7 +182,11 @@ async def standing_claude_desk(
 
 
 @contextlib.asynccontextmanager
-async def _standing(player: Player, folder: Path) -> AsyncIterator[StandingDesk]:
+async def _standing(
+    request: pytest.FixtureRequest, folder: Path, made: Callable[[Path, Path, Path], Player]
+) -> AsyncIterator[StandingDesk]:
+    program = _program(request.param, request.config)
+    player = made(program, folder / "home", _new_project(folder))
     async with ModelDouble() as double:
         desk = StandingDesk(player, double, folder)
         yield desk

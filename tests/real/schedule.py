@@ -9,12 +9,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER = (
-    "test_claude_real_control.py",
-    "test_claude_real_conversations.py",
-    "test_claude_real_failures.py",
-    "test_claude_real_requests.py",
-    "test_claude_real_speech.py",
-    "test_claude_real_tools.py",
+    "claude_turns",
     "test_conformance_real.py",
     "test_gemini_and_qwen_turns.py",
     "test_opencode_and_copilot_turns.py",
@@ -36,7 +31,7 @@ class Schedule(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, test = nodeid.partition("::")
-        if PurePath(file).name not in TOGETHER:
+        if not {*PurePath(file).parts[-2:]}.intersection(TOGETHER):
             return nodeid
         cli = _CLI.search(test)
         return f"{file} {cli.group()}" if cli else file

@@ -29,12 +29,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
-    """One conversation: each test is a few turns of it."""
-    return standing_claude_desk
-
-
 def bash(command: str, call_id: str) -> Call:
     return Call("Bash", {"command": command, "description": "run it"}, id=call_id)
 

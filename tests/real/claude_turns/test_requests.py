@@ -32,12 +32,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
-    """One conversation: each test is a few turns of it."""
-    return standing_claude_desk
-
-
 def write(path: Path, call_id: str) -> Call:
     return Call("Write", {"file_path": str(path), "content": "by script\n"}, id=call_id)
 

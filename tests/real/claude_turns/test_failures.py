@@ -26,12 +26,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
-    """One conversation: each test is a few turns of it."""
-    return standing_claude_desk
-
-
 CUT = reply(Say("The sent", chunks=1), Cut())
 
 

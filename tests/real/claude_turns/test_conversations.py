@@ -29,12 +29,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
-    """One conversation: each test is a few turns of it."""
-    return standing_claude_desk
-
-
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
     "hgGAWjR9awAAAABJRU5ErkJggg=="

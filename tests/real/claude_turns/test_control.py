@@ -37,12 +37,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
-    """One conversation: each test is a few turns of it."""
-    return standing_claude_desk
-
-
 CANCELLED = TurnEnded(reason="cancelled")
 COMPLETED = TurnEnded(reason="completed")
 

@@ -26,12 +26,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
-    """One conversation: each test is a few turns of it."""
-    return standing_claude_desk
-
-
 async def test_text_arrives_in_pieces_that_join_to_the_whole(desk: StandingDesk) -> None:
     desk.double.scenarios["hello"] = [reply(Say("Hello from the script.", chunks=5))]
     session = await desk.start()

@@ -1,0 +1,11 @@
+"""The real Claude Code in one conversation: each test is a few turns of it."""
+
+from __future__ import annotations
+
+import pytest
+from standing import StandingDesk
+
+
+@pytest.fixture
+def desk(standing_claude_desk: StandingDesk) -> StandingDesk:
+    return standing_claude_desk
