@@ -2,12 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps
 READY := $(VENV)/.ready
 
 $(READY): requirements/dev.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --no-compile --require-hashes -r requirements/dev.lock
+	$(PIP) --no-build-isolation -e .
+	$(BIN)/python -m compileall -q -j 0 -x '/test_[^/]*$$' $(VENV)/lib src tests
 	@touch $@
 
 setup: $(READY) ## create .venv with the locked dependencies
@@ -20,7 +22,8 @@ check: $(READY) ## lint, types, import rules
 	$(BIN)/python docs/generate.py --check
 
 test: $(READY) ## the tests that need nothing but this checkout
-	$(BIN)/pytest -n 4 -m "not real and not torture" --ignore tests/real
+	PYTEST_DEBUG_TEMPROOT="$$($(BIN)/python tests/memory_folder.py)" \
+	  $(BIN)/pytest -n 5 --dist worksteal -m "not real and not torture" --ignore tests/real
 
 test-real: $(READY) ## real agent CLIs (from npm) with a scripted model; as root, an ordinary user
 	$(BIN)/python tests/real/clis.py install
@@ -32,8 +35,7 @@ torture: $(READY) ## long fault injection: kills, fuzz, power cuts, secrets
 	$(BIN)/pytest -n 2 -m torture --timeout 3600 -rP tests
 
 $(VENV)/bench: requirements/bench.lock | $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check --target $@ --no-deps --no-build-isolation \
-	  --no-binary :all: --require-hashes -r requirements/bench.lock
+	$(PIP) --target $@ --no-build-isolation --no-binary :all: --require-hashes -r requirements/bench.lock
 
 bench: $(READY) $(VENV)/bench ## figures, as ratios within one run
 	$(BIN)/python tests/real/clis.py install

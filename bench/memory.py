@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ LIMIT_MB = 64
 FULL = {"unbroken": 1024, "lines": 5 * 1024, "garbage": 1024, "json": 300, "stderr": 1024}
 LOOK = 0.01  # seconds between two looks; the kernel keeps the peak itself
 MB = 1024 * 1024
+
+Turn = Callable[[], list[dict[str, Any]]]  # made when it is played: some are large
 
 
 @dataclass(frozen=True)
@@ -91,18 +94,21 @@ def call(values: str) -> dict[str, Any]:
 
 
 PROSE = "A quick brown fox jumps over the lazy dog. "
-LONGEST: dict[str, list[dict[str, Any]]] = {  # what the line cap, 12 MB by default, lets through
-    "a result of 11.9 MB": [result(PROSE * int(11.9 * MB / len(PROSE)))],
-    "five of them": [result(PROSE * int(11.9 * MB / len(PROSE)))] * 5,
-    "8 MB with one emoji": [result("\N{ROCKET}" + PROSE * int(8 * MB / len(PROSE)))],
-    "11 MB with one emoji": [result("\N{ROCKET}" + PROSE * int(11 * MB / len(PROSE)))],
-    "11 MB of empty lists": [call(",".join(["[]"] * 3_700_000))],
-    "11 MB of short words": [call(",".join(['"ab"'] * 2_200_000))],
+LONGEST: dict[str, Turn] = {  # what the line cap, 12 MB by default, lets through
+    "a result of 11.9 MB": lambda: [result(PROSE * int(11.9 * MB / len(PROSE)))],
+    "five of them": lambda: [result(PROSE * int(11.9 * MB / len(PROSE)))] * 5,
+    "8 MB with one emoji": lambda: [result("\N{ROCKET}" + PROSE * int(8 * MB / len(PROSE)))],
+    "11 MB with one emoji": lambda: [result("\N{ROCKET}" + PROSE * int(11 * MB / len(PROSE)))],
+    "11 MB of empty lists": lambda: [call(",".join(["[]"] * 3_700_000))],
+    "11 MB of short words": lambda: [call(",".join(['"ab"'] * 2_200_000))],
 }
 
 
-def floods(sizes: dict[str, int]) -> dict[str, list[dict[str, Any]]]:
-    return {f"{size} MB {kind}": [{"flood": size, "of": kind}] for kind, size in sizes.items()}
+def floods(sizes: dict[str, int]) -> dict[str, Turn]:
+    def flood(kind: str, size: int) -> Turn:
+        return lambda: [{"flood": size, "of": kind}]
+
+    return {f"{size} MB {kind}": flood(kind, size) for kind, size in sizes.items()}
 
 
 def main(words: list[str] | None = None) -> int:
@@ -117,7 +123,7 @@ def main(words: list[str] | None = None) -> int:
     print(f"idle: {idle.peak_mb:.1f} MB")
     worst = 0.0
     for name, turn in turns.items():
-        it = run(turn)
+        it = run(turn())
         over = it.peak_mb - idle.peak_mb
         worst = max(worst, over) if it.code == 0 else float("inf")
         print(

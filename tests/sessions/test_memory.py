@@ -43,7 +43,7 @@ def idle() -> Measured:
     [pytest.param(one, marks=pytest.mark.torture if one in LONG else ()) for one in TURNS],
 )
 def test_no_output_costs_more_than_64_mb(name: str, idle: Measured) -> None:
-    measured = run(TURNS[name])
+    measured = run(TURNS[name]())
     assert measured.code == 0
     assert measured.peak_mb - idle.peak_mb < LIMIT_MB
 

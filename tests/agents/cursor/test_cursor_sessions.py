@@ -433,7 +433,7 @@ def test_killed_in_the_middle_it_leaves_no_rules_behind(tmp_path: Path, victim: 
         assert any(line.startswith("ToolStarted") for line in lines)
         assert rules.read_text() == "Speak like a pirate.\n"
         if victim == "agent":
-            (agent,) = [pid for pid in below(harness.pid) if b"cursor_agent.py" in words(pid)]
+            agent = next(pid for pid in below(harness.pid) if b"cursor_agent.py" in words(pid))
             os.kill(agent, signal.SIGKILL)
             assert any(line.startswith("TurnEnded") for line in lines)
             assert not rules.exists()

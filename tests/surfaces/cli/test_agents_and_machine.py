@@ -443,12 +443,12 @@ def test_doctor_is_not_held_up_by_agents_that_hang_or_never_stop_talking(bench: 
     install(bench, "claude", "time.sleep(600)")
     install(bench, "codex", "while True: print(os.urandom(999)); time.sleep(0.001)")
     start = time.monotonic()
-    done = bench.run("doctor", "--json")
-    assert time.monotonic() - start < 50
+    done = bench.run("doctor", "--json", "--wait", "4")
+    assert time.monotonic() - start < 25
     assert done.returncode == 0
     for name in ("claude", "codex"):
         text = of_agent(done, name)["text"]
-        assert re.search(r"did not end in time$|did not answer within 25 s$", text), text
+        assert re.search(r"did not end in time$|did not answer within 4 s$", text), text
     assert {one["about"] for one in json.loads(done.stdout)} >= {"supervision", "store", "config"}
 
 

@@ -16,11 +16,12 @@ ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it rep
 
 @pytest.fixture
 def two(bench: Bench) -> Bench:
-    """With another agent besides mock, and a session of mock that stopped half-way."""
+    """With other agents besides mock, and a session of mock that stopped half-way."""
     folder = bench.home.parent / "bridle"
     folder.mkdir()
     command = f"{sys.executable} {ECHO} --acp"
-    (folder / "config.toml").write_text(f'[agents.echo]\nacp = "{command}"\n')
+    agents = [f'[agents.{name}]\nacp = "{command}"\n' for name in ("echo", "again")]
+    (folder / "config.toml").write_text("".join(agents))
     half = [{"write": "a.txt", "text": "1\n"}, {"say": "Half."}]
     assert bench.mock(half, "--approve", "auto").returncode == 0
     return bench
@@ -69,9 +70,9 @@ def test_json_has_the_change_of_hands_in_the_log(two: Bench) -> None:
     [account] = [event for event in told if event["type"] == "user_message"]
     assert (account["how"], "Half." in account["text"]) == ("handoff", True)
 
-    summary = two.run("handoff", "last", "-a", "mock", "--json=summary", '[{"say": "Mine."}]')
+    summary = two.run("handoff", "last", "-a", "again", "--json=summary", "Mine.")
     result = json.loads(summary.stdout.splitlines()[-1])
-    assert (result["type"], result["agent"], result["status"]) == ("result", "mock", "completed")
+    assert (result["type"], result["agent"], result["status"]) == ("result", "again", "completed")
 
 
 def test_a_resume_goes_on_with_the_new_agent_which_remembers(two: Bench) -> None:

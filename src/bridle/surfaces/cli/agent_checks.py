@@ -17,13 +17,12 @@ from bridle.surfaces.cli.machine_checks import node_version
 from bridle.surfaces.cli.waiting import ask_all
 from bridle.surfaces.drawn.reports import signed_in, state, tested
 
-PATIENCE = 25.0  # seconds for each agent
 _AT_LEAST = re.compile(r"\s*(?:>=|\^|~)?\s*v?(\d+(?:\.\d+)*)")
 
 
-async def agents(management: Management, config: Config) -> list[Finding]:
+async def agents(management: Management, config: Config, patience: float) -> list[Finding]:
     async def report(name: str) -> Report:
-        return await management.report(name, patience=PATIENCE)
+        return await management.report(name, patience=patience)
 
     found = await ask_all(management.names(), report)
     reports = [one for one in found.values() if isinstance(one, Report)]

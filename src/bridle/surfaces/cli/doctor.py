@@ -17,7 +17,7 @@ from bridle.surfaces.cli.findings import Finding, all_of, aside
 from bridle.surfaces.cli.output import Style, colored, say, say_json
 
 QUICK = 10.0  # seconds
-AGENTS = 90.0  # several rounds of slow programs; each agent has a limit of its own
+ROUNDS = 4  # of slow agents, at most
 
 
 def doctor(options: Namespace) -> int:
@@ -40,11 +40,12 @@ async def _findings(options: Namespace) -> list[Finding]:
     except BridleError:  # a finding by itself; the rest goes by the defaults
         config = Config(paths=paths)
     management = Management(config, paths)
+    rest = ROUNDS * max(options.wait, QUICK)
     store = partial(file_checks.store, paths, options.full)
     return await all_of(
         {
             "program": (machine_checks.programs, QUICK),
-            "agents": (partial(agent_checks.agents, management, config), AGENTS),
+            "agents": (partial(agent_checks.agents, management, config, options.wait), rest),
             "environment": (partial(agent_checks.environment, management), QUICK),
             "supervision": (partial(machine_checks.supervision, config), QUICK),
             "isolation": (machine_checks.isolation, 3 * QUICK),

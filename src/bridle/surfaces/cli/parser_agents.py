@@ -45,6 +45,13 @@ def agents(commands: Any) -> None:
         metavar="AGENT",
         help="find out, by harmless canaries, before which calls the installed agents ask",
     )
+    doctor.add_argument(
+        "--wait",
+        type=positive,
+        default=25,
+        metavar="SECONDS",
+        help="as long for each agent to answer (default: 25)",
+    )
     doctor.add_argument("--full", action="store_true", help="read all of the store, however large")
     json_option(doctor)
 
