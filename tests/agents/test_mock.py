@@ -331,7 +331,7 @@ async def test_words_that_its_turn_did_not_take_up_wake_it(host: PlainHost, proj
             DONE,
         ]
         raws = [heard.raw for heard in mock.heard]
-        assert b'{"type":"woke"}' in raws
+        assert b'{"type":"took_up"}' in raws
 
 
 async def test_cancel_drops_the_words_that_its_turn_did_not_take_up(

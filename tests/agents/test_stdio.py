@@ -445,6 +445,43 @@ print('{"end": "completed"}')
         ]
 
 
+WOKE_FIRST = """
+sys.stdin.readline()
+print('{"woke": true}')
+print('{"say": "my own; "}')
+print('{"end": "completed"}')
+print('{"say": "your answer"}')
+print('{"end": "completed"}')
+sys.stdin.readline()
+print('{"say": "and the next"}')
+print('{"end": "completed"}')
+"""
+
+
+async def test_an_agent_that_woke_before_it_read_the_prompt_ends_the_turn_with_its_answer(
+    host: PlainHost, project: Path
+) -> None:
+    async with listening(LONG_LIVED, python(WOKE_FIRST, project), host) as agent:
+        await agent.turn("go")
+        await agent.turn("on")
+        await agent.over()
+        said = [event for event in agent.events if isinstance(event, TurnStarted | TurnEnded)]
+        assert (said, agent.text) == ([DONE, DONE], "my own; your answerand the next")
+
+
+async def test_a_turn_within_a_turn_at_work_is_told_as_it_came(
+    host: PlainHost, project: Path
+) -> None:
+    program = WOKE_FIRST.replace(
+        """print('{"woke": true}')""", """print('{"say": "a"}'); print('{"woke": true}')"""
+    )
+    async with listening(LONG_LIVED, python(program, project), host) as agent:
+        await agent.conversation.prompt(Prompt("go"))
+        await agent.until(lambda: len(agent.of(TurnEnded)) == 2)
+        said = [event for event in agent.events if isinstance(event, TurnStarted | TurnEnded)]
+        assert said == [TurnStarted(origin="agent"), DONE, TurnStarted(origin="agent"), DONE]
+
+
 async def test_an_agent_found_at_work_can_be_cancelled(host: PlainHost, project: Path) -> None:
     program = """
 sys.stdin.readline()

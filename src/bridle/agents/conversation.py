@@ -30,6 +30,7 @@ from bridle.core.tools import ToolClass
 from bridle.core.wire import ExplainsExit, Launch, Wire
 
 _TURNS = frozenset({TurnStarted, TurnEnded})
+_WORK = frozenset({MessageChunk, ThoughtChunk, ToolStarted})
 CLOSE_GRACE = 2.0  # seconds
 LAST_LINE = 300  # characters
 READING = 1.0  # seconds for an agent to take what it is told
@@ -140,6 +141,8 @@ class StdioConversation(Talk):
     """One process for the whole conversation."""
 
     _found_awake = False
+    _unheard = False  # prompted, and at work on nothing yet
+    _own_first = False  # it woke before it read the prompt
 
     async def start(self) -> None:
         await self._start(self._program(None))
@@ -151,6 +154,7 @@ class StdioConversation(Talk):
             raise SessionBusy("the agent has just begun a turn by itself", hint="send it later")
         messages = list(self._wire.prompt(prompt))  # it may refuse a file
         self._opened()
+        self._unheard = True
         return self._say(messages)
 
     async def steer(self, prompt: Prompt) -> None:
@@ -178,6 +182,7 @@ class StdioConversation(Talk):
         async for batch in self._hear(process):
             said = {type(event) for heard in batch for event in heard.events}
             if self._turn_open and said.isdisjoint(_TURNS):
+                self._unheard = self._unheard and said.isdisjoint(_WORK)
                 yield batch  # as nearly always
             else:
                 yield [Heard(raw, list(self._turns_in(e)), kept) for raw, e, kept in batch]
@@ -190,18 +195,32 @@ class StdioConversation(Talk):
         yield [Heard(None, last)]
 
     def _turns_in(self, events: Sequence[Event]) -> Iterator[Event]:
-        """An agent that works outside of a turn woke, though it did not say so, or says it late."""
+        """An agent that works outside of a turn woke, though it did not say so, or says it late.
+
+        One that woke when our prompt was on its way does its own work first: within the turn of
+        the prompt, which ends when that is answered too.
+        """
         for event in events:
             match event:
                 case TurnStarted() if self._found_awake:
                     continue
+                case TurnStarted(origin="prompt"):  # it takes up words that waited
+                    yield from self._awake()
+                    continue
+                case TurnStarted() if self._unheard:
+                    self._unheard, self._own_first = False, True
+                    continue
                 case TurnStarted():
                     self._opened()
+                case TurnEnded() if self._own_first and not self._cancelling:
+                    self._own_first = False
+                    continue
                 case TurnEnded():
                     yield from self._awake()
                     self._closed()
-                    self._found_awake = False
+                    self._found_awake = self._unheard = self._own_first = False
                 case MessageChunk() | ThoughtChunk() | ToolStarted() if event.parent is None:
+                    self._unheard = False
                     yield from self._awake()
             yield event
 

@@ -14,6 +14,7 @@ What it says, one object a line; what happens inside a subagent has `parent`, th
     settled   request_id, answer, by       it asks no longer
     tasks     tasks                        the background work that is under way
     woke                                   a turn that nobody prompted begins
+    took_up                                words that were said within another turn begin theirs
     usage     input_tokens, output_tokens, cost_usd
     settings  model, mode
     notice    level, kind, text

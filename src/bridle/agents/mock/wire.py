@@ -88,6 +88,8 @@ class MockWire:
                 return convert(fields, ev.PermissionRequested)
             case {"type": "woke"}:
                 return ev.TurnStarted(origin="agent")
+            case {"type": "took_up"}:
+                return ev.TurnStarted(origin="prompt")
             case {"type": str(kind)} if event := PLAIN.get(kind):
                 del message["type"]
                 return convert(message, event)

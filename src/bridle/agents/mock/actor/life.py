@@ -52,7 +52,7 @@ def live(host: Host, memory: Memory) -> None:
                 tell_tasks(host, tasks)
         elif host.prompts:
             if left_over:
-                host.say("woke")
+                host.say("took_up")
             respond(host, memory, tasks, host.prompts.pop(0))
         elif tasks:
             task = min(tasks)
