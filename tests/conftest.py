@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -28,3 +30,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     answer to the last: 40 ms a test."""
     if line := getattr(getattr(session.config, "failures_db", None), "sock", None):
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Nine thousand tests stay to the end: to look through them for garbage is a tenth of all."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
