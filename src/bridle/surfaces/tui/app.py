@@ -477,6 +477,8 @@ class BridleApp(App[int]):
             call(self, self._harness.config.screen.notify, message.title)
 
     def on_session_pane_changed(self, message: SessionPane.Changed) -> None:
+        if self._leaving.is_set():
+            return  # what would tell how it stands may be closed by now
         self._tabs.mark(message.pane, seen=message.pane is self.pane)
         if len(self.panes) > 1:
             self._show_tabs()
