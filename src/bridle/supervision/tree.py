@@ -54,7 +54,6 @@ class Warden:
         self.notes: tuple[str, ...] = ()
         self.pid = launched.process.pid if launched.process else 0
         self.running: dict[str, Job] = {}  # as found on coming back, by name
-        self.ended: tuple[str, ...] = ()  # while no harness was there
         self._process = launched.process
         self._lifeline = launched.lifeline
         self.folder = launched.folder  # the user's alone, and gone with the warden
@@ -308,9 +307,8 @@ class Warden:
             case (word, number, *rest) if child := self._children.get(number):
                 self._take_news(child, word, rest)
 
-    def _find(self, count: int, programs: list[Any], ended: list[str]) -> None:
+    def _find(self, count: int, programs: list[Any]) -> None:
         self._count = count
-        self.ended = tuple(ended)
         for number, name, pid, start, lasting in programs:
             job = self._children[number] = Job(self, number, name)
             job.lasting = lasting

@@ -26,7 +26,7 @@ from bridle.supervision.keeper import (
     end_group,
     wake_on_child_exit,
 )
-from bridle.supervision.kept import ENDS, HANGS_AFTER, Job, Kept
+from bridle.supervision.kept import HANGS_AFTER, Job, Kept
 from bridle.supervision.namespace import fork_init
 from bridle.supervision.processes import LINUX
 
@@ -62,7 +62,6 @@ class Warden:
         self._linger = linger
         self._leave_at = 0.0  # while there is no harness
         self._last_number = 0
-        self._ended_alone: list[str] = []  # while there was no harness
         self._door: Door | None = None
         self._place = place
         self._lease = lease
@@ -177,9 +176,7 @@ class Warden:
             os.close(self._lifeline)
             self._harness, self._lifeline = came
             self._harness.socket.setblocking(True)
-            ended, self._ended_alone = self._ended_alone, []
-            programs = door.programs()
-            self._say("hello", *self._introduction(), self._last_number, programs, ended)
+            self._say("hello", *self._introduction(), self._last_number, door.programs())
         elif time.monotonic() >= self._leave_at or not any(
             kept.job and kept.job.lasting for kept in self._kept.values()
         ):
@@ -315,8 +312,6 @@ class Warden:
 
     def _pass_on(self, kept: Kept, word: str, *rest: Any) -> None:
         kept.note(word, rest)
-        if kept.job and word in ENDS and not self._harness:
-            self._ended_alone.append(kept.job.name)
         self._say(word, kept.number, *rest)
 
     def _reap(self) -> None:
