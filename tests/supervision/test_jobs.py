@@ -58,6 +58,12 @@ def until_dead(pid: int) -> None:
         time.sleep(0.01)
 
 
+def until_ended(*folders: Path) -> None:
+    deadline = time.monotonic() + 4
+    while not all(map(Ended.read, folders)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 async def grown_to(job: Job, total: int) -> Sizes:
     async with asyncio.timeout(10):
         sizes = await job.grown(total - 1)
@@ -331,10 +337,7 @@ async def test_what_lasts_is_found_again_and_the_rest_has_ended(
     brief = await run(first, out / "brief", "sleep 60")
     quick = await run(first, out / "quick", "sleep 0.3", lasting=True)
     first.let_go()
-    deadline = time.monotonic() + 4
-    while not (Ended.read(out / "brief") and Ended.read(out / "quick")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until_ended(out / "brief", out / "quick")
     await asyncio.sleep(0.2)  # until their keepers have said so
     assert sweep(tmp_path) == []  # under a lease
     second = await Warden.rejoin(first.folder)
