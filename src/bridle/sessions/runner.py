@@ -35,6 +35,7 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 from bridle.core.permission import Context, Policy
+from bridle.core.permission.acts import load_reader
 from bridle.sessions.aside import Aside
 from bridle.sessions.bearing import Bearing
 from bridle.sessions.clocks import Clocks
@@ -71,6 +72,7 @@ _NOTED = frozenset({BackgroundChanged, SettingsChanged, AgentReady})
 
 _VISIBLE: frozenset[type] = frozenset({MessageChunk, ToolStarted})  # it was said, or done
 
+THINKS = 0.03  # seconds, at least, before it asks for anything
 CANCEL_GRACE = 5.0  # seconds for background work to end, once the turn has
 
 
@@ -315,6 +317,7 @@ class Runner:
             await self._stopped(TurnEnded(reason="failed", failure=as_failure(error)))
         else:
             self._line.blank = False
+            asyncio.get_running_loop().call_later(THINKS, load_reader)
 
     def _sending(
         self, conversation: Conversation, prompt: Prompt

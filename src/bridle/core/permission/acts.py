@@ -74,6 +74,11 @@ def server_of(request: PermissionRequested) -> str | None:
     return f"{parts[1]}.{parts[2]}" if len(parts) == 3 and parts[0] == "mcp" else inside
 
 
+def load_reader() -> None:
+    """While there is time: it takes some milliseconds, and whoever asks about a command waits."""
+    import bridle.core.permission.shell.reader  # noqa: F401
+
+
 def script_of(request: PermissionRequested) -> tuple[str, Script]:
     """The command line of a shell's call, and what it comes to."""
     from bridle.core.permission.shell.reader import read, read_words  # most calls need no shell
