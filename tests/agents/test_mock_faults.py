@@ -138,6 +138,19 @@ async def test_a_script_with_a_wrong_step_is_a_failed_turn(host: PlainHost, proj
         assert ended.failure.message == 'mock: no such step: {"dance": true}'
 
 
+async def test_a_failure_of_a_kind_that_nobody_knows_ends_the_turn(
+    host: PlainHost, project: Path
+) -> None:
+    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+        turn = await mock.turn(steps({"fail": "boredom"}))
+        odd, ended = turn[-2:]
+        assert isinstance(odd, Unrecognized)
+        assert isinstance(ended, TurnEnded)
+        assert ended.failure
+        assert ended.failure.kind == "agent_failed"
+        assert "boredom" in ended.failure.message
+
+
 async def test_repeated_steps_are_played_as_often(host: PlainHost, project: Path) -> None:
     async with listening(agent, SessionSpec(cwd=project), host) as mock:
         await mock.turn(steps({"repeat": 3, "steps": [{"say": "la"}]}))

@@ -24,7 +24,6 @@ FailureKind = Literal[
     "cost_limit",
     "token_limit",
     "denied",  # stopped by policy, gate or isolation
-    "gate_bypassed",  # a call ran that should have been asked about, or was denied
     "gate_bypassed",  # a tool ran, or could have, without the answer that it needs
     "harness_died",  # written at the next start for a turn left open
 ]

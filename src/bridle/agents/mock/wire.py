@@ -14,6 +14,7 @@ from bridle.agents.hearing import unrecognized
 from bridle.core import events as ev
 from bridle.core import tools
 from bridle.core.agent import Mode, Prompt, SessionSpec
+from bridle.core.failure import Failure
 from bridle.core.wire import Launch, Reply
 
 CHILD = Path(__file__).with_name("child.py")
@@ -69,6 +70,9 @@ class MockWire:
             yield self._event(json.decode(line))
         except (MsgspecError, ValueError, RecursionError) as error:
             yield unrecognized(line, str(error))
+            if line.startswith(b'{"type":"end"'):  # it says no more, however it meant that
+                why = Failure(kind="agent_failed", message=f"mock: an odd end of its turn: {error}")
+                yield ev.TurnEnded(reason="failed", failure=why)
 
     def _event(self, message: Any) -> ev.Event:
         """A key that is missing or of another type makes no case match, or fails to convert."""
