@@ -59,8 +59,9 @@ def tell(
         terminal.until("cancelled")
         terminal.type(third)
         terminal.press("Enter")
-        terminal.until("starting")
-        back = "You are back."  # Gemini is not resumed within a minute of its file
+        back = "You are back."
+        terminal.until(lambda screen: "starting" in screen or back in screen)  # as it is quick
+        # Gemini is not resumed within a minute of its file.
         terminal.until(lambda screen: "completed" in screen.partition(back)[2], seconds=90)
         terminal.resize(80, 24)
         terminal.until("You are back.")
