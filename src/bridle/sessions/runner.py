@@ -72,7 +72,7 @@ _NOTED = frozenset({BackgroundChanged, SettingsChanged, AgentReady})
 
 _VISIBLE: frozenset[type] = frozenset({MessageChunk, ToolStarted})  # it was said, or done
 
-THINKS = 0.03  # seconds, at least, before it asks for anything
+STARTS = 0.03  # seconds that an agent takes, at least, before it asks for anything
 CANCEL_GRACE = 5.0  # seconds for background work to end, once the turn has
 
 
@@ -317,7 +317,6 @@ class Runner:
             await self._stopped(TurnEnded(reason="failed", failure=as_failure(error)))
         else:
             self._line.blank = False
-            asyncio.get_running_loop().call_later(THINKS, load_reader)
 
     def _sending(
         self, conversation: Conversation, prompt: Prompt
@@ -450,6 +449,7 @@ class Runner:
     ) -> None:
         if conversation := self._line.conversation:
             self._gate.opened(agent.info.title, conversation.asks)
+        asyncio.get_running_loop().call_later(STARTS, load_reader)
         tell(agent, spec)
 
     def _bypassed(self, why: Failure) -> None:
