@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from textual.screen import ModalScreen
 
+from bridle.surfaces.tui.session_pane import SessionPane
 from bridle.surfaces.tui.tab_bar import TabBar
 
 from .desk import Desk, desk
@@ -252,3 +253,15 @@ async def test_a_session_that_somebody_deletes_stays_on_the_screen(
         await who.write("more")
         await who.press("enter")
         await who.sees("It did not work")
+
+
+async def test_news_that_come_when_the_store_is_closed_are_not_shown(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        await _say(who, "hello")
+        await who.rests(1)
+        pane = who.pane
+        await who.press("ctrl+q")
+        await who.until(lambda: who.app._exit)
+        who.app.on_session_pane_changed(SessionPane.Changed(pane))
