@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridle.core.permission.shell.numbers import Numbers
-from bridle.core.permission.shell.programs import is_code
+from bridle.core.permission.shell.old_programs import is_code
 from bridle.core.permission.shell.script import HOLE
 from bridle.core.permission.shell.source import Doubtful, Source
 from bridle.core.permission.shell.variables import steers

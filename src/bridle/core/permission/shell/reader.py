@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from bridle.core.permission.shell import programs, wrappers
+from bridle.core.permission.shell import old_programs as programs
+from bridle.core.permission.shell import wrappers
 from bridle.core.permission.shell.folders import Folders
 from bridle.core.permission.shell.inputs import Here, Inputs
 from bridle.core.permission.shell.language import Language
