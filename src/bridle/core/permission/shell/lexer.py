@@ -17,6 +17,7 @@ from bridle.core.permission.shell.syntax import (
     Part,
     Parts,
     ProcessSubstitution,
+    Redirection,
     Script,
     Subscript,
     UnparsableCommand,
@@ -63,6 +64,7 @@ class Lexer:
         self.located = located
         self.problems: list[str] = [] if problems is None else problems  # not read for certain
         self._documents: list[HereDocument] = []  # named in this line, not yet read
+        self._forced: list[Redirection] = []  # that only zsh sees
         self._arithmetic: dict[int, bool] = {}  # whether the `((` at an offset counts
         self._continued = "\\\n" in text
 

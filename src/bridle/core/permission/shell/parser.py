@@ -59,6 +59,8 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONDITION_OPERATORS = re.compile(r"&&|\|\||[<>()]")
 _REGEX_RUN = re.compile(r"[^ \t\n()\\'\"$`]+")
+# Two subshells where the shell knows no such command; these names are no programs.
+_COUNTS = re.compile(r"\(\(\s*(\d+|[A-Za-z_]\w*(\+\+|--|[-+*/%]?=\w*))\s*\)\)")
 _FORCED = re.compile(r">!(?=[ \t])")  # zsh
 
 
@@ -294,7 +296,8 @@ class Parser(Lexer):
 
     def _parenthesized(self, start: int) -> Node:
         self.at += 1
-        if self.bash and self.text.startswith("(", self.at) and self._arithmetic.get(start, True):
+        counts = self.bash or _COUNTS.match(self.text, start)
+        if counts and self.text.startswith("(", self.at) and self._arithmetic.get(start, True):
             self.at += 1
             found = self.arithmetic()
             self._arithmetic[start] = found is not None
@@ -536,7 +539,7 @@ class Parser(Lexer):
             word = self.word(assigns=not words or declares, command=not words)
             if word is None:
                 break
-            if not words and (assigned := self._assignment(word)):
+            if not words and (assigned := assignment_of(word, append=self.bash)):
                 assignments.append(assigned)
                 continue
             if words and len(redirections) > before:
@@ -554,6 +557,8 @@ class Parser(Lexer):
         first, last = (words[0].start, words[-1].end) if words else (start, self.at)
         if not self.located:
             first = last = -1
+        redirections += self._forced
+        self._forced.clear()
         return SimpleCommand(
             tuple(assignments), tuple(words), tuple(redirections), first, last, contiguous
         )
@@ -576,23 +581,6 @@ class Parser(Lexer):
         self.depth -= 1
         return found
 
-    def _assignment(self, word: Word) -> Assignment | None:
-        match word.parts:
-            case (Literal(name, False), Subscript(subscript), Literal(sign, False), *rest) if (
-                sign.startswith(("=", "+="))
-            ):
-                value = sign.partition("=")[2]
-                parts = [Literal(value), *rest] if value else rest
-                return Assignment(name, Word(tuple(parts)), sign[0] == "+", subscript)
-            case (Literal(text, False), *rest):
-                match = _ASSIGNMENT.match(text)
-                if match is None or (match[2] and not self.bash):
-                    return None
-                value = text[match.end() :]
-                parts = [Literal(value), *rest] if value else rest
-                return Assignment(match[1], Word(tuple(parts)), bool(match[2]))
-        return None
-
     # -- redirections ----------------------------------------------------------------------------
 
     def _redirections(self) -> tuple[Redirection, ...]:
@@ -614,7 +602,7 @@ class Parser(Lexer):
         if operator is None:
             operator = match[4]
         if _FORCED.match(self.text, match.end() - 1):
-            self.problems.append("a redirection that zsh reads in another way")
+            self._forced.append(Redirection(">", self._word_at(match.end() + 1)))
         self.at = match.end()
         self.blanks()
         if self._continued and self.text[self.at - 2 : self.at] == "\\\n":
@@ -628,6 +616,14 @@ class Parser(Lexer):
         document = self._document(self.text[before : self.at], operator == "<<-")
         self._documents.append(document)
         return Redirection(operator, target, descriptor, document)
+
+    def _word_at(self, at: int) -> Word:
+        """The word that follows there, which stays where it is."""
+        before, self.at = self.at, at
+        self.blanks()
+        word = self.word()
+        self.at = before
+        return word or Word(())
 
     def _document(self, raw: str, strips_tabs: bool) -> HereDocument:
         raw = raw.replace("\\\n", "")
@@ -645,3 +641,22 @@ class Parser(Lexer):
         return repr(c) if c in DELIMITERS and not c.isprintable() else c or "end"
 
 
+
+
+def assignment_of(word: Word, *, append: bool = True) -> Assignment | None:
+    """The assignment that a word is, if any. `append`: the shell knows `+=`."""
+    match word.parts:
+        case (Literal(name, False), Subscript(subscript), Literal(sign, False), *rest) if (
+            sign.startswith(("=", "+="))
+        ):
+            value = sign.partition("=")[2]
+            parts = [Literal(value), *rest] if value else rest
+            return Assignment(name, Word(tuple(parts)), sign[0] == "+", subscript)
+        case (Literal(text, False), *rest):
+            match = _ASSIGNMENT.match(text)
+            if match is None or (match[2] and not append):
+                return None
+            value = text[match.end() :]
+            parts = [Literal(value), *rest] if value else rest
+            return Assignment(match[1], Word(tuple(parts)), bool(match[2]))
+    return None
