@@ -47,7 +47,10 @@ _TAR = (
 )
 
 
-_PACKED = frozenset({".gz", ".bz2", ".xz", ".zst", ".Z", ".lzma", ".lz4"})
+_ENDINGS = {
+    "gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst", "compress": ".Z", "lzma": ".lzma",
+    "lz4": ".lz4",
+}  # fmt: skip
 
 
 def _tar(draft: Draft) -> None:
@@ -131,7 +134,12 @@ def _gzip(draft: Draft) -> None:
     for path in draft.parsed.operands:
         draft.access(path, "remove", recursive="recursive" in draft.parsed.marks)
         stem, ending = posixpath.splitext(path)
-        draft.access(stem if ending in _PACKED else f"{path}.gz", "write")
+        if ending in (".tgz", ".tbz", ".tbz2", ".txz", ".tzst"):
+            draft.access(f"{stem}.tar", "write")
+        elif ending in _ENDINGS.values():
+            draft.access(stem, "write")
+        else:
+            draft.access(path + _ENDINGS.get(draft.program.removeprefix("un"), ".gz"), "write")
 
 
 def _zip(draft: Draft) -> None:

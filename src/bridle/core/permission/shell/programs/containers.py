@@ -6,7 +6,7 @@ from bridle.core.permission.shell.programs.roles import suffixes
 from bridle.core.permission.shell.programs.row import Draft, Row
 
 _RUN = (
-    "-dtiPTqe -a|--attach=text -c|--cpu-shares=text -e|--env=text --env-file=read "
+    "-dtiPTq -a|--attach=text -c|--cpu-shares=text -e|--env=text --env-file=read "
     "-h|--hostname=text -l|--label=text --label-file=read -m|--memory=text -p|--publish=text "
     "-u|--user=text -v|--volume=mount --mount=mount -w|--workdir=text --add-host=text "
     "--annotation=text --blkio-weight=text --cap-add=text --cap-drop=text --cgroup-parent=text "
@@ -61,14 +61,14 @@ ROWS = (
     Row("docker|podman|nerdctl", "none", "", _TOP, style="posix"),
     Row(_both("ps|images|inspect|logs|version|info|port|top"
         "|diff|history|stats --no-stream"), "reads", "",
-        "-aqnlsft -f|--filter=text --format=text --no-trunc --all --quiet --size --last=text "
+        "-aqlst -f|--filter=text --format=text --no-trunc --all --quiet --size --last=text "
         "--latest --tail=text -n=text --since=text --until=text --timestamps --details --follow "
         "--type=text --digests --tree "
         "--human --no-stream", samples=("docker ps -a", "docker images")),
     Row(_both("image ls|container ls|volume ls|network ls|image inspect|container "
               "inspect|container logs|volume inspect|network inspect|image "
               "history|system df"), "reads", "",
-        "-aqsf -f|--filter=text --format=text --no-trunc --all --quiet --size --tail=text "
+        "-aqs -f|--filter=text --format=text --no-trunc --all --quiet --size --tail=text "
         "--digests -v|--verbose", samples=("docker volume ls",)),
     Row(_both("run|container run|create"), "runs", "text", _RUN, style="posix", command="whole",
         skip=1, remote=True, refine=_in_container),
@@ -90,7 +90,7 @@ ROWS = (
         refine=_exec),
     Row("kubectl get|kubectl describe|kubectl logs|kubectl "
         "top|kubectl version|kubectl config", "runs",
-        "", f"-wfhp {_KUBE} --watch --all --sort-by=text --tail=text --follow --previous "
+        "", f"-whp {_KUBE} --watch --all --sort-by=text --tail=text --follow --previous "
             "--since=text"),
     Row("gh", "none", "", "", style="posix"),
     Row("gh pr|gh issue|gh repo|gh api|gh run|gh release|gh auth|gh workflow|gh gist|gh secret|gh "

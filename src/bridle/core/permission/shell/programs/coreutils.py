@@ -134,7 +134,7 @@ ROWS = (
         "-z -d|--delimiter=text --field=text --format=text --from=text --from-unit=text --grouping "
         "--header?=text --invalid=text --padding=text --round=text --suffix=text --to=text "
         "--to-unit=text --debug --zero-terminated", samples=("numfmt --to=iec 2048",)),
-    Row("factor|expr|sleep|usleep|true|false|yes|test|[|echo|printf", "none", "", "",
+    Row("factor|expr|sleep|usleep|true|false|yes|test|[|echo|printf", "none", own=True,
         samples=("factor 12", "expr 1 + 2", "sleep 0", "echo a", "printf a", "test -f a.txt")),
     Row("sync", "writes", "write*", "-df --data --file-system"),
     Row("lsof|pstree|vmstat|iostat|mpstat|top|ss|netstat|nm|objdump|readelf|ldd|size", "runs",

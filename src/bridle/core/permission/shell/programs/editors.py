@@ -22,14 +22,14 @@ def _patch(draft: Draft) -> None:
 
 ROWS = (
     Row("vim|vi|nvim|ex|view|gvim|vimdiff|rvim", "runs", "write*",
-        "-bCdDeEFghHlLmMnNoOpRrsvVxXyZA -c=code --cmd=code -S?=code -s=code -u=code -U=code "
+        "-bCdDeEFghHlLmMnNoOpRrvVxXyZA -c=code --cmd=code -S?=code -s=code -u=code -U=code "
         "-i=write -T=text -w=write -W=write -t=text -q?=read --clean --noplugin --headless "
         "--embed --remote --startuptime=write",
         refine=_plus),
     Row("nano|pico|micro|joe|mcedit|kak|hx|helix", "runs", "write*", "", refine=_plus),
     Row("emacs|emacsclient", "runs", "write*",
-        "-nwqcQ -l|--load=code --eval=code -eval=code -f|--funcall=code --execute=code "
-        "--script=code --batch:doubt -batch:doubt -t=text -a=program", refine=_plus),
+        "-nw -q -c -Q -l|-load|--load=code -eval|--eval=code -f|--funcall=code --execute=code "
+        "--script=code -batch|--batch:doubt -t=text -a=program", style="single", refine=_plus),
     Row("code|cursor|subl|zed|idea|open|xdg-open", "runs", "mention*", ""),
     Row("less|more|most|bat|batcat", "runs", "read*",
         "-aABcCdeEfFgGiIJKLmMnNqQrRsSuUvVwWX -b=text -h=text -j=text -k=code -o|-O=write -p=text "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from bridle.core.permission.shell.parsed_script import HOLE
+from bridle.core.permission.shell.parsed_script import ANY, HOLE
 from bridle.core.permission.shell.programs.row import Draft, Row
 
 _CERTAINLY_DIRECTORIES = (".", "..", "/", "~")
@@ -24,6 +24,8 @@ def _arrivals(draft: Draft) -> None:
     if not inside:
         draft.access(target, "write", recursive=tree)
         _links(draft, sources, target)
+    if "backup" in marks:
+        draft.access(target.rstrip("/") + ANY, "write", recursive=True)
     if "plain" in marks:
         return
     for source in sources:
@@ -89,9 +91,10 @@ def _mktemp(draft: Draft) -> None:
         draft.accesses.clear()
         draft.effect = "none"
         return
-    folder = parsed.value("--tmpdir")
+    folder = parsed.value("--tmpdir") or parsed.value("-p")
     template = parsed.operands[0] if parsed.operands else ""
-    if folder is None and "temporary" not in parsed.marks and template:
+    elsewhere = {"--tmpdir", "-p"} & {option.name for option, _ in parsed.values}
+    if template and not elsewhere and "temporary" not in parsed.marks:
         draft.access(template, "write")
     else:
         draft.access(posixpath.join(folder or "/tmp", template or "tmp.XXXXXXXXXX"), "write")
@@ -106,7 +109,7 @@ def _dd(draft: Draft) -> None:
             draft.access(HOLE, "write")
 
 
-_BACKUP = "-b --backup?=text -S|--suffix=text"
+_BACKUP = "-b:backup --backup?=text:backup -S|--suffix=text:backup"
 _TARGET = "-t|--target-directory=write:target -T|--no-target-directory:plain"
 _OWNERS = (
     "-cfhvHLP -R|--recursive:recursive --changes --silent --quiet --verbose --dereference "

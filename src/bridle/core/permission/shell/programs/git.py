@@ -9,7 +9,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 
-from bridle.core.permission.shell.parsed_script import HOLE, Effect, joined
+from msgspec.structs import replace
+
+from bridle.core.permission.shell.parsed_script import HOLE, joined
 from bridle.core.permission.shell.programs.row import Draft, Row
 
 _TOP = (
@@ -210,11 +212,6 @@ def _mv(draft: Draft) -> None:
                      recursive=True)  # fmt: skip
 
 
-def _row(name: str, effect: Effect, operands: str = "", options: str = "", **more: object) -> Row:
-    names = "|".join(f"git {one}" for one in name.split("|"))
-    return Row(names, effect, operands, options, **more)  # type: ignore[arg-type]
-
-
 _UPLOAD = "--upload-pack=program -o=text --depth=text -j|--jobs=text"
 _MERGE = (
     "-nqve -S?=text -s|--strategy=text -X|--strategy-option=text -m=text -F=read --ff --no-ff "
@@ -223,204 +220,213 @@ _MERGE = (
     "--allow-unrelated-histories"
 )
 
+_COMMANDS = (
+    Row("status", "reads", "rev*",
+        "-sbzv --short --branch --show-stash --porcelain?=text --long --verbose "
+        "-u|--untracked-files?=text --ignore-submodules?=text --ignored?=text --column?=text "
+        "--no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames?=text",
+        tracked=True, samples=("git status", "git status -sb --porcelain=v1", "git -C . status")),
+    Row("log|whatchanged", "reads", "rev*", f"{_LOG} {_DIFF}", tracked=True, refine=_shows,
+        samples=("git log --oneline -3", "git log -p -1", "git --no-pager log --stat -- a.txt")),
+    Row("diff", "reads", "rev*", _DIFF, tracked=True, refine=_diff,
+        samples=("git diff", "git diff --stat HEAD", "git diff HEAD -- a.txt")),
+    Row("show", "reads", "rev*", f"{_LOG} {_DIFF}", tracked=True, refine=_show,
+        samples=("git show HEAD", "git show HEAD:a.txt", "git show --stat --format=%h")),
+    Row("diff-tree|diff-index|diff-files|range-diff", "reads", "rev*",
+        f"{_LOG} {_DIFF} --root -v -r --no-commit-id --creation-factor=text", tracked=True,
+        refine=_diff, samples=("git diff-tree --name-only -r HEAD",)),
+    Row("shortlog", "reads", "rev*",
+        "-snecw --numbered --summary --email --committer --group=text --format=text --since=text "
+        "--until=text --after=text --before=text --author=text --no-merges --merges --all "
+        "--first-parent --branches --tags", tracked=True, samples=("git shortlog -sn HEAD",)),
+    Row("rev-list|name-rev|merge-base|cherry", "reads", "rev*",
+        f"-ecw {_LOG} --count --objects --octopus --independent --is-ancestor --fork-point --all "
+        "--name-only -a --no-undefined --always", tracked=True,
+        samples=("git rev-list --count HEAD",)),
+    Row("rev-parse|describe|var|check-ref-format|symbolic-ref", "reads", "rev*",
+        "-q --abbrev-ref?=text --short?=text --show-toplevel --show-prefix --show-cdup --git-dir "
+        "--absolute-git-dir --git-common-dir --is-inside-work-tree --is-inside-git-dir "
+        "--is-bare-repository --is-shallow-repository --verify --quiet --symbolic "
+        "--symbolic-full-name --all --branches?=text --tags --always --long --dirty?=text "
+        "--abbrev?=text --match=text --exclude=text --exact-match --first-parent --contains "
+        "--candidates=text --git-path=text --show-superproject-working-tree --not --flags "
+        "--no-flags --revs-only --no-revs --local-env-vars --show-object-format?=text -l",
+        tracked=True,
+        samples=("git rev-parse HEAD", "git rev-parse --abbrev-ref @", "git describe --always")),
+    Row("blame|annotate", "reads", "rev*",
+        "-clftsenwpMCkb -L=text -S=read --date=text --since=text --porcelain --line-porcelain "
+        "--incremental --show-name --show-number --show-email --contents=read --root "
+        "--ignore-rev=text --ignore-revs-file=read --color-lines --color-by-age --abbrev=text "
+        "--reverse --first-parent --progress --no-progress", tracked=True,
+        samples=("git blame a.txt", "git blame -L 1,2 -- a.txt")),
+    Row("ls-files", "reads", "rev*",
+        "-cdmoisukztvf -x|--exclude=text -X|--exclude-from=read --exclude-standard "
+        "--exclude-per-directory=text --cached --deleted --modified --others --ignored --stage "
+        "--directory --no-empty-directory --unmerged --killed --error-unmatch --with-tree=text "
+        "--full-name --recurse-submodules --abbrev?=text --eol --deduplicate --format=text",
+        tracked=True, samples=("git ls-files", "git ls-files -o --exclude-standard")),
+    Row("ls-tree", "reads", "rev*",
+        "-drtlz --long --name-only --name-status --object-only --full-name --full-tree "
+        "--abbrev?=text --format=text", tracked=True, samples=("git ls-tree -r HEAD",)),
+    Row("cat-file", "reads", "rev*",
+        "-tspe --filters:runs --textconv:runs --path=text --batch?=text --batch-check?=text "
+        "--batch-command?=text --batch-all-objects --buffer --unordered --follow-symlinks "
+        "--allow-unknown-type", tracked=True, refine=_cat_file,
+        samples=("git cat-file -p HEAD", "git cat-file -t HEAD:a.txt")),
+    Row("grep", "reads", "text rev*",
+        "-aIirvwhHEGFPnlLzocpWq --cached -f=read:given -e=text:given --and --or --not "
+        "--all-match -O|--open-files-in-pager?=program --no-index:untracked "
+        "--untracked:untracked --no-exclude-standard --recurse-submodules --text --ignore-case "
+        "--invert-match --word-regexp -A|--after-context=text -B|--before-context=text "
+        "-C|--context=text --max-depth=text --recursive --no-recursive --full-name "
+        "--extended-regexp --basic-regexp --perl-regexp --fixed-strings --line-number --column "
+        "--files-with-matches --name-only --files-without-match --null --only-matching --count "
+        "--color?=text --no-color --break --heading --show-function --function-context "
+        "-m|--max-count=text --threads=text --quiet "
+        "--textconv:runs -#", tracked=True, refine=_grep,
+        samples=("git grep -n x", "git grep -e x -- src")),
+    Row("reflog|reflog show|stash "
+        "list|stash show", "reads", "rev*", f"{_LOG} {_DIFF}", tracked=True,
+        refine=_shows, samples=("git reflog", "git stash list", "git stash show -p")),
+    Row("reflog expire|reflog delete", "runs"),
+    Row("branch", "reads", "",
+        "-ravqi -D|-d|-M|-m|-c|-C|-f|--delete|--move|--copy|--force:changes --list:lists "
+        "-l:lists --all --remotes --verbose --show-current --contains?=text:lists "
+        "--no-contains?=text:lists --merged?=text:lists --no-merged?=text:lists "
+        "--points-at=text:lists --sort=text --format=text --column?=text --no-column "
+        "--color?=text --no-color --ignore-case --abbrev?=text --no-abbrev "
+        "-u|--set-upstream-to=text:changes --unset-upstream:changes -t|--track?=text:changes "
+        "--no-track:changes --edit-description:changes", refine=_lists,
+        samples=("git branch", "git branch -a", "git branch --list 'm*'")),
+    Row("tag", "reads", "",
+        "-i -l|--list:lists -n?=text:lists --contains?=text:lists --no-contains?=text:lists "
+        "--merged?=text:lists --no-merged?=text:lists --points-at=text:lists --sort=text "
+        "--format=text --column?=text --no-column --color?=text -a|-s|-f|-d|-v|--annotate|--sign"
+        "|--force|--delete|--verify:changes -m=text:changes "
+        "-F=read:changes -u=text:changes", refine=_lists,
+        samples=("git tag", "git tag -l 'v*'", "git tag -n")),
+    Row("remote|remote get-url", "reads", "", "-v|--verbose --push --all", refine=_lists,
+        samples=("git remote", "git remote -v")),
+    Row("remote add|remote set-url|remote remove|remote rm|remote rename|remote set-head"
+        "|remote set-branches|remote update|remote prune|remote show", "runs", "",
+        refine=_remote_helper),
+    Row("config", "reads", "",
+        "-z --get:gets --get-all:gets --get-regexp:gets --get-urlmatch:gets -l|--list:gets "
+        "--get-color:gets --get-colorbool:gets --show-origin --show-scope --name-only --local "
+        "--worktree --global:global --system:system -f|--file=read --blob=text --type=text "
+        "--bool --int --path --null --includes --no-includes --default=text --add:changes "
+        "--replace-all:changes --unset:changes --unset-all:changes --rename-section:changes "
+        "--remove-section:changes -e|--edit:changes,runs --fixed-value "
+        "--all --regexp", refine=_config,
+        samples=("git config --get user.name", "git config -l", "git config user.name")),
+    Row("count-objects|check-ignore|check-attr|for-each-ref|show-ref|ls-remote --get-url|version"
+        "|help -a", "reads", "",
+        "-vqnad --verbose --stdin --no-index --non-matching --format=text --sort=text "
+        "--points-at=text --merged?=text --contains?=text --count=text --heads --tags "
+        "--hash?=text --verify --human-readable --exclude=text -H --head --dereference",
+        samples=("git count-objects -v", "git for-each-ref", "git show-ref", "git version")),
+    # What only the index, or a file that is named, is changed by: no hook runs.
+    Row("add|stage", "writes", "read*",
+        "-nvfAuNk -i|-p|-e|--interactive|--patch|--edit:runs --dry-run --verbose --force --all "
+        "--no-all --update --intent-to-add --refresh --ignore-errors --ignore-missing "
+        "--renormalize --sparse --chmod=text --pathspec-from-file=list --pathspec-file-nul"),
+    Row("mv", "writes", "remove/* write/", "-fknv --force --dry-run --verbose", refine=_mv),
+    Row("rm", "writes", "remove/*",
+        "-nqfr --cached --force --dry-run --ignore-unmatch --quiet --sparse "
+        "--pathspec-from-file=list"),
+    Row("restore", "runs", "",
+        "-SWqm -s|--source=text -p|--patch --staged --worktree --ours --theirs --quiet --progress "
+        "--overlay --no-overlay --pathspec-from-file=list --ignore-unmerged --recurse-submodules",
+        refine=_pathspecs),
+    Row("checkout|switch", "runs", "",
+        "-qftldmp -b|-B|-c|-C=text --orphan=text --detach --force --track?=text --no-track "
+        "--guess --no-guess --ours --theirs --merge --conflict=text --patch --quiet --progress "
+        "--pathspec-from-file=list --overlay --no-overlay --create=text --discard-changes "
+        "--recurse-submodules --ignore-other-worktrees", refine=_pathspecs),
+    Row("clean", "runs", "remove/*",
+        "-qfdi -n|--dry-run:dry -x|-X:ignored -e|--exclude=text --force --quiet --interactive",
+        refine=_clean),
+    Row("checkout-index", "runs", "write*",
+        "-afnqu --all --prefix=write/ --stage=text --temp --stdin -z --index --force --mkdir"),
+    Row("apply|am", "runs", "read*",
+        "-3RzvqNCs -p=text --check --stat --numstat --summary --index --cached --reverse "
+        "--reject --directory=write/ --exclude=text --include=text --whitespace=text "
+        "--unsafe-paths:doubt --3way --intent-to-add --recount --build-fake-ancestor=write "
+        "--verbose --quiet --continue --abort --skip --signoff --keep-cr", refine=patched_files),
+    Row("commit", "runs", "read*",
+        "-avqesnoz -S?=text -m|--message=text -F|--file=read -t|--template=read "
+        "-c|-C|--reuse-message=text --reedit-message=text --fixup=text --squash=text "
+        "--author=text --date=text --cleanup=text --trailer=text --all --amend --no-edit --edit "
+        "--no-verify --verify --allow-empty --only --include --quiet --verbose --dry-run "
+        "--signoff --no-gpg-sign --gpg-sign?=text --reset-author --allow-empty-message "
+        "-p|--patch --interactive --status --no-status -u?=text --short --porcelain "
+        "--pathspec-from-file=list"),
+    Row("stash|stash push|stash pop|stash apply|stash drop|stash save|stash branch|stash create"
+        "|stash store|stash clear", "runs", "", "-uakpqS -m|--message=text"),
+    Row("reset", "runs", "",
+        "-qpN --soft --mixed --hard --merge --keep --quiet --patch --pathspec-from-file=list"),
+    Row("merge|pull|cherry-pick|revert", "runs", "",
+        f"{_MERGE} --upload-pack=program --rebase?=text --no-rebase -rx --all --prune --tags "
+        "--depth=text --gpg-sign?=text --mainline=text --set-upstream", refine=_remote_helper),
+    Row("rebase", "runs", "",
+        f"-ipfkr {_MERGE} -x|--exec=shell:doubt --onto=text --interactive --root --keep-base "
+        "--autosquash --no-autosquash --update-refs --rebase-merges?=text --force-rebase "
+        "--fork-point --no-fork-point --apply --merge "
+        "-C=text --whitespace=text --gpg-sign?=text"),
+    Row("fetch|ls-remote", "runs", "",
+        f"-apftunkvq46l {_UPLOAD} --exec=program --all --append --atomic --prune --prune-tags "
+        "--tags --no-tags --force --dry-run --multiple --unshallow --quiet --verbose --heads "
+        "--refs --symref --sort=text --get-url --recurse-submodules?=text --shallow-since=text "
+        "--filter=text --set-upstream --update-head-ok --progress --server-option=text "
+        "--exit-code",
+        refine=_remote_helper),
+    Row("push", "runs", "",
+        "-nqvfud46 --receive-pack=program --exec=program -o|--push-option=text --all --mirror "
+        "--tags --follow-tags --atomic --dry-run --force --force-with-lease?=text "
+        "--force-if-includes --delete --prune --set-upstream --thin --no-thin --quiet --verbose "
+        "--progress --no-verify --porcelain --repo=text "
+        "--signed?=text --recurse-submodules=text", refine=_remote_helper),
+    Row("fetch-pack|send-pack|upload-pack|receive-pack|upload-archive", "runs", "mention*",
+        "--upload-pack=program --receive-pack=program --exec=program"),
+    Row("clone", "runs", "text write/",
+        "-lnqvs46 -u|--upload-pack=program -c|--config=code --template=code -b|--branch=text "
+        f"{_UPLOAD} --origin=text --reference=read --reference-if-able=read "
+        "--separate-git-dir=write/ --filter=text --shallow-since=text --shallow-exclude=text "
+        "--server-option=text --bundle-uri=text --local --no-checkout --bare --mirror "
+        "--dissociate --single-branch --no-single-branch --no-tags --recurse-submodules?=text "
+        "--recursive?=text --shallow-submodules --sparse --quiet --verbose --progress --no-local "
+        "--no-hardlinks --also-filter-submodules", refine=_clone),
+    Row("init", "runs", "write/",
+        "-q --template=code --separate-git-dir=write/ -b|--initial-branch=text "
+        "--object-format=text --shared?=text --bare --quiet"),
+    Row("worktree add", "runs", "write/ text",
+        "-fdq -b|-B=text --reason=text --detach --checkout --no-checkout --lock --orphan "
+        "--guess-remote --track --quiet --force"),
+    Row("worktree list", "reads", "", "-vz --porcelain --verbose", samples=("git worktree list",)),
+    Row("worktree move|worktree remove", "runs", "remove/ write/", "-f --force"),
+    Row("submodule", "runs", "", "", style="posix", refine=_submodule),
+    Row("submodule status", "reads", "", "--cached --recursive",
+        samples=("git submodule status",)),
+    Row("bundle create", "runs", "write", "-q --quiet --progress --all --version=text"),
+    Row("format-patch", "runs", "",
+        f"{_DIFF} -o|--output-directory=write/ --stdout -nNk -v=text --cover-letter "
+        "--subject-prefix=text --signoff --thread?=text --attach?=text --in-reply-to=text "
+        "--start-number=text --suffix=text --base=text --zero-commit --numbered --no-numbered"),
+    Row("archive", "runs", "text rev*",
+        "-lv -o|--output=write --remote=program --exec=program --format=text --prefix=text "
+        "--worktree-attributes --add-file=read --verbose --list -#", tracked=True,
+        default="rev"),
+    Row("fast-export", "runs", "", "-o=write --output=write --all --export-marks=write"),
+    Row("bisect", "runs", "", "", style="posix", refine=_bisect),
+    Row("filter-branch|difftool|mergetool", "runs", "", "-xdtmgy", style="posix", refine=_filters),
+    Row("send-email|instaweb|daemon|shell|remote-ext|cvsserver"
+        "|svn|p4|web--browse|imap-send", "runs",
+        "mention*", "", refine=_filters),
+)  # fmt: skip
 ROWS = (
     Row("git", "none", "", _TOP, style="posix"),
-    _row("status", "reads", "rev*",
-         "-sbuzv --short --branch --show-stash --porcelain?=text --long --verbose "
-         "-u|--untracked-files?=text --ignore-submodules?=text --ignored?=text --column?=text "
-         "--no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames?=text",
-         tracked=True, samples=("git status", "git status -sb --porcelain=v1", "git -C . status")),
-    _row("log|whatchanged", "reads", "rev*", f"{_LOG} {_DIFF}", tracked=True, refine=_shows,
-         samples=("git log --oneline -3", "git log -p -1", "git --no-pager log --stat -- a.txt")),
-    _row("diff", "reads", "rev*", _DIFF, tracked=True, refine=_diff,
-         samples=("git diff", "git diff --stat HEAD", "git diff HEAD -- a.txt")),
-    _row("show", "reads", "rev*", f"{_LOG} {_DIFF}", tracked=True, refine=_show,
-         samples=("git show HEAD", "git show HEAD:a.txt", "git show --stat --format=%h")),
-    _row("diff-tree|diff-index|diff-files|range-diff", "reads", "rev*",
-         f"{_LOG} {_DIFF} --root -v -r --no-commit-id --creation-factor=text", tracked=True,
-         refine=_diff, samples=("git diff-tree --name-only -r HEAD",)),
-    _row("shortlog|rev-list|name-rev|merge-base|merge-tree|cherry", "reads", "rev*",
-         f"-snecw {_LOG} --count --numbered --summary --email --group=text --objects --octopus "
-         "--independent --is-ancestor --fork-point --all --tags --name-only -a --no-undefined "
-         "--always", tracked=True,
-         samples=("git shortlog -sn HEAD", "git rev-list --count HEAD")),
-    _row("rev-parse|describe|var|check-ref-format|symbolic-ref", "reads", "rev*",
-         "-q --abbrev-ref?=text --short?=text --show-toplevel --show-prefix --show-cdup --git-dir "
-         "--absolute-git-dir --git-common-dir --is-inside-work-tree --is-inside-git-dir "
-         "--is-bare-repository --is-shallow-repository --verify --quiet --symbolic "
-         "--symbolic-full-name --all --branches?=text --tags --always --long --dirty?=text "
-         "--abbrev?=text --match=text --exclude=text --exact-match --first-parent --contains "
-         "--candidates=text --git-path=text --show-superproject-working-tree --not --flags "
-         "--no-flags --revs-only --no-revs --local-env-vars --show-object-format?=text -l",
-         tracked=True,
-         samples=("git rev-parse HEAD", "git rev-parse --abbrev-ref @", "git describe --always")),
-    _row("blame|annotate", "reads", "rev*",
-         "-clftsenwpMCkb -L=text -S=read --date=text --since=text --porcelain --line-porcelain "
-         "--incremental --show-name --show-number --show-email --contents=read --root "
-         "--ignore-rev=text --ignore-revs-file=read --color-lines --color-by-age --abbrev=text "
-         "--reverse --first-parent --progress --no-progress", tracked=True,
-         samples=("git blame a.txt", "git blame -L 1,2 -- a.txt")),
-    _row("ls-files", "reads", "rev*",
-         "-cdmoisukztvf -x|--exclude=text -X|--exclude-from=read --exclude-standard "
-         "--exclude-per-directory=text --cached --deleted --modified --others --ignored --stage "
-         "--directory --no-empty-directory --unmerged --killed --error-unmatch --with-tree=text "
-         "--full-name --recurse-submodules --abbrev?=text --eol --deduplicate --format=text",
-         tracked=True, samples=("git ls-files", "git ls-files -o --exclude-standard")),
-    _row("ls-tree", "reads", "rev*",
-         "-drtlz --long --name-only --name-status --object-only --full-name --full-tree "
-         "--abbrev?=text --format=text", tracked=True, samples=("git ls-tree -r HEAD",)),
-    _row("cat-file", "reads", "rev*",
-         "-tspe --filters:runs --textconv:runs --path=text --batch?=text --batch-check?=text "
-         "--batch-command?=text --batch-all-objects --buffer --unordered --follow-symlinks "
-         "--allow-unknown-type", tracked=True, refine=_cat_file,
-         samples=("git cat-file -p HEAD", "git cat-file -t HEAD:a.txt")),
-    _row("grep", "reads", "text rev*",
-         "-aIirvwhHEGFPnlLzocpWq --cached -f=read:given -e=text:given --and --or --not "
-         "--all-match -O|--open-files-in-pager?=program --no-index:untracked "
-         "--untracked:untracked --no-exclude-standard --recurse-submodules --text --ignore-case "
-         "--invert-match --word-regexp -A|--after-context=text -B|--before-context=text "
-         "-C|--context=text --max-depth=text --recursive --no-recursive --full-name "
-         "--extended-regexp --basic-regexp --perl-regexp --fixed-strings --line-number --column "
-         "--files-with-matches --name-only --files-without-match --null --only-matching --count "
-         "--color?=text --no-color --break --heading --show-function --function-context "
-         "-m|--max-count=text --threads=text --quiet "
-         "--textconv:runs -#", tracked=True, refine=_grep,
-         samples=("git grep -n x", "git grep -e x -- src")),
-    _row("reflog|reflog show|stash "
-        "list|stash show", "reads", "rev*", f"{_LOG} {_DIFF}", tracked=True,
-         refine=_shows, samples=("git reflog", "git stash list", "git stash show -p")),
-    _row("reflog expire|reflog delete", "runs"),
-    _row("branch", "reads", "",
-         "-ravqi -D|-d|-M|-m|-c|-C|-f|--delete|--move|--copy|--force:changes --list:lists "
-         "-l:lists --all --remotes --verbose --show-current --contains?=text:lists "
-         "--no-contains?=text:lists --merged?=text:lists --no-merged?=text:lists "
-         "--points-at=text:lists --sort=text --format=text --column?=text --no-column "
-         "--color?=text --no-color --ignore-case --abbrev?=text --no-abbrev "
-         "-u|--set-upstream-to=text:changes --unset-upstream:changes -t|--track?=text:changes "
-         "--no-track:changes --edit-description:changes", refine=_lists,
-         samples=("git branch", "git branch -a", "git branch --list 'm*'")),
-    _row("tag", "reads", "",
-         "-i -l|--list:lists -n?=text:lists --contains?=text:lists --no-contains?=text:lists "
-         "--merged?=text:lists --no-merged?=text:lists --points-at=text:lists --sort=text "
-         "--format=text --column?=text --no-column --color?=text -a|-s|-f|-d|-v|--annotate|--sign"
-         "|--force|--delete|--verify:changes -m=text:changes "
-         "-F=read:changes -u=text:changes", refine=_lists,
-         samples=("git tag", "git tag -l 'v*'", "git tag -n")),
-    _row("remote|remote get-url", "reads", "", "-v|--verbose --push --all", refine=_lists,
-         samples=("git remote", "git remote -v")),
-    _row("remote add|remote set-url|remote remove|remote rm|remote rename|remote set-head"
-         "|remote set-branches|remote update|remote prune|remote show", "runs", "",
-         refine=_remote_helper),
-    _row("config", "reads", "",
-         "-z --get:gets --get-all:gets --get-regexp:gets --get-urlmatch:gets -l|--list:gets "
-         "--get-color:gets --get-colorbool:gets --show-origin --show-scope --name-only --local "
-         "--worktree --global:global --system:system -f|--file=read --blob=text --type=text "
-         "--bool --int --path --null --includes --no-includes --default=text --add:changes "
-         "--replace-all:changes --unset:changes --unset-all:changes --rename-section:changes "
-         "--remove-section:changes -e|--edit:changes,runs --fixed-value "
-         "--all --regexp", refine=_config,
-         samples=("git config --get user.name", "git config -l", "git config user.name")),
-    _row("count-objects|check-ignore|check-attr|for-each-ref|show-ref|ls-remote --get-url|version"
-         "|help -a", "reads", "",
-         "-vqnad --verbose --stdin --no-index --non-matching --format=text --sort=text "
-         "--points-at=text --merged?=text --contains?=text --count=text --heads --tags "
-         "--hash?=text --verify --human-readable --exclude=text -H --head --dereference",
-         samples=("git count-objects -v", "git for-each-ref", "git show-ref", "git version")),
-    # What only the index, or a file that is named, is changed by: no hook runs.
-    _row("add|stage", "writes", "read*",
-         "-nvfAuNk -i|-p|-e|--interactive|--patch|--edit:runs --dry-run --verbose --force --all "
-         "--no-all --update --intent-to-add --refresh --ignore-errors --ignore-missing "
-         "--renormalize --sparse --chmod=text --pathspec-from-file=list --pathspec-file-nul"),
-    _row("mv", "writes", "remove/* write/", "-fknv --force --dry-run --verbose", refine=_mv),
-    _row("rm", "writes", "remove/*",
-         "-nqfr --cached --force --dry-run --ignore-unmatch --quiet --sparse "
-         "--pathspec-from-file=list"),
-    _row("restore", "runs", "",
-         "-SWqm -s|--source=text -p|--patch --staged --worktree --ours --theirs --quiet --progress "
-         "--overlay --no-overlay --pathspec-from-file=list --ignore-unmerged --recurse-submodules",
-         refine=_pathspecs),
-    _row("checkout|switch", "runs", "",
-         "-qftldmp -b|-B|-c|-C=text --orphan=text --detach --force --track?=text --no-track "
-         "--guess --no-guess --ours --theirs --merge --conflict=text --patch --quiet --progress "
-         "--pathspec-from-file=list --overlay --no-overlay --create=text --discard-changes "
-         "--recurse-submodules --ignore-other-worktrees", refine=_pathspecs),
-    _row("clean", "runs", "remove/*",
-         "-qfdi -n|--dry-run:dry -x|-X:ignored -e|--exclude=text --force --quiet --interactive",
-         refine=_clean),
-    _row("checkout-index", "runs", "write*",
-         "-afnqu --all --prefix=write/ --stage=text --temp --stdin -z --index --force --mkdir"),
-    _row("apply|am", "runs", "read*",
-         "-3RzvqNCs -p=text --check --stat --numstat --summary --index --cached --reverse "
-         "--reject --directory=write/ --exclude=text --include=text --whitespace=text "
-         "--unsafe-paths:doubt --3way --intent-to-add --recount --build-fake-ancestor=write "
-         "--verbose --quiet --continue --abort --skip --signoff --keep-cr", refine=patched_files),
-    _row("commit", "runs", "read*",
-         "-avqesnoz -S?=text -m|--message=text -F|--file=read -t|--template=read "
-         "-c|-C|--reuse-message=text --reedit-message=text --fixup=text --squash=text "
-         "--author=text --date=text --cleanup=text --trailer=text --all --amend --no-edit --edit "
-         "--no-verify --verify --allow-empty --only --include --quiet --verbose --dry-run "
-         "--signoff --no-gpg-sign --gpg-sign?=text --reset-author --allow-empty-message "
-         "-p|--patch --interactive --status --no-status -u?=text --short --porcelain "
-         "--pathspec-from-file=list"),
-    _row("stash|stash push|stash pop|stash apply|stash drop|stash save|stash branch|stash create"
-         "|stash store|stash clear", "runs", "", "-uakpqS -m|--message=text"),
-    _row("reset", "runs", "",
-         "-qpN --soft --mixed --hard --merge --keep --quiet --patch --pathspec-from-file=list"),
-    _row("merge|pull|cherry-pick|revert", "runs", "",
-         f"{_MERGE} --upload-pack=program --rebase?=text --no-rebase -rx --all --prune --tags "
-         "--depth=text --gpg-sign?=text --mainline=text --set-upstream", refine=_remote_helper),
-    _row("rebase", "runs", "",
-         f"-ipfkr {_MERGE} -x|--exec=shell:doubt --onto=text --interactive --root --keep-base "
-         "--autosquash --no-autosquash --update-refs --rebase-merges?=text --force-rebase "
-         "--fork-point --no-fork-point --apply --merge "
-         "-C=text --whitespace=text --gpg-sign?=text"),
-    _row("fetch|ls-remote", "runs", "",
-         f"-apftunkvq46l {_UPLOAD} --exec=program --all --append --atomic --prune --prune-tags "
-         "--tags --no-tags --force --dry-run --multiple --unshallow --quiet --verbose --heads "
-         "--refs --symref --sort=text --get-url --recurse-submodules?=text --shallow-since=text "
-         "--filter=text --set-upstream --update-head-ok --progress --server-option=text "
-         "--exit-code",
-         refine=_remote_helper),
-    _row("push", "runs", "",
-         "-nqvfud46 --receive-pack=program --exec=program -o|--push-option=text --all --mirror "
-         "--tags --follow-tags --atomic --dry-run --force --force-with-lease?=text "
-         "--force-if-includes --delete --prune --set-upstream --thin --no-thin --quiet --verbose "
-         "--progress --no-verify --porcelain --repo=text "
-         "--signed?=text --recurse-submodules=text", refine=_remote_helper),
-    _row("fetch-pack|send-pack|upload-pack|receive-pack|upload-archive", "runs", "mention*",
-         "--upload-pack=program --receive-pack=program --exec=program"),
-    _row("clone", "runs", "text write/",
-         "-lnqvs46 -u|--upload-pack=program -c|--config=code --template=code -b|--branch=text "
-         f"{_UPLOAD} --origin=text --reference=read --reference-if-able=read "
-         "--separate-git-dir=write/ --filter=text --shallow-since=text --shallow-exclude=text "
-         "--server-option=text --bundle-uri=text --local --no-checkout --bare --mirror "
-         "--dissociate --single-branch --no-single-branch --no-tags --recurse-submodules?=text "
-         "--recursive?=text --shallow-submodules --sparse --quiet --verbose --progress --no-local "
-         "--no-hardlinks --also-filter-submodules", refine=_clone),
-    _row("init", "runs", "write/",
-         "-q --template=code --separate-git-dir=write/ -b|--initial-branch=text "
-         "--object-format=text --shared?=text --bare --quiet"),
-    _row("worktree add", "runs", "write/ text",
-         "-fdq -b|-B=text --reason=text --detach --checkout --no-checkout --lock --orphan "
-         "--guess-remote --track --quiet --force"),
-    _row("worktree list", "reads", "", "-vz --porcelain --verbose", samples=("git worktree list",)),
-    _row("worktree move|worktree remove", "runs", "remove/ write/", "-f --force"),
-    _row("submodule", "runs", "", "", style="posix", refine=_submodule),
-    _row("submodule status", "reads", "", "--cached --recursive",
-         samples=("git submodule status",)),
-    _row("bundle create", "runs", "write", "-q --quiet --progress --all --version=text"),
-    _row("format-patch", "runs", "",
-         f"{_DIFF} -o|--output-directory=write/ --stdout -nNk -v=text --cover-letter "
-         "--subject-prefix=text --signoff --thread?=text --attach?=text --in-reply-to=text "
-         "--start-number=text --suffix=text --base=text --zero-commit --numbered --no-numbered"),
-    _row("archive", "runs", "text rev*",
-         "-lv -o|--output=write --remote=program --exec=program --format=text --prefix=text "
-         "--worktree-attributes --add-file=read --verbose --list -#", tracked=True,
-         default="rev"),
-    _row("fast-export", "runs", "", "-o=write --output=write --all --export-marks=write"),
-    _row("bisect", "runs", "", "", style="posix", refine=_bisect),
-    _row("filter-branch|difftool|mergetool", "runs", "", "-xdtmgy", style="posix", refine=_filters),
-    _row("send-email|instaweb|daemon|shell|remote-ext|cvsserver"
-        "|svn|p4|web--browse|imap-send", "runs",
-         "mention*", "", refine=_filters),
-)  # fmt: skip
+    *(
+        replace(row, names="|".join(f"git {name}" for name in row.names.split("|")))
+        for row in _COMMANDS
+    ),
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from bridle.core.permission.shell.parsed_script import is_open
 from bridle.core.permission.shell.programs.row import Draft, Row
@@ -81,9 +82,8 @@ def _subcommand(draft: Draft) -> None:
     draft.mention(draft.words[2:])
 
 
-def _language(names: str, options: str, **more: object) -> Row:
-    refine = more.pop("refine", _file_or_input)
-    return Row(names, "runs", options=options, style="posix", refine=refine, **more)  # type: ignore[arg-type]
+def _language(names: str, options: str, refine: Callable[[Draft], None] = _file_or_input) -> Row:
+    return Row(names, options=options, style="posix", refine=refine)
 
 
 ROWS = (

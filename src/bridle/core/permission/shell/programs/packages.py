@@ -7,7 +7,7 @@ from bridle.core.permission.shell.programs.roles import suffixes
 from bridle.core.permission.shell.programs.row import Draft, Row
 
 _NPM = (
-    "-dsqgDESOBPfhv -v:info --prefix=dir -C=dir -w|--workspace=text -ws|--workspaces "
+    "-dsqgDESOBPfh -v:info --prefix=dir -C=dir -w|--workspace=text --workspaces "
     "--script-shell=code --node-options=code -c|--call=code --userconfig=code --globalconfig=code "
     "--registry=text --cache=text --silent --quiet --verbose --loglevel=text --json --long "
     "--parseable --global --omit=text --only=text --include=text --production --save-dev --save "
@@ -29,7 +29,7 @@ _PIP_LISTS = (
     "--find-links=text"
 )
 _UV_RUN = (
-    "-qvnp -p|--python=text -m|--module --with=text --with-requirements=read --with-editable=text "
+    "-qvn -p|--python=text -m|--module --with=text --with-requirements=read --with-editable=text "
     "--extra=text --group=text --only-group=text --package=text --project=text --directory=dir "
     "--env-file=code --index=text --index-url=text --script --isolated --active --no-sync --locked "
     "--frozen --no-project --all-extras --dev --no-dev --only-dev --quiet --verbose --offline"

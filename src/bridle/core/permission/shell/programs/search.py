@@ -77,5 +77,5 @@ ROWS = (
     Row("find|gfind", "reads", own=True, refine=describe_find,
         samples=("find . -name '*.py'", "find src -type f -newer a.txt -print0",
                  "find . -maxdepth 2 \\( -name a -o -name b \\) -ls")),
-    Row("locate|plocate|mlocate", "reads", "", "-AbcdeilLnpqrsSw0 -d=read -l=text", samples=()),
+    Row("locate|plocate|mlocate", "reads", "", "-AbceiLnpqrsSw0 -d=read -l=text", samples=()),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from bridle.core.permission.shell.parsed_script import ANY
 from bridle.core.permission.shell.programs.awk_script import only_prints as awk_only_prints
 from bridle.core.permission.shell.programs.row import Draft, Row
 from bridle.core.permission.shell.programs.sed_script import only_prints as sed_only_prints
@@ -15,6 +16,15 @@ _JQ_LOADS = re.compile(r"include|import|env|ENV")  # files of its own, or secret
 def _tail(draft: Draft) -> None:
     """`tail +5` is the old form of `-n +5`."""
     draft.accesses[:] = [one for one in draft.accesses if not re.fullmatch(r"\+\d+", one.path)]
+
+
+def _pieces(draft: Draft) -> None:
+    """split and csplit name their files by a prefix."""
+    if draft.program == "split":
+        prefix = draft.parsed.operands[1] if len(draft.parsed.operands) > 1 else "x"
+    else:
+        prefix = draft.parsed.value("--prefix") or "xx"
+    draft.access(prefix + ANY, "write")
 
 
 def _sed(draft: Draft) -> None:
@@ -206,14 +216,14 @@ ROWS = (
         "-rz -e|--echo:echo -i|--input-range=text -n|--head-count=text -o|--output=write "
         "--random-source=read --repeat --zero-terminated", when=(("echo", ""),),
         samples=("shuf -n1 a.txt", "shuf -e a b")),
-    Row("split", "writes", "read write/",
+    Row("split", "writes", "read",
         "-dxeu -a|--suffix-length=text --additional-suffix=text -b|--bytes=text "
         "-C|--line-bytes=text --numeric-suffixes?=text --hex-suffixes?=text --elide-empty-files "
         "--filter=program -l|--lines=text -n|--number=text -t|--separator=text --unbuffered "
-        "--verbose -#"),
+        "--verbose -#", refine=_pieces),
     Row("csplit", "writes", "read text*",
-        "-ksqz -b|--suffix-format=text -f|--prefix=write/ --keep-files --suppress-matched "
-        "-n|--digits=text --quiet --silent --elide-empty-files"),
+        "-ksqz -b|--suffix-format=text -f|--prefix=text --keep-files --suppress-matched "
+        "-n|--digits=text --quiet --silent --elide-empty-files", refine=_pieces),
     Row("sed|gsed|ssed", "reads", "text read*",
         "-nsuzEr --quiet --silent --debug -e|--expression=text:given -f|--file=read:given "
         "--follow-symlinks -i|-I|--in-place?=text:inplace -l|--line-length=text --posix "

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from bridle.core.permission.shell.parsed_script import HOLE, joined
-from bridle.core.permission.shell.programs.invocation import Run
+from bridle.core.permission.shell.programs.invocation import Judged, Run
 from bridle.core.permission.shell.programs.options import grammar, parse
 from bridle.core.permission.shell.programs.roles import suffixes, take
 from bridle.core.permission.shell.programs.row import Draft, Row
@@ -116,6 +117,18 @@ def _script(draft: Draft) -> None:
     draft.others += suffixes(draft.words)
 
 
+def _architecture(draft: Draft) -> None:
+    """`setarch ARCH -R COMMAND`: the architecture may be left out."""
+    if draft.runs and draft.parsed.rest == 0:
+        draft.runs.clear()
+        behind = parse(draft.words[2:], grammar(draft.row.options), "posix")
+        if behind.unknown:
+            draft.doubt(f"an option of setarch that is not known: {behind.unknown[0]}")
+            draft.others += suffixes(draft.words)
+        if rest := draft.words[2 + behind.rest :]:
+            draft.run(rest, "whole")
+
+
 def _pid(draft: Draft) -> None:
     """With -p the words are numbers of processes."""
     if "pid" in draft.parsed.marks:
@@ -155,8 +168,30 @@ def _start_daemon(draft: Draft) -> None:
     draft.others += suffixes(draft.words)
 
 
-def _wrapper(names: str, options: str = "", judged: str = "inner", **more: object) -> Row:
-    return Row(names, "runs", options=options, style="posix", command=judged, **more)  # type: ignore[arg-type]
+def _wrapper(
+    names: str,
+    options: str = "",
+    judged: Judged = "inner",
+    *,
+    operands: str = "",
+    skip: int = 0,
+    shell: bool = False,
+    assignments: bool = False,
+    remote: bool = False,
+    refine: Callable[[Draft], None] | None = None,
+) -> Row:
+    return Row(
+        names,
+        operands=operands,
+        options=options,
+        style="posix",
+        command=judged,
+        skip=skip,
+        shell=shell,
+        assignments=assignments,
+        remote=remote,
+        refine=refine,
+    )
 
 
 _LIMITS = " ".join(
@@ -199,7 +234,8 @@ ROWS = (
              "--reset-on-fork --all-tasks --max --verbose", skip=1, refine=_pid),
     _wrapper("setarch", "-BFILRSTXZ3v --32bit --fdpic-funcptrs --short-inode --addr-compat-layout "
              "--addr-no-randomize --whole-seconds --sticky-timeouts --read-implies-exec "
-             "--mmap-page-zero --3gb --4gb --uname-2.6 --verbose --list", "whole", skip=1),
+             "--mmap-page-zero --3gb --4gb --uname-2.6 --verbose --list", "whole",
+             refine=_architecture),
     _wrapper("linux32|linux64|x86_64|i386|i686", "-BFILRSTXZ3v", "whole"),
     _wrapper("choom", "-n|--adjust=text -p|--pid=text:pid", refine=_pid),
     _wrapper("runcon", "-c -t|--type=text -u|--user=text -r|--role=text -l|--range=text --compute",
