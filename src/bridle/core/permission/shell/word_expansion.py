@@ -41,6 +41,7 @@ _TEXT_PROGRAMS = frozenset({
     "python3", "perl",
 })  # fmt: skip
 _ODD = re.compile(r"[\[$`\\]")
+PROCESS_FILE = "/dev/fd/63"  # what a process substitution is named
 _LONGEST = 20_000  # characters of a field
 
 
@@ -208,7 +209,8 @@ class Expansion:
             case ProcessSubstitution():
                 self.runs_commands = True
                 self._shell.substitute(part.body, self.state)
-                return HOLE
+                self.computed |= not is_program_output(part.body)
+                return PROCESS_FILE
             case Arithmetic():
                 self.arithmetic(part)
                 return HOLE
