@@ -301,7 +301,7 @@ def test_hosts_are_told(line: str, hosts: tuple[str, ...]) -> None:
 
 _POOL = ["", "-", "--", "-x", "-rf", "--output=x", "-o", "a", ".env", HOLE, ANY, f"-{HOLE}", "A=1",
          f"--x={HOLE}", "{}", ";", "+", "-exec", "-c", "ls -la", "HEAD:a", "@a", ":(top)a", "a:b",
-         "\n", "é", "'", "-" * 40, f"{ONE}b", "--help", "s/a/b/w x", "run", "exec", "-i"]  # fmt: skip
+         "\n", "é", "'", "-" * 40, f"{ONE}b", "--help", "s/a/b/w x", "run", "exec"]  # fmt: skip
 
 
 def test_no_words_make_the_table_fail() -> None:
