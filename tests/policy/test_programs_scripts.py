@@ -23,6 +23,7 @@ AWK = [
     '{print substr($0, 1, 3) > "f"} # end', '{print length($1) / 2 > "f"; print /"/}',
     'BEGIN {while ((getline l < "x.txt") > 0) print l}', '{print !($1 > 2), $2 > "f"}',
     '{a["f"] = $1 > 2; for (k in a) print a[k]}', "NR == 1, NR == 2 {print}",
+    '{print !($1 >\n 2), $2 > "f"}',
     'function f(x) {print x > "f"} {f($1)}', '{print $1 >> "f"}', '{print "a" "b" > "f" "g"}',
 ]  # fmt: skip
 AWK_PIECES = [
