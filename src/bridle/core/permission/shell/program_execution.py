@@ -20,6 +20,7 @@ from bridle.core.permission.shell.parsed_script import (
     unquoted,
 )
 from bridle.core.permission.shell.programs import Invocation, Run, StdinSource, describe
+from bridle.core.permission.shell.programs.table import WITH_SUBCOMMANDS
 from bridle.core.permission.shell.shell_programs import SHELLS, ShellCall, shell_call
 from bridle.core.permission.shell.shell_state import (
     NO_STDIN,
@@ -242,6 +243,8 @@ class ProgramExecution:
             others = (*others, text)
             text = " ".join((joined(prefix), text))
             effect = "runs" if not builtin else effect
+        if _hides_subcommand(words):
+            doubts = (*doubts, f"options of {words[0]} that are not known")
         if is_open(words[0]) and not doubts:
             doubts = ("which program this is shows only when it runs",)
         others = (*others, *shell.readings)
@@ -259,6 +262,18 @@ class ProgramExecution:
                 span=context.span if not context.depth else None,
             )
         )
+
+
+def _hides_subcommand(words: Sequence[str]) -> bool:
+    """Whether it is not clear which word is the subcommand: `git -$x src push`."""
+    if posixpath.basename(words[0]) not in WITH_SUBCOMMANDS:
+        return False
+    for word in words[1:]:
+        if not word.startswith("-"):
+            return False
+        if HOLE in word:
+            return True
+    return False
 
 
 def _operands(words: list[str]) -> list[str]:
