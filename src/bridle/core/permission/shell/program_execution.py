@@ -36,6 +36,7 @@ from bridle.core.permission.shell.syntax import (
 _DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
 COMPUTED = "commands made up as they run"
+_ASSIGNS = re.compile(r"[A-Za-z_]\w*=")
 _ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # of some systems
 
 
@@ -72,6 +73,8 @@ class ProgramExecution:
                 rest, state, context._replace(others=others, span=None, depth=context.depth + 1)
             )
             return
+        if _ASSIGNS.match(words[0]) and len(words) > 1:  # a prefix, where `time` is a keyword
+            self.program(words[1:], state, context._replace(depth=context.depth + 1))
         found = self._described(words, state)
         for target, name in found.links:
             self.findings.link(target, name, state.directories, words)
