@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from bridle.core.permission.shell.evaluation import Evaluator
 from bridle.core.permission.shell.findings import NO_FILE, RunFile
 from bridle.core.permission.shell.parsed_script import (
+    ANY,
     HOLE,
     Command,
     FileAccess,
@@ -36,7 +37,8 @@ from bridle.core.permission.shell.syntax import (
 _DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
 COMPUTED = "commands made up as they run"
-_ASSIGNS = re.compile(r"[A-Za-z_]\w*=")
+_ASSIGNS = re.compile(r"\w*=")
+_RANDOM = re.compile(r"X{3,}(?=[^/]*$)")
 _ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # of some systems
 
 
@@ -76,6 +78,8 @@ class ProgramExecution:
         if _ASSIGNS.match(words[0]) and len(words) > 1:  # a prefix, where `time` is a keyword
             self.program(words[1:], state, context._replace(depth=context.depth + 1))
         found = self._described(words, state)
+        if found.row == "mktemp":
+            found = _with_random_names(found, state)
         for target, name in found.links:
             self.findings.link(target, name, state.directories, words)
         passes = words == ["cat"]
@@ -265,6 +269,17 @@ class ProgramExecution:
                 span=context.span if not context.depth else None,
             )
         )
+
+
+def _with_random_names(found: Invocation, state: ShellState) -> Invocation:
+    """mktemp fills in a name, below TMPDIR if that is set."""
+    accesses = [replace(one, path=_RANDOM.sub(ANY, one.path)) for one in found.accesses]
+    folder = state.variables.get("TMPDIR")
+    if folder is not None:
+        base = folder if isinstance(folder, str) else HOLE
+        last = [posixpath.basename(one.path) for one in accesses]
+        accesses += [FileAccess(posixpath.join(base, name), "write") for name in last]
+    return replace(found, accesses=tuple(accesses))
 
 
 def _hides_subcommand(words: Sequence[str]) -> bool:
