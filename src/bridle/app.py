@@ -13,7 +13,6 @@ from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from bridle import agents
-from bridle.agents.support import refuse_open_gate
 from bridle.config import Config, Paths, find_paths, load
 from bridle.core.agent import Agent
 from bridle.core.errors import ConfigError, StoreDamaged, UsageError
@@ -108,7 +107,6 @@ class Harness:
         said = {"cwd": self.cwd, **wishes}
         who = roster(self.config, agent, wishes.get("model"), Path(said["cwd"]))
         made, relay = await self._team(self.config, who, said).first(_rules(self.config))
-        refuse_open_gate(made.agent.info, made.spec)
         if made.terms.bench:
             _need_sdk()
         return await self.sessions.start(
@@ -166,7 +164,6 @@ class Harness:
             made = made._replace(terms=replace(made.terms, notices=()))
         made = _with_notices(made, notices)
         relay = team.standing_by(others, _rules(config))
-        refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.resume(row, *made, relay=relay)
 
     async def handoff(self, session: str, agent: str, **wishes: Any) -> Session:
@@ -191,7 +188,6 @@ class Harness:
         made = _with_notices(made, [Notice(level="info", kind="handoff", text=text)])
         settings = {"profile": None, "agents": [], "tools": [], **_settings(who)}
         settings["accept_advisory"] = made.spec.accept_advisory
-        refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.resume(row, *made, relay=relay, settings=settings)
 
     def _at_home(self, session: str) -> SessionRow:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from bridle import agents
-from bridle.agents.support import refuse_unsupported
+from bridle.agents.support import refuse
 from bridle.config import Config
 from bridle.config.settings import ISOLATION
 from bridle.core.agent import Agent, SessionSpec
@@ -68,7 +68,7 @@ def order(
         only_tools=tuple(tools),
         **given,
     )
-    refuse_unsupported(driver.info, spec)
+    refuse(driver.info, spec)
     _refuse_vain_limits(driver, limits)
     terms = _terms(driver, config, spec, approve, env)
     if config.workspace.tools if workspace_tools is None else workspace_tools:

@@ -39,7 +39,7 @@ def answers(events: list[Event]) -> list[RequestAnswered]:
 
 
 def agent(**fields: Any) -> MockAgent:
-    return MockAgent(AgentInfo("mock", "Mock", **fields), MockWire)
+    return MockAgent(AgentInfo("mock", "Mock", asks=INFO.asks, **fields), MockWire)
 
 
 async def test_a_rewritten_command_is_run_in_place_of_what_was_asked(desk: Desk) -> None:
