@@ -11,6 +11,7 @@ import pytest
 
 import bridle
 from bridle.agents import available, load
+from bridle.agents.support import refuse_open_gate
 from bridle.config import APPROVE, Config
 from bridle.core.agent import AgentInfo
 from bridle.core.errors import GateOpen
@@ -82,8 +83,9 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def starts(agent: str, approve: str, accepted: bool, cwd: Path) -> bool:
+    made = order(Config(), agent, cwd=cwd, approve=approve, accept_advisory=accepted)
     try:
-        order(Config(), agent, cwd=cwd, approve=approve, accept_advisory=accepted)
+        refuse_open_gate(made.agent.info, made.spec)
     except GateOpen:
         return False
     return True

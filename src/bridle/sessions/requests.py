@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Literal
 
+from msgspec import MsgspecError, convert, to_builtins
 from msgspec.structs import replace
 
 from bridle.core.agent import AgentInfo
@@ -16,6 +17,7 @@ from bridle.core.events import (
     RequestAnswered,
     TurnEnded,
 )
+from bridle.core.options import check_options
 from bridle.core.permission import Context, Decision, Policy
 from bridle.core.permission.instead import instead
 from bridle.sessions.clocks import Clocks
@@ -171,9 +173,15 @@ def checked(request: Request, answer: Answer) -> Answer:
     An agent's own "always" is never chosen, for it writes files of the agent's and then asks no
     more: the agent gets "once", and the rule is ours.
     """
+    _refuse_malformed(answer)
     if isinstance(request, QuestionAsked):
         if answer.remember:
             raise UsageError("the answer to a question cannot be remembered")
+        if answer.option not in ("allow", "deny"):
+            raise UsageError(
+                f"question {request.request_id} has no option {answer.option!r}",
+                hint="`allow` goes with the answers, `deny` answers none",
+            )
         return answer
     offered = {option.id: option.kind for option in request.options}
     if answer.option not in offered.keys() | {"allow", "deny"}:
@@ -200,6 +208,15 @@ def checked(request: Request, answer: Answer) -> Answer:
             hint="allow it once, or write a rule that rewrites it: `bridle policy`",
         )
     return answer
+
+
+def _refuse_malformed(answer: Answer) -> None:
+    """Who answers through the Python API can put anything into an `Answer`."""
+    check_options({"remember": answer.remember})
+    try:
+        convert(to_builtins(answer), Answer)
+    except (MsgspecError, TypeError) as error:
+        raise UsageError(f"this is no answer: {error}", hint="Answer(option, note=…)") from None
 
 
 def unknown_rule(told: str) -> UsageError:

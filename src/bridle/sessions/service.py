@@ -19,6 +19,7 @@ from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import SessionBusy
 from bridle.core.events import encode
 from bridle.core.moment import rfc3339
+from bridle.core.options import check_required
 from bridle.paths import Paths, private_folder
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.door import Door, Visit
@@ -80,6 +81,7 @@ class Sessions:
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Session:
         """`settings` are kept for whoever resumes it."""
+        _check(spec, terms)
         self.remembered_in(spec.cwd).kept()  # which raises while it can still be refused
         row = SessionRow(
             id=head.session if head else new_session(),
@@ -120,6 +122,7 @@ class Sessions:
 
         Another agent than its last one goes on with it from an account of what was said and done.
         """
+        _check(spec, terms)
         self.remembered_in(spec.cwd).kept()
         lease = Lease.take(self._paths.leases, row.id)
         if lease is None:
@@ -397,6 +400,11 @@ class Sessions:
                 row.id, new_session(), created_at=rfc3339(datetime.now(UTC)), up_to_seq=up_to_seq
             )
         )
+
+
+def _check(spec: SessionSpec, terms: Terms) -> None:
+    """Of those who make them without `order`: an unknown mode would restrict nothing."""
+    check_required(approve=terms.approve, mode=spec.mode, supervision=terms.supervision)
 
 
 def _known(terms: Terms) -> Secrets:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal, get_args
+from typing import get_args
 
 from bridle.core.agent import Mode
 from bridle.core.errors import UsageError
+from bridle.core.options import Preset
 from bridle.core.permission.rules import Rule
 from bridle.core.tools import READS, WRITES
-
-Preset = Literal["ask", "edits", "auto", "readonly", "none"]
 
 OF_THE_LOOP = frozenset({"TodoWrite", "ExitPlanMode", "Question"})  # they touch nothing
 _PLANNING: frozenset[Mode] = frozenset({"plan", "ask"})
