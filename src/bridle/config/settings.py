@@ -29,7 +29,7 @@ from bridle.paths import Paths, find_paths
 if TYPE_CHECKING:
     from bridle.core.permission import Rule
 
-APPROVE: tuple[Preset, ...] = get_args(Preset)  # strictest first
+APPROVE: tuple[Preset, ...] = ("none", "readonly", "ask", "edits", "auto")  # strictest first
 HANDOFF: tuple[Handoff, ...] = get_args(Handoff)
 ISOLATION: tuple[Isolation, ...] = get_args(Isolation)  # strictest first
 NOTIFY = ("desktop", "bell", "none")

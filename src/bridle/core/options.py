@@ -16,7 +16,7 @@ from msgspec import Struct
 from bridle.core.agent import Mode
 from bridle.core.errors import UsageError
 
-Preset = Literal["none", "readonly", "ask", "edits", "auto"]  # strictest first
+Preset = Literal["ask", "edits", "auto", "readonly", "none"]
 Isolation = Literal["high", "medium", "basic"]  # strictest first
 Supervision = Literal["auto", "namespace", "cgroup", "subreaper", "group"]
 WhenBusy = Literal["queue", "refuse", "steer"]  # what becomes of a prompt within a turn

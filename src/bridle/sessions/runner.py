@@ -36,7 +36,7 @@ from bridle.core.events import (
 from bridle.core.failure import Failure
 from bridle.core.options import WhenBusy, check_options, check_required
 from bridle.core.permission import Context, Policy
-from bridle.core.permission.acts import load_reader
+from bridle.core.permission.command_acts import load_reader
 from bridle.sessions.aside import Aside
 from bridle.sessions.bearing import Bearing
 from bridle.sessions.clocks import Clocks

@@ -160,6 +160,7 @@ class Sessions:
         from bridle.sessions.shelf import Shelf
         from bridle.sessions.tenure import Tenure
         from bridle.supervision.tree import Warden
+        from bridle.workspace.file_tree import DiskFiles
 
         spec, terms = order.spec, order.terms
         tools: Tools | None = None
@@ -215,6 +216,7 @@ class Sessions:
                 mode=spec.mode,
                 home=Path.home(),
                 resolve=os.path.realpath,
+                files=DiskFiles(),
             ),
             recall=lambda: self._recollection(row) if row.entries else Recollection(),
             remembered=remembered,
