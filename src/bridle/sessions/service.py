@@ -26,6 +26,7 @@ from bridle.sessions.door import Door, Visit
 from bridle.sessions.headstart import HeadStart, launch_warden, new_session
 from bridle.sessions.lease import Lease
 from bridle.sessions.lookout import announce
+from bridle.sessions.scratch import open_scratch, remove_scratch, with_scratch
 from bridle.sessions.session import AttachedSession, Session, read_all
 from bridle.sessions.terms import Order, Terms
 from bridle.store.attachments import Attachments
@@ -174,11 +175,13 @@ class Sessions:
         budget = Budget(terms.turn_cap)
         warden = await Warden.attach(launched)
 
+        scratch = open_scratch(terms.environment, row.id)
+
         def host(terms: Terms) -> SessionHost:
             _register(known, terms)
             return SessionHost(
                 warden,
-                terms.environment,
+                with_scratch(terms.environment, scratch),
                 known,
                 spill_folder=self._paths.spill / row.id,
                 spill_cap=terms.spill_cap,
@@ -212,7 +215,7 @@ class Sessions:
             ),
             context=Context(
                 cwd=spec.cwd,
-                folders=spec.folders,
+                folders=(*spec.folders, scratch) if scratch else spec.folders,
                 mode=spec.mode,
                 home=Path.home(),
                 resolve=os.path.realpath,
@@ -247,6 +250,8 @@ class Sessions:
                 broadcast.close()
                 disowned = self.catalog.update(row.id, owner_socket=None, owner_pid=None)
                 await asyncio.gather(warden.close(), asyncio.wrap_future(disowned))
+                if scratch:
+                    remove_scratch(scratch)
                 if broadcast.last_seq == 0:  # its agent refused to start
                     await asyncio.wrap_future(self.catalog.delete(row.id))
                 lease.release()

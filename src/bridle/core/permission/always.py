@@ -29,7 +29,8 @@ def rule_for(
     rule = _rule_for(request)
     if verdict == "allow" or rule is None:
         return rule
-    return replace(rule, name=NEVER, verdict="deny", note="a person said never to this")
+    note = "a person said never to this"
+    return replace(rule, name=NEVER, verdict="deny", note=note, directory=None)
 
 
 def _rule_for(request: PermissionRequested) -> Rule | None:

@@ -105,8 +105,7 @@ def command_acts(request: PermissionRequested, context: Context) -> Iterator[Act
 
 def _unread(request: PermissionRequested, line: str, script: ParsedScript) -> Iterator[Act]:
     """What was not read to its end may run, write and reach anything."""
-    raw = request.input.get(line_key(request.input)) or ""
-    hidden = hidden_characters(raw if isinstance(raw, str) else "".join(map(str, raw)))
+    hidden = hidden_characters(line)
     reasons = script.unread
     if not line.strip():
         reasons = ("there is no command that can be read",)

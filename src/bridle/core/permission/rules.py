@@ -197,19 +197,19 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         if every:
             return _NO
         for spot in act.spots:
-            if spot.tree and (match := self._below(spot, act, context)) is not _NO:
+            if spot.tree and (match := self._below(spot, context)) is not _NO:
                 return match
         may = any(_may_be(path, spot, context) for path in self.paths for spot in act.spots)
         return _MAYBE if may else _NO
 
-    def _below(self, spot: Spot, act: Act, context: Context) -> Match:
+    def _below(self, spot: Spot, context: Context) -> Match:
         """A tree that is changed is changed with all that lies in it; one that is read may be read
         but for that, so somebody is asked."""
         assert spot.tree is not None
         patterns = [one for one in self.paths if one not in ALL_PLACES]
         for pattern in patterns:
             if found := forbidden_below(pattern, spot.tree, context):
-                certainty: Literal["maybe", "yes"] = "maybe" if act.tool in READS else "yes"
+                certainty: Literal["maybe", "yes"] = "maybe" if spot.tree.is_read else "yes"
                 return Match(certainty, f"{found} lies in {spot.told}")
         if patterns and not spot.tree.complete:
             return Match("maybe", f"{spot.told} holds more files than were looked at")

@@ -173,6 +173,8 @@ def _placed(
     places: set[str] = set()
     for whole, inner in forms:
         places |= _places(whole, inner, removed)
+    if removed and context.home and str(context.home) in wholes:
+        places.add("protected")
     folded = tuple(dict.fromkeys((_folded(whole), _folded(inner)) for whole, inner in forms))
     return Spot(
         told,

@@ -61,6 +61,11 @@ class Tree:
         return [(one, self._files.below(one, frozenset())) for one in self._folders]
 
     @property
+    def is_read(self) -> bool:
+        """And not changed."""
+        return self._access.kind in ("read", "mention")
+
+    @property
     def complete(self) -> bool:
         return all(listing.complete for _, listing in self._listings)
 

@@ -46,8 +46,8 @@ def unescape(text: bytes) -> bytes:
         text = _BACKSLASH_ESCAPE.sub(_character, text)
         if b"&" in text:  # some write `\u0026amp;`
             text = _ENTITY.sub(_entity, text)
-    if b"%" in text:
-        text = _PERCENT_ESCAPE.sub(_byte, text)
+    while b"%" in text and (decoded := _PERCENT_ESCAPE.sub(_byte, text)) != text:
+        text = decoded  # a secret may hold what looks like an escape, and be encoded as a whole
     if b"\\" in text:
         text = text.replace(b"\\n", b"").replace(b"\\r", b"").replace(b"\\t", b"\t")
     return text.translate(None, b"\\\r\n")
