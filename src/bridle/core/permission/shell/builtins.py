@@ -78,16 +78,21 @@ def _kill(call: Call) -> Outcome:
 
 
 def _leave(call: Call) -> Outcome:
-    """`exit`: nothing behind it runs."""
+    """`exit`: nothing behind it runs, unless its words are wrong."""
     call.execution.note(call)
+    if len(call.words) > 2 or any(map(is_open, call.words)):
+        return either(call.state)
     return Outcome(None, None)
 
 
 def _escape(call: Call) -> Outcome:
-    """`return`, `break`, `continue`: what is behind the function or loop goes on from here."""
+    """`return`, `break`, `continue`: what is behind the function or loop goes on from here.
+
+    Outside of any, and with wrong words, they do nothing.
+    """
     call.execution.note(call)
     call.execution.shell.escapes.append(call.state)
-    return Outcome(None, None)
+    return either(call.state)
 
 
 def _set(call: Call) -> Outcome:
@@ -236,9 +241,9 @@ BASH = frozenset({
     ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen",
     "complete", "compopt", "continue", "declare", "dirs", "disown", "echo", "enable", "eval",
     "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash", "help", "history", "jobs",
-    "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read", "readarray",
-    "readonly", "return", "set", "shift", "shopt", "source", "suspend", "test", "times", "trap",
-    "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
+    "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read",
+    "readarray", "readonly", "return", "set", "shift", "shopt", "source", "suspend", "test",
+    "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
 })  # fmt: skip
 DASH = frozenset({
     ".", ":", "[", "alias", "bg", "break", "cd", "chdir", "command", "continue", "echo", "eval",

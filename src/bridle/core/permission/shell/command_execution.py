@@ -21,7 +21,7 @@ from bridle.core.permission.shell.parsed_script import (
     unquoted,
 )
 from bridle.core.permission.shell.parser import DECLARATIONS, assignment_of
-from bridle.core.permission.shell.programs import Invocation, Run, describe
+from bridle.core.permission.shell.programs import Invocation, Run, StdinSource, describe
 from bridle.core.permission.shell.shell_programs import SHELLS, ShellCall, shell_call
 from bridle.core.permission.shell.shell_state import (
     NO_STDIN,
@@ -45,7 +45,7 @@ from bridle.core.permission.shell.variables import (
     is_prompt,
     steers,
 )
-from bridle.core.permission.shell.word_expansion import Expansion, is_sum
+from bridle.core.permission.shell.word_expansion import PROCESS_FILE, Expansion, is_sum
 
 _DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
@@ -100,7 +100,7 @@ class CommandExecution:
                 computed |= expansion.computed
                 continue
             fields = expansion.fields(word)
-            if expansion.computed and any(map(is_open, fields)):
+            if expansion.computed and any(is_open(one) or PROCESS_FILE in one for one in fields):
                 computed = True
                 first_computed |= not words
             words += fields
@@ -359,7 +359,7 @@ class CommandExecution:
             return
         found = self._described(words, state)
         for target, name in found.links:
-            self.findings.link(target, name, state.directories)
+            self.findings.link(target, name, state.directories, words)
         passes = words == ["cat"]
         if not found.runs:
             index = self.add(words, found, state, context)
@@ -369,6 +369,8 @@ class CommandExecution:
                 self._runs_file(words[0], state.changed(directories=(None,)), index, in_shell=False)
             if passes:
                 self.shell.printed = state.stdin
+            elif found.row == "mktemp" and len(found.accesses) == 1:
+                self.shell.printed = StdinSource(found.accesses[0].path)
             return
         stands = all(run.judged == "inner" for run in found.runs) and not found.hosts
         index = -1 if stands else self.add(words, found, state, context)

@@ -36,10 +36,12 @@ _ASSIGNED = re.compile(
     r"|([A-Za-z_]\w*)\s*(?:\+\+|--)"
 )
 _TEXT_PROGRAMS = frozenset({
-    "echo", "printf", "eval", "cat", "sh", "bash", "dash", "zsh", "ksh", "tr", "sed", "awk", "base64",
-    "rev", "xxd", "read", "command", "builtin", "exec", ".", "source", "python", "python3", "perl",
+    "echo", "printf", "eval", "cat", "sh", "bash", "dash", "zsh", "ksh", "tr", "sed", "awk",
+    "base64", "rev", "xxd", "read", "command", "builtin", "exec", ".", "source", "python",
+    "python3", "perl",
 })  # fmt: skip
 _ODD = re.compile(r"[\[$`\\]")
+PROCESS_FILE = "/dev/fd/63"  # what a process substitution is named
 _LONGEST = 20_000  # characters of a field
 
 
@@ -207,7 +209,8 @@ class Expansion:
             case ProcessSubstitution():
                 self.runs_commands = True
                 self._shell.substitute(part.body, self.state)
-                return HOLE
+                self.computed |= not is_program_output(part.body)
+                return PROCESS_FILE
             case Arithmetic():
                 self.arithmetic(part)
                 return HOLE
