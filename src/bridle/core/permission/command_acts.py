@@ -181,8 +181,7 @@ def _rests(command: Command, context: Context) -> bool:
 
 def _command(command: Command, line: str, context: Context, *, resting: bool) -> Iterator[Act]:
     spots = [spot_of(one, context) for one in command.accesses]
-    if command.effect == "writes":
-        spots = _copied(command.accesses, spots, context)
+    spots = _copied(command.accesses, spots, context)
     yield Act(
         "command", "Bash", _SHELL, _SHELL, shown(command.text), tuple(spots), command, line,
         derived=command.inner or resting,
