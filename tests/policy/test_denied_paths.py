@@ -35,9 +35,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def decide(workspace: Path, tool: str, denied: str = ".env", **input: Any) -> tuple[str, str]:
     policy = Policy.preset("auto", rules=[rule_of({"deny": "no", "path": denied}, "rules.toml:1")])
     request = PermissionRequested(request_id="r", tool=tool, title="", input=input)
-    context = Context(
-        workspace, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles()
-    )
+    context = Context(workspace, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles())
     decision = policy.decide(request, context)
     return decision.verdict, decision.note
 
@@ -61,7 +59,18 @@ NAMING = [
     "rm {}", "truncate -s0 {}", "touch {}", "chmod 644 {}", "echo x > {}", "tee {} < a.txt",
     "install {} src/x", "split {}", "head -c 5 {}", "less {}", "vim {}", "code {}", "gpg -d {}",
 ]  # fmt: skip
-SPELLINGS = [".env", "./.env", "src/../.env", "'.env'", ".e''nv", "\\.env", ".en?", ".e*", "link", "$PWD/.env"]
+SPELLINGS = [
+    ".env",
+    "./.env",
+    "src/../.env",
+    "'.env'",
+    ".e''nv",
+    "\\.env",
+    ".en?",
+    ".e*",
+    "link",
+    "$PWD/.env",
+]
 
 
 @pytest.mark.parametrize("line", NAMING)

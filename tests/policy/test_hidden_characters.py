@@ -112,7 +112,9 @@ def test_a_line_is_rewritten_only_into_what_was_judged(line: str) -> None:
         return
     assert decision.input is not None
     new = read(decision.input["command"])
-    assert [one.words for one in new.commands if one.words[:2] in (("npm", "i"), ("npm", "install"))] == []
+    assert [
+        one.words for one in new.commands if one.words[:2] in (("npm", "i"), ("npm", "install"))
+    ] == []
     assert new.redirections == read(line).redirections
     assert not new.unread
 
