@@ -7,6 +7,7 @@ mistakes and plain attacks, while isolation is the wall.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ class Step(Struct, frozen=True):
     act: Act
     decision: Decision | None  # None: nothing speaks of it
     passed: tuple[Rule, ...] = ()
+    by_table: bool = False  # a row of the table of programs decided
 
 
 class Explanation(Struct, frozen=True):
@@ -92,7 +94,9 @@ class Policy(Struct, frozen=True):
         for act in acts_of(request, context):
             passed: list[Rule] = []
             judged = self._judge(act, context, passed)
-            steps.append(Step(act, judged.decision if judged else None, tuple(passed)))
+            by_table = bool(judged and judged.rule and judged.rule.effects is not None)
+            decision = judged.decision if judged else None
+            steps.append(Step(act, decision, tuple(passed), by_table))
         return Explanation(self.decide(request, context), tuple(steps))
 
     def _judge(
@@ -232,18 +236,23 @@ def _is_as_judged(
     """Whether the new line, read again, is the old one with those commands in place of others."""
     _, before = script_of(old)
     _, after = script_of(new)
-    if before.unread or after.unread or before.redirections != after.redirections:
+    if before.unread or after.unread:
         return False
     expected: list[Command] = []
+    redirections = Counter(before.redirections)
     for command in before.commands:
         words = spans.get(command.span) if command.span else None
         if words is None:
             expected.append(command)
             continue
         _, put = script_of(replace(new, input={"command": words}))
-        if put.unread or put.redirections:
+        if put.unread:
             return False
-        expected += (replace(one, directories=command.directories) for one in put.commands)
+        there = command.directories
+        expected += (replace(one, directories=there) for one in put.commands)
+        redirections.update(replace(one, directories=there) for one in put.redirections)
+    if Counter(after.redirections) != redirections:
+        return False
     return list(map(_essence, expected)) == list(map(_essence, after.commands))
 
 
