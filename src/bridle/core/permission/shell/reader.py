@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from bridle.core.permission.shell.command_execution import CommandExecution, Context
+from bridle.core.permission.shell.command_execution import CommandExecution
 from bridle.core.permission.shell.evaluation import Evaluator
 from bridle.core.permission.shell.findings import Findings
 from bridle.core.permission.shell.parsed_script import SIGNS, Command, ParsedScript
+from bridle.core.permission.shell.program_execution import Context
 from bridle.core.permission.shell.shell_state import ShellState
 from bridle.core.permission.shell.syntax import Dialect, UnparsableCommand
 
