@@ -63,7 +63,8 @@ def unescape_start(text: bytes) -> bytes:
         text = _UNFINISHED_ENTITY.sub(b"", text)
     if b"%" in text:
         text = _UNFINISHED_PERCENT.sub(b"", text)
-    return unescape(text)
+    text = unescape(text)
+    return _UNFINISHED_PERCENT.sub(b"", text) if b"%" in text else text
 
 
 def _byte(escape: re.Match[bytes]) -> bytes:
