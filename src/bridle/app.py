@@ -7,17 +7,24 @@ from contextlib import asynccontextmanager
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from bridle import agents
 from bridle.agents.support import refuse_open_gate
-from bridle.config import Config, Paths, find_paths, load
+from bridle.config import Config, Paths, check_config, find_paths, load
 from bridle.core.agent import Agent
 from bridle.core.errors import ConfigError, StoreDamaged, UsageError
 from bridle.core.events import Notice
+from bridle.core.options import (
+    ResumeOptions,
+    ServeOptions,
+    StartOptions,
+    check_options,
+    check_required,
+)
 from bridle.order import order
 from bridle.roster import Roster, roster
 from bridle.sessions.headstart import HeadStart
@@ -45,6 +52,8 @@ async def open_harness(
     """Opens the user's store with the config that counts in `cwd`; closes what was started."""
     folder = _folder(cwd)
     paths = paths or find_paths()
+    if config:
+        check_config(config)
     database, mended = _open_store(paths.store)
     harness = Harness(config or load(folder, paths=paths), paths, database, folder)
     harness.follows_folder = config is None
@@ -98,13 +107,11 @@ class Harness:
         *,
         title: str | None = None,
         head: HeadStart | None = None,
-        **wishes: Any,
+        **options: Unpack[StartOptions],
     ) -> Session:
-        """A new session with an agent, a profile, or the first that can be used of `one,two`.
-
-        `wishes`: cwd, approve, timeout, request_timeout, max_tokens, env, and the fields of
-        `SessionSpec`.
-        """
+        """A new session with an agent, a profile, or the first that can be used of `one,two`."""
+        check_options({"agent": agent, "title": title, **options})
+        wishes: dict[str, Any] = {**options}
         said = {"cwd": self.cwd, **wishes}
         who = roster(self.config, agent, wishes.get("model"), Path(said["cwd"]))
         made, relay = await self._team(self.config, who, said).first(_rules(self.config))
@@ -116,19 +123,19 @@ class Harness:
         )
 
     async def serve(
-        self, *, cwd: Path | None = None, resume: str | None = None, **wishes: Any
+        self, *, cwd: Path | None = None, resume: str | None = None, **options: Unpack[ServeOptions]
     ) -> Session:
         """A session for MCP clients: nobody is prompted in it, and its `bench` is for them.
 
         One of this folder whose processes still run, and that nobody serves, is gone on with.
-        `wishes`: approve, isolation, request_timeout, env.
         """
+        check_options({"cwd": cwd, "resume": resume, **options})
         from bridle.mcp.guest import INFO, Guest
         from bridle.order import guest_order
 
         _need_sdk()
         folder = cwd or self.cwd
-        made = guest_order(self.config, Guest(), cwd=folder, **wishes)
+        made = guest_order(self.config, Guest(), cwd=folder, **options)
         row = self.find(resume) if resume else await self.sessions.left_running(INFO.name, folder)
         if row is None:
             title = f"MCP server of {folder.name}"
@@ -140,8 +147,12 @@ class Harness:
             )
         return await self.sessions.resume(row, *made)
 
-    async def resume(self, session: str, *, fork: bool = False, **wishes: Any) -> Session:
+    async def resume(
+        self, session: str, *, fork: bool = False, **options: Unpack[ResumeOptions]
+    ) -> Session:
         """Goes on with a session: its id, the beginning of it, or `last`."""
+        check_required(session=session, fork=fork)
+        check_options(options)
         row = self._at_home(session)
         if row.settings.get("served"):
             raise UsageError(
@@ -154,7 +165,7 @@ class Harness:
         kept = _kept(row)
         if "model" in self.agent(row.agent).info.can:
             kept["model"] = row.model
-        given = {name: value for name, value in wishes.items() if value is not None}
+        given = {name: value for name, value in options.items() if value is not None}
         who, notices = _roster_of(row, config)
         said = {**kept, **given, "cwd": row.cwd}
         if who.profile is None and (tools := row.settings.get("tools")):
@@ -169,11 +180,13 @@ class Harness:
         refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.resume(row, *made, relay=relay)
 
-    async def handoff(self, session: str, agent: str, **wishes: Any) -> Session:
+    async def handoff(self, session: str, agent: str, **options: Unpack[ResumeOptions]) -> Session:
         """Another agent goes on with the session, from an account of what was said and done.
 
         `agent` as in `start`. The next prompt tells it what to do.
         """
+        check_required(session=session, agent=agent)
+        check_options(options)
         row = self._at_home(session)
         config = self._config_of(row)
         who = roster(config, agent, None, Path(row.cwd))
@@ -184,7 +197,7 @@ class Harness:
             )
         kept = _kept(row)
         del kept["accept_advisory"]  # it was said of the agent that had the session
-        given = {name: value for name, value in wishes.items() if value is not None}
+        given = {name: value for name, value in options.items() if value is not None}
         said = {**kept, **given, "cwd": row.cwd}
         made, relay = await self._team(config, who, said).first(_rules(config))
         text = f"{row.agent} hands over to {made.agent.info.name}"

@@ -15,6 +15,7 @@ from bridle.config import Config
 from bridle.config.settings import ISOLATION
 from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import Unsupported, UsageError
+from bridle.core.options import check_options
 from bridle.sessions.terms import SERVER, Bench, Limits, Order, Terms, Until
 from bridle.supervision.environment import asked_for, child_environment, secrets_of
 
@@ -47,6 +48,21 @@ def order(
     gets bridle's as well. Not `alone`: the wishes are for any of several agents, so a model that is
     another's is left out.
     """
+    check_options(
+        {
+            "cwd": cwd,
+            "approve": approve,
+            "timeout": timeout,
+            "request_timeout": request_timeout,
+            "unattended": unattended,
+            "max_tokens": max_tokens,
+            "env": env,
+            "tools": tools,
+            "workspace_tools": workspace_tools,
+            "alone": alone,
+            **wishes,
+        }
+    )
     driver = agents.load(agent, config.agents, experimental=config.experimental_agents)
     options = config.agents.get(agent, {})
     given = {name: value for name, value in wishes.items() if value not in (None, (), {})}
@@ -91,6 +107,15 @@ def guest_order(
     env: Sequence[str] = (),
 ) -> Order:
     """For one who is not started here, and may be silent for as long as they like."""
+    check_options(
+        {
+            "cwd": cwd,
+            "approve": approve,
+            "isolation": isolation,
+            "request_timeout": request_timeout,
+            "env": env,
+        }
+    )
     spec = SessionSpec(cwd=cwd.resolve(), approve=approve or config.approve)
     terms = _terms(guest, config, spec, approve, env)
     limits = Limits(request=request_timeout or _patience(config, unattended=True))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from bridle.agents.support import refuse_open_gate
 from bridle.core.errors import BridleError, NotUsable
 from bridle.core.events import Notice
 from bridle.sessions.relay import Relay
@@ -52,6 +53,7 @@ class Team:
     async def _called(self, name: str) -> Order:
         made = self._order(name)
         await self._availability().check(name)
+        refuse_open_gate(made.agent.info, made.spec)
         return made
 
 

@@ -22,6 +22,7 @@ from bridle.core.events import (
     Unrecognized,
 )
 from bridle.core.failure import Failure
+from bridle.core.tools import ToolClass
 from bridle.core.wire import Launch, Reply
 
 
@@ -88,10 +89,13 @@ class PerTurnWire(PlainWire):
 
 
 # Half a second of grace, where five would only make the tests slower.
+ASKS: frozenset[ToolClass] = frozenset({"write", "shell"})
 LONG_LIVED = StdioAgent(
-    AgentInfo("plain", "Plain", frozenset({"steer", "resume"})), PlainWire, grace=0.5
+    AgentInfo("plain", "Plain", frozenset({"steer", "resume"}), asks=ASKS), PlainWire, grace=0.5
 )
-PER_TURN = StdioAgent(AgentInfo("turns", "Turns", frozenset({"resume"})), PerTurnWire, grace=0.5)
+PER_TURN = StdioAgent(
+    AgentInfo("turns", "Turns", frozenset({"resume"}), asks=ASKS), PerTurnWire, grace=0.5
+)
 
 
 def python(program: str, cwd: Path) -> SessionSpec:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from listening import listening
-from plain import PerTurnWire, shell
+from plain import ASKS, PerTurnWire, shell
 
 from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import AgentInfo, Exit, Prompt, SessionSpec
@@ -37,7 +37,9 @@ class Lending(PerTurnWire):
         return Failure(kind="billing", message=stderr.strip()) if exit.code == 7 else None
 
 
-AGENT = StdioAgent(AgentInfo("lending", "Lending", frozenset({"resume"})), Lending, grace=0.5)
+AGENT = StdioAgent(
+    AgentInfo("lending", "Lending", frozenset({"resume"}), asks=ASKS), Lending, grace=0.5
+)
 
 
 def spec(command: str, cwd: Path, **options: object) -> SessionSpec:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from listening import listening
-from plain import LONG_LIVED, PER_TURN, python, shell
+from plain import ASKS, LONG_LIVED, PER_TURN, python, shell
 
 from bridle.agents.conversation import reconcile
 from bridle.agents.mock.wire import MockWire
@@ -196,7 +196,7 @@ class FromFile(MockWire):
         return Launch(spec.options["argv"])
 
 
-FEEDER = StdioAgent(AgentInfo("feeder", "Feeder"), FromFile)
+FEEDER = StdioAgent(AgentInfo("feeder", "Feeder", asks=ASKS), FromFile)
 
 
 @pytest.mark.parametrize("offset", [round(n * len(DEMO) / 11) for n in range(12)])

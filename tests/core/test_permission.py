@@ -45,10 +45,10 @@ def verdicts(tool: str, *paths: str, mode: Mode = "agent", **input: Any) -> str:
         ("LS", ("/",), "ask ask allow deny deny"),
         ("Write", ("src/a.py",), "ask allow allow deny deny"),
         ("Edit", ("/ws/a.py",), "ask allow allow deny deny"),
-        ("Write", ("/wsx/a.py",), "deny deny deny deny deny"),
-        ("Write", ("/etc/cron.d/x",), "deny deny deny deny deny"),
-        ("Write", ("src/../../x",), "deny deny deny deny deny"),
-        ("Write", ("a\0b",), "deny deny deny deny deny"),
+        ("Write", ("/wsx/a.py",), "deny deny ask deny deny"),
+        ("Write", ("/etc/cron.d/x",), "deny deny ask deny deny"),
+        ("Write", ("src/../../x",), "deny deny ask deny deny"),
+        ("Write", ("a\0b",), "deny deny ask deny deny"),
         ("Write", ("AGENTS.md",), "ask ask allow deny deny"),
         ("Edit", ("docs/Claude.md",), "ask ask allow deny deny"),
         ("Write", (), "ask ask ask deny deny"),
@@ -166,7 +166,7 @@ def test_names_that_only_look_alike_are_ordinary_files(path: str) -> None:
 def test_paths_are_found_in_the_input_even_when_the_agent_does_not_list_them(
     input: dict[str, Any],
 ) -> None:
-    assert verdicts("Rename", "a.py", **input) == "deny deny deny deny deny"
+    assert verdicts("Rename", "a.py", **input) == "deny deny ask deny deny"
 
 
 def test_a_glob_that_climbs_out_is_not_a_read_inside() -> None:
@@ -182,6 +182,8 @@ def test_every_decision_names_its_rule_and_the_path_that_decided() -> None:
         decide(request("Write", ".git/hooks/x"), HERE),
         decide(request("Write", "a.py"), HERE),
         decide(request("Bash", command="ls"), HERE),
+        decide(request("Bash", command="touch a"), HERE),
+        decide(request("Bash", command="make"), HERE),
         decide(request("Bash"), Context(HERE.cwd, mode="plan")),
     ] == [
         Decision("deny", "guard.outside", "writes outside the workspace: /etc/x"),
@@ -191,8 +193,12 @@ def test_every_decision_names_its_rule_and_the_path_that_decided() -> None:
             "writes to files that configure agents or start programs: .git/hooks/x",
         ),
         Decision("allow", "edits.writes", "writes inside the workspace: a.py"),
+        Decision("allow", "reads.commands", "`ls` only reads"),
+        Decision(
+            "allow", "edits.commands", "`touch` only reads and writes the files that it names"
+        ),
         Decision("ask", "edits.rest", "only reads and edits inside the workspace need no word"),
-        Decision("deny", "mode.commands", "this mode runs no commands"),
+        Decision("deny", "mode.commands", "this mode runs no commands but those that only read"),
     ]
 
 

@@ -32,7 +32,7 @@ STEPS = (
     {"edit": "made.txt", "content": "x\n"},
     {"shell": "touch denied.txt"},
     {"shell": "install-it"},
-    {"shell": "cp made.txt asked.txt"},
+    {"shell": 'python3 -c \'open("asked.txt", "w")\''},
     {"edit": ".cursor/hooks.json", "content": "{}"},
 )
 

@@ -110,7 +110,7 @@ async def test_what_runs_is_what_the_hook_lets_through(
         stage.write(made["allow"], "x\n", id="c_allow"),
         stage.shell(f"touch {made['deny']}", id="c_deny"),
         stage.shell("install-it", id="c_rewrite"),
-        stage.shell(f"cp {made['allow']} {made['ask']}", id="c_ask"),
+        stage.shell(f'python3 -c \'open("{made["ask"]}", "w")\'', id="c_ask"),
     )
     journal = Journal(tmp_path / "state")
     hooks = planned(actor.agent, actor.project, "project", version=actor.version)

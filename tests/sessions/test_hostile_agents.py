@@ -118,7 +118,7 @@ async def test_a_request_cannot_stop_a_clock_of_ours(desk: Desk) -> None:
 
 async def test_a_request_asked_again_is_not_answered_by_the_first_ones_answer(desk: Desk) -> None:
     session = await desk.start(approve="ask", limits=Limits(request=0.5))
-    entries = await play(session, ask("p1", "ls"), ask("p1", "make all"), {"sleep": 1})
+    entries = await play(session, ask("p1", "make"), ask("p1", "make all"), {"sleep": 1})
     answers = [e.event.by for e in entries if isinstance(e.event, RequestAnswered)]
     assert answers == ["withdrawn", "timeout"]
 

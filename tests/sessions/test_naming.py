@@ -58,7 +58,7 @@ def answers(log: list[Event]) -> list[tuple[str, str, str]]:
 
 
 async def test_an_answer_is_not_taken_for_a_later_request_of_the_same_id(desk: Desk) -> None:
-    path = script(desk, ask("ls", "c1"), ask("./deploy prod", "c2"), {"sleep": 20})
+    path = script(desk, ask("make", "c1"), ask("./deploy prod", "c2"), {"sleep": 20})
     session = await desk.start(path, approve="ask")
     refused: list[str] = []
     log: list[Event] = []
@@ -98,12 +98,12 @@ async def test_the_agent_hears_the_answer_by_its_own_name(desk: Desk) -> None:
 
 
 async def test_a_rule_of_the_session_is_that_of_the_request_that_was_answered(desk: Desk) -> None:
-    session = await desk.start(script(desk, {"run": "echo one"}), approve="ask")
+    session = await desk.start(script(desk, {"run": "sh one"}), approve="ask")
     await run(session, ("r1.2", Answer("deny")))
-    session = await pass_on(desk, session, "second", {"run": "echo two"})
+    session = await pass_on(desk, session, "second", {"run": "sh two"})
     await run(session, ("r1.2~2", ALWAYS))
 
-    session = await pass_on(desk, session, "third", {"run": "echo two"})
+    session = await pass_on(desk, session, "third", {"run": "sh two"})
     log = await run(session)
 
     assert answers(log) == [("r1.2~3", "allow", "policy")]
@@ -112,7 +112,7 @@ async def test_a_rule_of_the_session_is_that_of_the_request_that_was_answered(de
 async def test_what_the_agent_withdraws_by_its_name_is_closed_by_ours(desk: Desk) -> None:
     odd = "\x1b[2Jr 1"
     withdrawal = {"type": "settled", "request_id": odd, "answer": {"option": "deny"}}
-    path = script(desk, ask("ls", "c1", odd), {"send": withdrawal | {"by": "withdrawn"}})
+    path = script(desk, ask("make", "c1", odd), {"send": withdrawal | {"by": "withdrawn"}})
     session = await desk.start(path, approve="ask")
 
     log = await run(session)

@@ -39,7 +39,7 @@ def answers(events: list[Event]) -> list[RequestAnswered]:
 
 
 def agent(**fields: Any) -> MockAgent:
-    return MockAgent(AgentInfo("mock", "Mock", **fields), MockWire)
+    return MockAgent(AgentInfo("mock", "Mock", asks=INFO.asks, **fields), MockWire)
 
 
 async def test_a_rewritten_command_is_run_in_place_of_what_was_asked(desk: Desk) -> None:
@@ -193,7 +193,7 @@ async def test_a_late_answer_is_a_deny_that_says_why(desk: Desk) -> None:
 @pytest.mark.parametrize("id", ["", "/", "a/b", "\x00\x1b[2J", "x" * 100_000, "request r1", "☃"])
 async def test_whatever_an_agent_calls_a_request_it_is_answered(desk: Desk, id: str) -> None:
     session = await desk.start(approve="ask")
-    ask = {"type": "ask", "request_id": id, "tool": "run", "input": {"command": "ls"}}
+    ask = {"type": "ask", "request_id": id, "tool": "run", "input": {"command": "make"}}
     await session.prompt(json.dumps([{"send": ask}, {"sleep": 0.5}]))
     told: list[Event] = []
     async with asyncio.timeout(20):

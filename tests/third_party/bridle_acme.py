@@ -70,6 +70,5 @@ class AcmeWire:
                 yield Unrecognized(raw=line.decode("utf-8", "replace"))
 
 
-agent = StdioAgent(
-    AgentInfo("acme", "Acme", frozenset({"streaming", "permissions", "model"})), AcmeWire
-)
+CAN = frozenset({"streaming", "permissions", "model"})
+agent = StdioAgent(AgentInfo("acme", "Acme", CAN, asks=frozenset({"write", "shell"})), AcmeWire)

@@ -44,6 +44,7 @@ INFO = AgentInfo(
         "streaming", "thinking", "resume", "cancel", "permissions", "questions", "subagents",
         "background", "usage",
     }),
+    runs_tools=False,
 )  # fmt: skip
 
 # The harness writes these itself, for this session as it did for that one.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from bridle.core.agent import AgentInfo, SessionSpec
 from bridle.core.errors import GateOpen, Unsupported
+from bridle.core.tools import ToolClass
 
-MUST_ASK = ("write", "shell")  # before every call, where anything is to be asked or denied
+# before every call, where anything is to be asked or denied
+MUST_ASK: tuple[ToolClass, ...] = ("write", "shell")
 
 
 def refuse(info: AgentInfo, spec: SessionSpec) -> None:
@@ -41,7 +43,13 @@ def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
 
 
 def refuse_open_gate(info: AgentInfo, spec: SessionSpec) -> None:
-    """Of an agent that comes with bridle no promise is needed."""
-    loose = [kind for kind in MUST_ASK if kind not in info.asks]
-    if loose and info.binary and spec.approve != "auto" and not spec.accept_advisory:
-        raise GateOpen(info.name, spec.approve, loose)
+    """An agent that does not declare that it asks is advisory, whoever wrote it."""
+    if spec.approve == "auto" or spec.accept_advisory:
+        return
+    if undeclared := undeclared_asks(info):
+        raise GateOpen(info.name, spec.approve, undeclared)
+
+
+def undeclared_asks(info: AgentInfo) -> list[ToolClass]:
+    """The classes of calls that it would have to ask about, and does not declare to."""
+    return [kind for kind in MUST_ASK if info.runs_tools and kind not in info.asks]

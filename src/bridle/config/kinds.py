@@ -36,9 +36,9 @@ def text() -> Kind:
 
 def choice(words: Sequence[str], *, strictest_first: bool = False) -> Kind:
     def read(value: Any) -> str:
-        if value not in words:
+        if not isinstance(value, str) or value not in words:
             raise WrongKind
-        return str(value)
+        return value
 
     def tighter(value: str, than: str) -> bool:
         return words.index(value) <= words.index(than)
@@ -154,7 +154,11 @@ def count(*, optional: bool = False, fraction: bool = False) -> Kind:
             number = float(value) if fraction else int(value)
         except (TypeError, ValueError):
             raise WrongKind from None
-        if isinstance(value, bool) or not number > 0 or (isinstance(value, float) and not fraction):
+        if (
+            isinstance(value, bool)
+            or not 0 < number < 2**63
+            or (isinstance(value, float) and not fraction)
+        ):
             raise WrongKind
         return number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
@@ -14,7 +15,7 @@ from bridle.core.tools import TOOLS, ToolClass
 VERDICTS = ("allow", "deny", "ask", "rewrite")
 _CLASSES = get_args(ToolClass)
 _MODES = get_args(Mode)
-_MATCHERS = ("agent", "tool", "command", "line", "path", "host", "mcp", "mode")
+_MATCHERS = ("agent", "tool", "command", "directory", "line", "path", "host", "mcp", "mode")
 KEYS = ("name", *VERDICTS, *_MATCHERS)
 _HINT = "docs/policy.md tells how a rule is written"
 _DENIED, _ASKED = "a rule of the user denies this", "a rule of the user asks"
@@ -60,6 +61,8 @@ def rule_of(table: Mapping[str, Any], source: str, *, where: str = "", name: str
             " touches",
             hint="allow by command alone, and deny by path in a rule before it",
         )
+    if "directory" in named and "command" not in named:
+        raise ConfigError(f"{where} names a directory, and no command", hint="add command = …")
     if isinstance(rewrite, str) and "command" not in named:
         raise ConfigError(f"{where} rewrites a command, and names none", hint="add command = …")
     return Rule(
@@ -69,6 +72,7 @@ def rule_of(table: Mapping[str, Any], source: str, *, where: str = "", name: str
         agents=named.get("agent", ()),
         tools=_tools(named["tool"], where) if "tool" in named else None,
         commands=named.get("command", ()),
+        directory=_directory(named["directory"], where) if "directory" in named else None,
         line=named["line"][0] if "line" in named else None,
         paths=named.get("path", ()),
         hosts=_hosts(named.get("host", ()), where),
@@ -88,6 +92,7 @@ def rule_table(rule: Rule) -> dict[str, Any]:
         "agent": rule.agents,
         "tool": rule.tools,
         "command": rule.commands,
+        "directory": () if rule.directory is None else (rule.directory or ".",),
         "line": (rule.line,) if rule.line is not None else (),
         "path": rule.paths,
         "host": rule.hosts,
@@ -168,6 +173,14 @@ def _tools(words: Sequence[str], where: str) -> frozenset[str]:
         if hint.startswith("did") or not word:  # else it may be a tool of an agent's own
             raise ConfigError(f"{where}: no tool is called {word!r}", hint=hint)
     return found
+
+
+def _directory(words: Sequence[str], where: str) -> str:
+    """Seen from the workspace, in its shortest form; the workspace itself is an empty text."""
+    if len(words) != 1 or words[0].startswith("~"):
+        raise ConfigError(f"{where}: directory must be one path", hint=_HINT)
+    path = posixpath.normpath(words[0])
+    return "" if path == "." else path
 
 
 def _modes(words: Sequence[str], where: str) -> frozenset[Mode]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct, field
 
 from bridle.config.kinds import (
     Kind,
+    WrongKind,
     choice,
     count,
     key_table,
@@ -21,17 +22,19 @@ from bridle.config.kinds import (
     switch,
     text,
 )
+from bridle.core.errors import ConfigError
+from bridle.core.options import Handoff, Isolation, Preset, RateLimit, Supervision
 from bridle.paths import Paths, find_paths
 
 if TYPE_CHECKING:
     from bridle.core.permission import Rule
 
-APPROVE = ("none", "readonly", "ask", "edits", "auto")  # strictest first
-HANDOFF = ("never", "limits", "always")
-ISOLATION = ("high", "medium", "basic")  # strictest first
+APPROVE: tuple[Preset, ...] = ("none", "readonly", "ask", "edits", "auto")  # strictest first
+HANDOFF: tuple[Handoff, ...] = get_args(Handoff)
+ISOLATION: tuple[Isolation, ...] = get_args(Isolation)  # strictest first
 NOTIFY = ("desktop", "bell", "none")
 PLACES = ("top", "bottom", "left", "right", "hidden")
-SUPERVISION = ("auto", "namespace", "cgroup", "subreaper", "group")
+SUPERVISION: tuple[Supervision, ...] = get_args(Supervision)
 KB, MB = 1 << 10, 1 << 20
 
 
@@ -55,8 +58,8 @@ class Limits(Struct, frozen=True):
 class Team(Struct, frozen=True):
     """What happens when an agent of several cannot go on."""
 
-    handoff: str = "limits"
-    rate_limit: str = "switch"
+    handoff: Handoff = "limits"
+    rate_limit: RateLimit = "switch"
     wait: float = 900.0
 
 
@@ -75,7 +78,7 @@ class Workspace(Struct, frozen=True):
     """The tools that bridle gives agents besides their own."""
 
     tools: bool = False
-    isolation: str = "basic"
+    isolation: Isolation = "basic"
 
 
 class Store(Struct, frozen=True):
@@ -114,9 +117,9 @@ class Withheld(Struct, frozen=True):
 class Config(Struct, frozen=True):
     agent: str = "claude"  # or several, in order: `claude,codex`
     model: str | None = None
-    approve: str = "ask"
+    approve: Preset = "ask"
     accept_advisory: bool = False
-    supervision: str = "auto"
+    supervision: Supervision = "auto"
     color: str = "auto"
     experimental_agents: bool = False
     env: Env = Env()
@@ -236,6 +239,23 @@ def build(values: Mapping[str, Any], **besides: Any) -> Config:
         into[_FIELD_NAMES.get(name, name)] = values[key]
     given |= {name: _SECTIONS[name](**found) for name, found in sections.items()}
     return Config(**given)
+
+
+def check_config(config: Config) -> None:
+    """One that was made in Python, by the same kinds as one that was read from files."""
+    for setting in _SETTINGS:
+        value = value_at(config, setting.key)
+        if value == setting.default:
+            continue
+        try:
+            is_right = (
+                setting.kind.read(list(value) if isinstance(value, tuple) else value) == value
+            )
+        except WrongKind:
+            is_right = False
+        if not is_right:  # a file may say "0" for no limit, or "no" for False
+            hint = f"it is {setting.kind.expected}"
+            raise ConfigError(f"{setting.key} cannot be {value!r}", hint=hint)
 
 
 def value_at(config: Config, key: str) -> Any:

@@ -27,6 +27,7 @@ class AgentInfo(Struct, frozen=True):
     sign_in: str = ""  # how, where no command does it: "set GEMINI_API_KEY"
     prompted: bool = True  # False: it speaks by itself, and nobody can speak to it
     asks: frozenset[ToolClass] = frozenset()  # of every call of these classes, before it runs
+    runs_tools: bool = True  # False: it has no tools of its own, so there is nothing to ask about
 
 
 class SessionSpec(Struct, frozen=True):

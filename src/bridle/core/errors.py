@@ -27,6 +27,8 @@ What a reader of the log must see is an event (`TurnEnded(reason="failed")`), no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class BridleError(Exception):
     exit_code = 1
@@ -86,10 +88,10 @@ class GateOpen(AgentError):
 
     exit_code = 4
 
-    def __init__(self, agent: str, approve: str, classes: list[str]) -> None:
+    def __init__(self, agent: str, approve: str, classes: Sequence[str]) -> None:
         super().__init__(
             agent,
-            f"{agent} does not ask before every {' and '.join(classes)} call: "
+            f"{agent} does not declare that it asks before every {' and '.join(classes)} call: "
             f"`{approve}` would not hold",
             hint="--accept-advisory takes it as it is, --approve auto asks for nothing; "
             "`bridle doctor --gate` tells which agents hold",

@@ -10,7 +10,8 @@ from bridle.core.agent import AgentInfo, Heard, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import AgentExited, AgentStarted, Answer, Event, TurnEnded, TurnStarted
 
-INFO = AgentInfo(name="mcp", title="MCP client", can=frozenset({"modes"}), prompted=False)
+INFO = AgentInfo(name="mcp", title="MCP client", can=frozenset({"modes"}), prompted=False,
+                 runs_tools=False)  # fmt: skip
 
 
 class Guest:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec.structs import replace
 
+from bridle.agents.support import refuse_open_gate
 from bridle.core.agent import Agent, Conversation, Heard, Host, SessionSpec
 from bridle.core.errors import AgentError
 from bridle.core.events import TurnEnded
@@ -94,6 +95,7 @@ class Connection:
             spec = replace(spec, resume=self.native_id)
         else:
             spec, self.blank = replace(spec, fork=False), True
+        refuse_open_gate(self.agent.info, spec)
         try:
             self.conversation = await self.agent.open(spec, self._host)
         except OSError as error:

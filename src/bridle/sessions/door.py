@@ -25,10 +25,10 @@ from bridle.core.events import (
     QuestionAsked,
     RequestAnswered,
 )
+from bridle.core.options import WhenBusy
 from bridle.hooks.peer import peer_of
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.reception import Reception
-from bridle.sessions.terms import WhenBusy
 
 if TYPE_CHECKING:
     from bridle.sessions.runner import Runner

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridle.paths import find_paths
+from bridle.sessions.scratch import open_scratch, with_scratch
 from bridle.supervision.launch import LEVELS, Launched, launch, spawn_early
 from bridle.supervision.programs import find_program
 
@@ -41,7 +42,8 @@ class HeadStart:
         argv = [word for word in program.argv if isinstance(word, str)]
         env = {name: word for name, word in program.env.items() if isinstance(word, str)}
         if (len(argv), len(env)) == (len(program.argv), len(program.env)):
-            env = {**terms.environment, **env}
+            scratch = open_scratch(terms.environment, self.session)
+            env = {**with_scratch(terms.environment, scratch), **env}
             self.launched = spawn_early(self.launched, argv, cwd=spec.cwd, env=env)
 
     def drop(self) -> None:

@@ -23,6 +23,7 @@ from bridle.core.events import (
     ToolFinished,
     ToolStarted,
 )
+from bridle.core.permission import Decision
 from bridle.sessions.bearing import Bearing
 from bridle.sessions.connection import Connection
 from bridle.sessions.gate import Gate
@@ -80,10 +81,10 @@ class Liaison:
         `ask` is a way to a person that only they have.
         """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        request = self.requests.open(event)
+        request, decision = self._opened(event)
         self._consulted[request.request_id] = answer
         self._log.say(request)
-        self.requests.judge(request, self._bearing.context)
+        self.requests.judge(request, self._bearing.context, decision)
         asking = None
         if ask and not answer.done():
             asking = asyncio.ensure_future(self._ask(ask, event, request.request_id))
@@ -117,9 +118,15 @@ class Liaison:
         changeable = "changed_input" in self._line.agent.info.can
         if isinstance(event, PermissionRequested) and not changeable:
             event = replace(event, changeable=False)
-        request = self.requests.open(event)
+        request, decision = self._opened(event)
         self._log.write(request, raw)
-        self.requests.judge(request, self._bearing.context)
+        self.requests.judge(request, self._bearing.context, decision)
+
+    def _opened(self, event: Request) -> tuple[Request, Decision | None]:
+        """The request with the reason for which a person is asked, and what the policy says."""
+        request = self.requests.open(event)
+        decision = self.requests.decide(request, self._bearing.context)
+        return self.requests.explained(request, decision), decision
 
     def settle(self, event: RequestAnswered, raw: bytes | None) -> None:
         """The agent says so itself."""

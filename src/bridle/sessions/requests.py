@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Literal
 
+from msgspec import MsgspecError, convert, to_builtins
 from msgspec.structs import replace
 
 from bridle.core.agent import AgentInfo
@@ -16,7 +17,9 @@ from bridle.core.events import (
     RequestAnswered,
     TurnEnded,
 )
+from bridle.core.options import check_options
 from bridle.core.permission import Context, Decision, Policy
+from bridle.core.permission.characters import visible
 from bridle.core.permission.instead import instead
 from bridle.sessions.clocks import Clocks
 from bridle.sessions.naming import Naming
@@ -82,10 +85,33 @@ class Requests:
         """What the agent calls an open request, or one that is just being answered."""
         return self._naming.theirs(request_id)
 
-    def judge(self, request: Request, context: Context) -> None:
-        """The policy's answer, one that waited for this, or some time for a person's."""
+    def decide(self, request: Request, context: Context) -> Decision | None:
+        """What the policy says of it; None for a question, which is for a person."""
+        if not isinstance(request, PermissionRequested):
+            return None
+        rules = (*self._memory.rules, *(self._remembered.rules() if self._remembered else ()))
+        policy = self._policy.remembering(rules) if rules else self._policy
+        return policy.decide(request, replace(context, agent=self._agent().name))
+
+    def explained(self, request: Request, decision: Decision | None) -> Request:
+        """With why a person is asked, where a rule of the user's or a guard asks."""
+        if decision is None or not isinstance(request, PermissionRequested):
+            return request
+        guarded = decision.source != "bridle" or decision.rule.startswith("guard.")
+        if decision.verdict != "ask" or not guarded or not decision.note:
+            return request
+        reason = "; ".join(filter(None, (request.reason, decision.note)))
+        explained = replace(request, reason=reason, title=visible(request.title))
+        self._open[request.request_id] = explained
+        return explained
+
+    def judge(self, request: Request, context: Context, decision: Decision | None = None) -> None:
+        """The policy's answer, one that waited for this, or some time for a person's.
+
+        `decision`: what the policy said of it just now.
+        """
         waited = self._memory.asked(request)
-        if self._decide(request, context):
+        if self._settled_by(decision or self.decide(request, context), request):
             return
         if waited:
             answer = replace(waited.answer, remember=None)  # it is a rule already
@@ -100,7 +126,7 @@ class Requests:
     def judge_again(self, context: Context) -> None:
         """There is a new rule: it answers what else is open."""
         for request in list(self._open.values()):
-            self._decide(request, context)
+            self._settled_by(self.decide(request, context), request)
 
     def settle(self, request_id: str, answer: Answer, by: By, surface: str | None = None) -> None:
         """Closes the request, or says that somebody else was first."""
@@ -147,18 +173,12 @@ class Requests:
             self._recalled = self._recall()
         return self._recalled
 
-    def _decide(self, request: Request, context: Context) -> bool:
+    def _settled_by(self, decision: Decision | None, request: Request) -> bool:
         """False: it is for a person."""
-        if not isinstance(request, PermissionRequested):
+        if decision is None or decision.verdict == "ask":
             return False
-        rules = (*self._memory.rules, *(self._remembered.rules() if self._remembered else ()))
-        policy = self._policy.remembering(rules) if rules else self._policy
-        agent = self._agent()
-        decision = policy.decide(request, replace(context, agent=agent.name))
-        if decision.verdict == "ask":
-            return False
-        answer = _told(decision, request)
-        self.settle(request.request_id, answer, "policy", decision.rule)
+        assert isinstance(request, PermissionRequested)
+        self.settle(request.request_id, _told(decision, request), "policy", decision.rule)
         return True
 
     def _expire(self, request_id: str) -> None:
@@ -171,9 +191,15 @@ def checked(request: Request, answer: Answer) -> Answer:
     An agent's own "always" is never chosen, for it writes files of the agent's and then asks no
     more: the agent gets "once", and the rule is ours.
     """
+    _refuse_malformed(answer)
     if isinstance(request, QuestionAsked):
         if answer.remember:
             raise UsageError("the answer to a question cannot be remembered")
+        if answer.option not in ("allow", "deny"):
+            raise UsageError(
+                f"question {request.request_id} has no option {answer.option!r}",
+                hint="`allow` goes with the answers, `deny` answers none",
+            )
         return answer
     offered = {option.id: option.kind for option in request.options}
     if answer.option not in offered.keys() | {"allow", "deny"}:
@@ -200,6 +226,15 @@ def checked(request: Request, answer: Answer) -> Answer:
             hint="allow it once, or write a rule that rewrites it: `bridle policy`",
         )
     return answer
+
+
+def _refuse_malformed(answer: Answer) -> None:
+    """Who answers through the Python API can put anything into an `Answer`."""
+    check_options({"remember": answer.remember})
+    try:
+        convert(to_builtins(answer), Answer)
+    except (MsgspecError, TypeError) as error:
+        raise UsageError(f"this is no answer: {error}", hint="Answer(option, note=…)") from None
 
 
 def unknown_rule(told: str) -> UsageError:

@@ -34,8 +34,9 @@ from bridle.core.events import (
     UserMessage,
 )
 from bridle.core.failure import Failure
+from bridle.core.options import WhenBusy, check_options, check_required
 from bridle.core.permission import Context, Policy
-from bridle.core.permission.acts import load_reader
+from bridle.core.permission.command_acts import load_reader
 from bridle.sessions.aside import Aside
 from bridle.sessions.bearing import Bearing
 from bridle.sessions.clocks import Clocks
@@ -54,7 +55,7 @@ from bridle.sessions.requests import Requests
 from bridle.sessions.scribe import Scribe
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.succession import Succession, as_failure
-from bridle.sessions.terms import Order, Terms, WhenBusy
+from bridle.sessions.terms import Order, Terms
 from bridle.sessions.turns import Turns
 from bridle.sessions.until import Check
 from bridle.sessions.vetting import Vetting
@@ -181,6 +182,7 @@ class Runner:
         prompt: Prompt,
         when_busy: WhenBusy = "queue",
     ) -> None:
+        check_required(when_busy=when_busy)
         if not self._line.agent.info.prompted:
             raise Unsupported(
                 self._line.agent.info.title,
@@ -241,6 +243,7 @@ class Runner:
                 await conversation.close()
 
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+        check_options({"model": model, "mode": mode})
         await self._bearing.configure(model=model, mode=mode)
 
     async def idle(self) -> None:

@@ -19,12 +19,14 @@ from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import SessionBusy
 from bridle.core.events import encode
 from bridle.core.moment import rfc3339
+from bridle.core.options import check_required
 from bridle.paths import Paths, private_folder
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.door import Door, Visit
 from bridle.sessions.headstart import HeadStart, launch_warden, new_session
 from bridle.sessions.lease import Lease
 from bridle.sessions.lookout import announce
+from bridle.sessions.scratch import open_scratch, remove_scratch, with_scratch
 from bridle.sessions.session import AttachedSession, Session, read_all
 from bridle.sessions.terms import Order, Terms
 from bridle.store.attachments import Attachments
@@ -80,6 +82,7 @@ class Sessions:
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Session:
         """`settings` are kept for whoever resumes it."""
+        _check(spec, terms)
         self.remembered_in(spec.cwd).kept()  # which raises while it can still be refused
         row = SessionRow(
             id=head.session if head else new_session(),
@@ -120,6 +123,7 @@ class Sessions:
 
         Another agent than its last one goes on with it from an account of what was said and done.
         """
+        _check(spec, terms)
         self.remembered_in(spec.cwd).kept()
         lease = Lease.take(self._paths.leases, row.id)
         if lease is None:
@@ -157,6 +161,7 @@ class Sessions:
         from bridle.sessions.shelf import Shelf
         from bridle.sessions.tenure import Tenure
         from bridle.supervision.tree import Warden
+        from bridle.workspace.file_tree import DiskFiles
 
         spec, terms = order.spec, order.terms
         tools: Tools | None = None
@@ -170,11 +175,13 @@ class Sessions:
         budget = Budget(terms.turn_cap)
         warden = await Warden.attach(launched)
 
+        scratch = open_scratch(terms.environment, row.id)
+
         def host(terms: Terms) -> SessionHost:
             _register(known, terms)
             return SessionHost(
                 warden,
-                terms.environment,
+                with_scratch(terms.environment, scratch),
                 known,
                 spill_folder=self._paths.spill / row.id,
                 spill_cap=terms.spill_cap,
@@ -208,10 +215,11 @@ class Sessions:
             ),
             context=Context(
                 cwd=spec.cwd,
-                folders=spec.folders,
+                folders=(*spec.folders, scratch) if scratch else spec.folders,
                 mode=spec.mode,
                 home=Path.home(),
                 resolve=os.path.realpath,
+                files=DiskFiles(),
             ),
             recall=lambda: self._recollection(row) if row.entries else Recollection(),
             remembered=remembered,
@@ -242,6 +250,8 @@ class Sessions:
                 broadcast.close()
                 disowned = self.catalog.update(row.id, owner_socket=None, owner_pid=None)
                 await asyncio.gather(warden.close(), asyncio.wrap_future(disowned))
+                if scratch:
+                    remove_scratch(scratch)
                 if broadcast.last_seq == 0:  # its agent refused to start
                     await asyncio.wrap_future(self.catalog.delete(row.id))
                 lease.release()
@@ -397,6 +407,11 @@ class Sessions:
                 row.id, new_session(), created_at=rfc3339(datetime.now(UTC)), up_to_seq=up_to_seq
             )
         )
+
+
+def _check(spec: SessionSpec, terms: Terms) -> None:
+    """Of those who make them without `order`: an unknown mode would restrict nothing."""
+    check_required(approve=terms.approve, mode=spec.mode, supervision=terms.supervision)
 
 
 def _known(terms: Terms) -> Secrets:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from bridle.core.agent import File, Mode, Prompt
 from bridle.core.errors import SessionBusy, SessionError
 from bridle.core.events import Answer, Entry
+from bridle.core.options import WhenBusy, check_options, check_required
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.door import (
     Call,
@@ -19,7 +20,6 @@ from bridle.sessions.door import (
     SendPrompt,
     Visit,
 )
-from bridle.sessions.terms import WhenBusy
 from bridle.store.event_log import EventLog
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ class AttachedSession:
     async def prompt(
         self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
     ) -> None:
+        check_required(when_busy=when_busy)
         await self._call(
             SendPrompt(text, when_busy, tuple((file.name, file.mime, file.data) for file in files))
         )
@@ -179,6 +180,7 @@ class AttachedSession:
         await self._call(Cancel())
 
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+        check_options({"model": model, "mode": mode})
         await self._call(Configure(model, mode))
 
     async def entries(self, since: int = 0) -> AsyncIterator[Entry]:

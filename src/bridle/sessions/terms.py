@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
 
 from bridle.core.agent import Agent, SessionSpec
+from bridle.core.options import Handoff, RateLimit
 
 if TYPE_CHECKING:
     from bridle.core.events import Notice
     from bridle.core.permission import Rule
 
 
-WhenBusy = Literal["queue", "refuse", "steer"]  # what becomes of a prompt within a turn
 SERVER = "bridle"  # what agents call the workspace's tools by
 
 
@@ -75,6 +75,6 @@ class Order(NamedTuple):
 class Rules(Struct, frozen=True):
     """What happens when an agent cannot go on."""
 
-    handoff: Literal["never", "limits", "always"] = "limits"
-    rate_limit: Literal["switch", "wait"] = "switch"
+    handoff: Handoff = "limits"
+    rate_limit: RateLimit = "switch"
     wait: float = 900.0  # seconds for rate limits to pass, in one turn

@@ -15,6 +15,7 @@ from bridle.core.permission import Context, Policy, Rule
 from bridle.core.terminal import clean
 from bridle.surfaces.drawn import phrases
 from bridle.surfaces.typed_json import json_object
+from bridle.workspace.file_tree import DiskFiles
 
 _MEANT = {name.lower(): name for name in tools.TOOLS} | {
     "shell": "Bash",
@@ -34,7 +35,14 @@ def policy(config: Config, cwd: Path, approve: str | None) -> Policy:
 
 
 def context(cwd: Path, mode: Any, agent: str) -> Context:
-    return Context(cwd, mode=mode, home=Path.home(), resolve=os.path.realpath, agent=agent)
+    return Context(
+        cwd,
+        mode=mode,
+        home=Path.home(),
+        resolve=os.path.realpath,
+        agent=agent,
+        files=DiskFiles(),
+    )
 
 
 def request(tool: str, input: dict[str, Any], cwd: Path) -> PermissionRequested:

@@ -2,12 +2,13 @@
 
     check_agent(agent, Path("recordings"))
 
-Of every agent: its words about itself agree, and it refuses by name what it says it cannot do. Of
-an agent with a wire also: what it says it can do reaches its program, and no line makes it raise.
-Of each recording: it decodes to its events, or where they are not given is understood to the end
-of a turn, however the bytes are cut into chunks; no key that is dropped, renamed or of another type
-makes it raise; and wherever it breaks off, every turn that began ends once. And streams of recorded
-lines that were spoiled at random give the same events in any chunks.
+Of every agent: its words about itself agree, and it refuses by name what it says it cannot do; it
+is reported as advisory (`AdvisoryAgent`) unless it declares that it asks before writes and
+commands. Of an agent with a wire also: what it says it can do reaches its program, and no line
+makes it raise. Of each recording: it decodes to its events, or where they are not given is
+understood to the end of a turn, however the bytes are cut into chunks; no key that is dropped,
+renamed or of another type makes it raise; and wherever it breaks off, every turn that began ends
+once. And streams of recorded lines that were spoiled at random give the same events in any chunks.
 """
 
 from __future__ import annotations
@@ -16,21 +17,24 @@ import asyncio
 import base64
 import inspect
 import re
+import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from bridle.agents.stdio import StdioAgent
+from bridle.agents.support import undeclared_asks
 from bridle.core.agent import Agent, File, Prompt, SessionSpec
 from bridle.core.capabilities import CAPABILITIES
 from bridle.core.errors import Unsupported
 from bridle.core.events import Event, TurnEnded, Unrecognized, decode_event, encode
 from bridle.core.management import METHODS
+from bridle.core.tools import ToolClass
 from bridle.core.wire import Keep, Reply
 from bridle.testing.cases import CASES, check
 from bridle.testing.playback import PROMPT, SPEC, PlayingHost, TurnCount, converse, hear, listener
@@ -58,6 +62,10 @@ ASKED: Mapping[str, dict[str, Any]] = {  # capability -> a session that asks for
 
 class NonConforming(AssertionError):
     """What the agent does not keep, and where."""
+
+
+class AdvisoryAgent(UserWarning):
+    """The agent conforms, and no preset but `auto` starts it: it does not declare that it asks."""
 
 
 FarSide = Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
@@ -117,8 +125,18 @@ def check_info(agent: Agent) -> None:
         _fail(f"it needs {info.binary!r} but tells no command that installs it")
     if wrong := [name for name in info.variables if not re.fullmatch(r"[A-Z][A-Z0-9_]*\*?", name)]:
         _fail(f"these are no names of variables: {wrong}")
+    if unknown := sorted(info.asks - set(get_args(ToolClass))):
+        _fail(f"it declares that it asks before {unknown} calls, which are no classes of tools")
     if not inspect.iscoroutinefunction(getattr(agent, "open", None)):
         _fail("its `open` is not an async method")
+    if undeclared := undeclared_asks(info):
+        warnings.warn(
+            f"{info.name} is advisory: it does not declare in AgentInfo.asks that it asks before "
+            f"every {' and '.join(undeclared)} call, so that a session starts with it only under "
+            "--approve auto or --accept-advisory",
+            AdvisoryAgent,
+            stacklevel=3,
+        )
 
 
 async def check_refusals(agent: Agent) -> None:

@@ -280,7 +280,7 @@ def test_an_agent_of_which_nobody_says_that_it_asks_is_refused(machine: Machine)
     for words in ((), ("--approve", "edits"), ("--approve", "none")):
         done = machine.run("run", "-a", f"acp:{COMMAND}", *words, "hello")
         assert done.returncode == 4
-        assert "does not ask before every write and shell call" in done.stderr
+        assert "does not declare that it asks before every write and shell call" in done.stderr
         assert "--accept-advisory" in done.stderr
     for words in (("--accept-advisory",), ("--approve", "auto")):
         done = machine.run("run", "-a", f"acp:{COMMAND}", *words, "hello")

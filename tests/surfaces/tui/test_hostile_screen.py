@@ -311,7 +311,7 @@ async def test_a_prompt_that_waits_is_no_markup(
 async def test_who_changes_an_input_is_told_that_somebody_else_has_answered(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turn = [{"run": "true"}, {"say": "Done."}]
+    turn = [{"run": "make"}, {"say": "Done."}]
     async with desk(machine.home, machine.project, monkeypatch, [turn]) as who:
         await who.write("go")
         await who.press("enter")

@@ -56,7 +56,7 @@ async def test_a_key_that_is_pressed_twice_answers_one_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(tmp_path, monkeypatch)
-    turns = [[{"run": "echo one"}, {"run": "echo two > ran.txt"}, {"say": "The end."}]]
+    turns = [[{"run": "sh one"}, {"run": "echo two > ran.txt"}, {"say": "The end."}]]
     async with desk(machine.home, machine.project, monkeypatch, turns, approve="ask") as who:
         await who.write("go")
         await who.press("enter")

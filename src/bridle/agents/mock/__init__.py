@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from bridle.agents.mock.wire import MockWire
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import AgentInfo
+from bridle.agents.support import refuse
+from bridle.core.agent import AgentInfo, Conversation, Host, SessionSpec
 from bridle.core.management import Model, Run
 
 INFO = AgentInfo(
@@ -18,10 +21,18 @@ INFO = AgentInfo(
         "modes", "model", "effort", "images", "system", "subagents", "background", "usage",
     }),
     variables=("BRIDLE_MOCK_*",),
+    asks=frozenset({"write", "shell"}),
 )  # fmt: skip
 
 
 class MockAgent(StdioAgent):
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        """A step of a script may say `"ask": false`. Who wrote the script decided that, so such a
+        call is not reported as one that bypassed the gate."""
+        refuse(self.info, spec)
+        unwatched = replace(self.info, asks=frozenset(), runs_tools=False)
+        return await StdioAgent(unwatched, self.wire, grace=self._grace).open(spec, host)
+
     async def models(self, run: Run) -> Sequence[Model]:
         return [
             Model("mock-quick", "Mock Quick", provider="bridle", default=True, context=8_000),

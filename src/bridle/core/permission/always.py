@@ -10,7 +10,9 @@ from urllib.parse import unquote
 from msgspec.structs import replace
 
 from bridle.core.events import PermissionRequested
-from bridle.core.permission.acts import host_of, named, script_of, server_of
+from bridle.core.permission.acts import host_of, named, server_of
+from bridle.core.permission.characters import hidden_characters
+from bridle.core.permission.command_acts import located
 from bridle.core.permission.globs import escaped
 from bridle.core.permission.rules import Rule
 from bridle.core.permission.shell.parsed_script import HOLE, is_open
@@ -27,7 +29,8 @@ def rule_for(
     rule = _rule_for(request)
     if verdict == "allow" or rule is None:
         return rule
-    return replace(rule, name=NEVER, verdict="deny", note="a person said never to this")
+    note = "a person said never to this"
+    return replace(rule, name=NEVER, verdict="deny", note=note, directory=None)
 
 
 def _rule_for(request: PermissionRequested) -> Rule | None:
@@ -55,16 +58,26 @@ def _files(request: PermissionRequested) -> Rule | None:
 
 
 def _commands(request: PermissionRequested) -> Rule | None:
-    """The simple commands; the whole line where they do not tell all of it."""
-    line, script = script_of(request)
-    if not line.strip():
+    """The simple commands, where they would run; the whole line where they do not tell all."""
+    line, script = located(request)
+    if not line.strip() or hidden_characters(line):
         return None
     unclear = bool(script.unread) or any(one.doubts or is_open(one.text) for one in script.commands)
+    whole = _rule(tools=frozenset({"shell"}), line=line)
     if unclear or script.redirections or not script.commands or _is_fed(line):
-        return _rule(tools=frozenset({"shell"}), line=line)
+        return whole
     working = [one for one in script.commands if one.effect != "none"] or script.commands
+    directories = {posixpath.normpath(one or ".") if one is not None else None
+                   for command in working for one in command.directories}  # fmt: skip
     texts = dict.fromkeys(escaped(one.text) for one in working if not one.inner)
-    return _rule(tools=frozenset({"shell"}), commands=tuple(texts))
+    match list(directories):
+        case ["."]:
+            where = ""
+        case [str(where)] if not where.startswith(("/", "~", "..")):
+            pass
+        case _:
+            return whole
+    return _rule(tools=frozenset({"shell"}), commands=tuple(texts), directory=where)
 
 
 def _is_fed(line: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import merge
 
-from bridle.core.permission.acts import Act
+from bridle.core.permission.act import Act
 from bridle.core.permission.rules import Rule
 from bridle.core.permission.shell.parsed_script import is_open
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bridle.core.events import PermissionRequested
-from bridle.core.permission.acts import LINE_KEYS
+from bridle.core.permission.command_acts import LINE_KEYS
 from bridle.core.permission.policy import Decision
 
 

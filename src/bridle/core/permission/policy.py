@@ -7,6 +7,7 @@ mistakes and plain attacks, while isolation is the wall.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,10 +15,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bridle.core.events import PermissionRequested
-from bridle.core.permission.acts import LINE_KEYS, Act, acts_of
+from bridle.core.permission.act import Act
+from bridle.core.permission.acts import acts_of
+from bridle.core.permission.command_acts import line_key, script_of
 from bridle.core.permission.index import index_of
-from bridle.core.permission.presets import guards, preset
+from bridle.core.permission.presets import NEVER_REWRITTEN, guards, preset
 from bridle.core.permission.rules import STRICTNESS, Match, Rule, Verdict
+from bridle.core.permission.shell.parsed_script import Command
 from bridle.core.permission.spots import Context
 from bridle.core.tools import WRITES
 
@@ -39,6 +43,7 @@ class Step(Struct, frozen=True):
     act: Act
     decision: Decision | None  # None: nothing speaks of it
     passed: tuple[Rule, ...] = ()
+    by_table: bool = False  # a row of the table of programs decided
 
 
 class Explanation(Struct, frozen=True):
@@ -89,7 +94,9 @@ class Policy(Struct, frozen=True):
         for act in acts_of(request, context):
             passed: list[Rule] = []
             judged = self._judge(act, context, passed)
-            steps.append(Step(act, judged.decision if judged else None, tuple(passed)))
+            by_table = bool(judged and judged.rule and judged.rule.effects is not None)
+            decision = judged.decision if judged else None
+            steps.append(Step(act, decision, tuple(passed), by_table))
         return Explanation(self.decide(request, context), tuple(steps))
 
     def _judge(
@@ -108,7 +115,7 @@ class Policy(Struct, frozen=True):
             return _without_rewrite(tighter)
         if found or act.derived:
             return found
-        return _Judged(act, None, "yes", _DEFAULT)
+        return _Judged(act, None, Match("yes"), _DEFAULT)
 
 
 def _first(
@@ -122,7 +129,7 @@ def _first(
     """`answers`: the rules are what people answered, one request at a time."""
     for place, rule in index_of(rules).about(act):
         match = rule.matches(act, context)
-        if match != "no" and not (answers and _oversteps(rule, act)):
+        if match.certainty != "no" and not (answers and _oversteps(rule, act)):
             if passed is not None:
                 passed += rules[:place]
             return _Judged(act, rule, match, _says(rule, act, match))
@@ -140,17 +147,34 @@ def _oversteps(rule: Rule, act: Act) -> bool:
 
 
 def _says(rule: Rule, act: Act, match: Match) -> Decision:
-    if match == "maybe":
-        doubt = act.command.doubts[0] if act.command and act.command.doubts else "not all is known"
-        return Decision(
-            "ask", rule.name, f"{doubt}: it may be what {rule.name} forbids", rule.source
-        )
+    if match.certainty == "maybe":
+        why = match.why or "not all is known"
+        note = f"{why}: it may be what {rule.name} forbids"
+        return Decision("ask", rule.name, note, rule.source)
     note = rule.note
-    if rule.source == "bridle" and rule.paths and act.spots and act.spots[0].told:
-        note = f"{note}: {act.spots[0].told}"
-    if rule.verdict == "ask" and act.command and act.command.doubts:
+    if match.why:
+        note = f"{note}: {match.why}"
+    elif rule.effects is not None and act.command and act.command.row:
+        note = f"`{act.command.row}` {_DOES[act.command.effect]}"
+    elif rule.source == "bridle" and rule.paths and act.spots and act.spots[0].told:
+        note = f"{note}: {_meant(rule, act)}"
+    if rule.verdict == "ask" and act.command and act.command.doubts and not rule.paths:
         note = f"{note}; not clear: {act.command.doubts[0]}"
     return Decision(rule.verdict, rule.name, note, rule.source)
+
+
+def _meant(rule: Rule, act: Act) -> str:
+    """The file that the rule is about."""
+    found = (one.told for one in act.spots if one.places.intersection(rule.paths))
+    return next(found, act.spots[0].told)
+
+
+_DOES = {
+    "none": "prints or sets something of the shell's own",
+    "reads": "only reads",
+    "writes": "only reads and writes the files that it names",
+    "runs": "runs",
+}
 
 
 def _without_rewrite(judged: _Judged) -> _Judged:
@@ -170,6 +194,8 @@ def _together(judged: Sequence[_Judged], request: PermissionRequested) -> Decisi
     changed = [one for one in judged if one.decision.verdict == "rewrite"]
     if not changed or worst.decision.verdict == "deny":
         return worst.decision
+    if any(one.rule is not None and one.rule.name in NEVER_REWRITTEN for one in judged):
+        return worst.decision
     rule, decision = changed[0].rule, changed[0].decision
     assert rule is not None
     input = _rewritten(changed, request)
@@ -180,7 +206,8 @@ def _together(judged: Sequence[_Judged], request: PermissionRequested) -> Decisi
 
 
 def _rewritten(changed: Sequence[_Judged], request: PermissionRequested) -> dict[str, Any] | None:
-    """None where the command does not stand in the line as it is."""
+    """None where the command does not stand in the line as it is, or the line would not do what
+    was judged."""
     input = dict(request.input)
     spans: dict[tuple[int, int], str] = {}
     for act, rule, _, _ in changed:
@@ -192,12 +219,45 @@ def _rewritten(changed: Sequence[_Judged], request: PermissionRequested) -> dict
             return None
         else:
             spans[act.command.span] = rule.rewrite
-    key = next((key for key in LINE_KEYS if isinstance(input.get(key), str)), "")
+    if not spans:
+        return input
+    key = line_key(request.input)
+    if not isinstance(line := input.get(key), str) or line != request.input[key]:
+        return None
     for (start, end), words in sorted(spans.items(), reverse=True):
-        if not key:
-            return None
-        input[key] = input[key][:start] + words + input[key][end:]
-    return input
+        line = line[:start] + words + line[end:]
+    input[key] = line
+    return input if _is_as_judged(request, replace(request, input=input), spans) else None
+
+
+def _is_as_judged(
+    old: PermissionRequested, new: PermissionRequested, spans: dict[tuple[int, int], str]
+) -> bool:
+    """Whether the new line, read again, is the old one with those commands in place of others."""
+    _, before = script_of(old)
+    _, after = script_of(new)
+    if before.unread or after.unread:
+        return False
+    expected: list[Command] = []
+    redirections = Counter(before.redirections)
+    for command in before.commands:
+        words = spans.get(command.span) if command.span else None
+        if words is None:
+            expected.append(command)
+            continue
+        _, put = script_of(replace(new, input={"command": words}))
+        if put.unread:
+            return False
+        there = command.directories
+        expected += (replace(one, directories=there) for one in put.commands)
+        redirections.update(replace(one, directories=there) for one in put.redirections)
+    if Counter(after.redirections) != redirections:
+        return False
+    return list(map(_essence, expected)) == list(map(_essence, after.commands))
+
+
+def _essence(command: Command) -> tuple[Any, ...]:
+    return command.words, command.text, command.doubts, command.inner, command.directories
 
 
 def _instead(rule: Rule, decision: Decision) -> Decision:

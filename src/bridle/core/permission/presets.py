@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal, get_args
+from typing import get_args
+
+from msgspec.structs import replace
 
 from bridle.core.agent import Mode
 from bridle.core.errors import UsageError
+from bridle.core.options import Preset
 from bridle.core.permission.rules import Rule
+from bridle.core.permission.shell.parsed_script import Effect
+from bridle.core.permission.spots import HIDDEN, UNREAD
 from bridle.core.tools import READS, WRITES
-
-Preset = Literal["ask", "edits", "auto", "readonly", "none"]
 
 OF_THE_LOOP = frozenset({"TodoWrite", "ExitPlanMode", "Question"})  # they touch nothing
 _PLANNING: frozenset[Mode] = frozenset({"plan", "ask"})
 _SUBAGENT = frozenset({"Task"})
+_READING: frozenset[Effect] = frozenset({"none", "reads"})
+_EDITING: frozenset[Effect] = frozenset({"none", "reads", "writes"})
 
 
 def guards(name: str, only: Collection[str] = ()) -> tuple[Rule, ...]:
@@ -23,7 +28,7 @@ def guards(name: str, only: Collection[str] = ()) -> tuple[Rule, ...]:
     if only:
         tools = frozenset(only) | OF_THE_LOOP
         rules += (Rule("profile.tools", "deny", "this profile has no such tool", besides=tools),)
-    return rules + _CAPS.get(name, ())
+    return (*rules, *_CAPS.get(name, ()), _HIDDEN)
 
 
 def preset(name: str) -> tuple[Rule, ...]:
@@ -45,9 +50,10 @@ _MODES = (
     Rule(
         "mode.commands",
         "deny",
-        "this mode runs no commands",
+        "this mode runs no commands but those that only read",
         tools=frozenset({"shell"}),
         modes=_PLANNING,
+        spares=_READING,
     ),
     Rule(
         "mode.network",
@@ -78,19 +84,31 @@ _CAPS: dict[str, tuple[Rule, ...]] = {
             "deny",
             "only reads inside the workspace are allowed",
             besides=READS | _SUBAGENT | OF_THE_LOOP - {"ExitPlanMode"},
+            spares=_READING,
         ),
     ),
     "none": (Rule("none.all", "deny", "no tool is allowed"),),
 }
-_GUARDS = (
-    Rule("guard.outside", "deny", "writes outside the workspace", tools=WRITES, paths=("outside",)),
-    Rule(
-        "guard.protected",
-        "deny",
-        "writes to files that configure agents or start programs",
-        tools=WRITES,
-        paths=("protected",),
-    ),
+_HIDDEN = Rule(
+    "guard.hidden", "ask", "characters that cannot be seen, or look like others", paths=(HIDDEN,)
+)
+NEVER_REWRITTEN = frozenset({"guard.hidden", "guard.unread"})
+_OUTSIDE = Rule(
+    "guard.outside", "deny", "writes outside the workspace", tools=WRITES, paths=("outside",)
+)
+_PROTECTED = Rule(
+    "guard.protected",
+    "deny",
+    "writes to files that configure agents or start programs",
+    tools=WRITES,
+    paths=("protected",),
+)
+_UNREAD = Rule(
+    "guard.unread",
+    "ask",
+    "not all of the line could be read: it may run and write anything",
+    tools=WRITES,
+    paths=(UNREAD,),
 )
 _UNNAMED = Rule(
     "guard.unnamed", "ask", "a write that names no file", tools=WRITES, paths=("unnamed",)
@@ -101,7 +119,14 @@ _SUBAGENTS = Rule("subagents", "allow", "its own calls are judged one by one", t
 WORKSPACE = Rule(
     "workspace", "allow", "bridle's own tools are judged one by one", servers=("bridle.*",)
 )
-_FREE = (*_GUARDS, _UNNAMED, _READS, _HARMLESS, _SUBAGENTS)
+_READING_COMMANDS = Rule(
+    "reads.commands",
+    "allow",
+    "a command that only reads inside the workspace",
+    tools=frozenset({"shell"}),
+    effects=_READING,
+)
+_FREE = (_PROTECTED, _OUTSIDE, _UNREAD, _UNNAMED, _READS, _READING_COMMANDS, _HARMLESS, _SUBAGENTS)
 
 _PRESETS: dict[str, tuple[Rule, ...]] = {
     "ask": (*_FREE, Rule("ask.rest", "ask", "only reads inside the workspace need no word")),
@@ -117,10 +142,19 @@ _PRESETS: dict[str, tuple[Rule, ...]] = {
         Rule(
             "edits.writes", "allow", "writes inside the workspace", tools=WRITES, paths=("inside",)
         ),
+        Rule(
+            "edits.commands",
+            "allow",
+            "a command that only writes inside the workspace",
+            tools=frozenset({"shell"}),
+            effects=_EDITING,
+        ),
         Rule("edits.rest", "ask", "only reads and edits inside the workspace need no word"),
     ),
     "auto": (
-        *_GUARDS,
+        _PROTECTED,
+        replace(_OUTSIDE, verdict="ask"),
+        _UNREAD,
         _UNNAMED,
         Rule("auto.rest", "allow", "everything that no guard denies"),
     ),

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
 from bridle.core.agent import Mode
-from bridle.core.permission.acts import Act
+from bridle.core.permission.act import Act
 from bridle.core.permission.globs import is_pattern, may_match, paths_may_meet, text_glob
-from bridle.core.permission.shell.parsed_script import HOLE, Command, is_open
-from bridle.core.permission.spots import PLACES, Context, Spot
+from bridle.core.permission.shell.parsed_script import HOLE, Command, Effect, is_open
+from bridle.core.permission.spots import (
+    ALL_PLACES,
+    Context,
+    Spot,
+    forbidden_below,
+    relative_directories,
+)
+from bridle.core.tools import READS
 
 Verdict = Literal["allow", "deny", "ask", "rewrite"]
-Match = Literal["yes", "maybe", "no"]
+
+
+class Match(NamedTuple):
+    certainty: Literal["no", "maybe", "yes"]
+    why: str = ""  # it is not certain, or not as it seems
+
+
+_NO, _MAYBE, _YES = Match("no"), Match("maybe"), Match("yes")
+_CERTAINTY = ("no", "maybe", "yes")
 
 STRICTNESS: Mapping[str, int] = {"allow": 0, "rewrite": 1, "ask": 2, "deny": 3}
 
@@ -41,6 +56,10 @@ class Rule(Struct, frozen=True, omit_defaults=True):
     modes: frozenset[Mode] | None = None
     rewrite: str | dict[str, Any] | None = None  # the command, or keys of the input
     source: str = "bridle"
+    directory: str | None = None  # commands that run there, as seen from the workspace; "" is it
+    # commands that do no more than this by the table of programs, to files in the workspace alone
+    effects: frozenset[Effect] | None = None
+    spares: frozenset[Effect] = frozenset()  # it is not about such commands
 
     @property
     def told(self) -> str:
@@ -48,6 +67,8 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         what = [*(f"`{_plain(one)}`" for one in self.commands)]
         if self.line is not None:
             what.append(f"`{' '.join(self.line.split())}`, just as it is")
+        if self.directory:
+            what.append(f"in {self.directory}")
         if self.servers:
             what.append(f"tool {', '.join(map(_plain, self.servers))}")
         elif self.tools and not what:
@@ -66,7 +87,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
     def is_exact(self) -> bool:
         """Whether its paths are files by their whole names, and no patterns."""
         return bool(self.paths) and not any(
-            path in PLACES or path.endswith("/") or is_pattern(path) for path in self.paths
+            path in ALL_PLACES or path.endswith("/") or is_pattern(path) for path in self.paths
         )
 
     def speaks_of(self, act: Act) -> bool:
@@ -97,25 +118,31 @@ class Rule(Struct, frozen=True, omit_defaults=True):
 
     def matches(self, act: Act, context: Context) -> Match:
         if self.modes is not None and context.mode not in self.modes:
-            return "no"
+            return _NO
         if self.agents and context.agent not in self.agents:
-            return "no"
+            return _NO
         if self.besides is not None and self.besides & act.call:
-            return "no"
+            return _NO
         if self.tools is not None and not self._is_of(act):
-            return "no"
+            return _NO
+        if self.spares and _does_only(act, self.spares):
+            return _NO
+        if self.effects is not None and not _does_only(act, self.effects):
+            return _NO
         if self.line is not None:
-            return "yes" if act.line == self.line else "no"
-        match: Match = "yes"
+            return _YES if act.line == self.line else _NO
+        match = _YES
         if self.commands:
-            match = self._command(act)
-        if self.paths and match != "no":
-            match = min(match, self._path(act, context), key=_CERTAINTY.index)
-        if self.hosts and match != "no":
-            match = min(match, self._host(act), key=_CERTAINTY.index)
-        elif self.servers and match != "no":
-            match = min(match, self._server(act), key=_CERTAINTY.index)
-        return "no" if match == "maybe" and self.verdict == "allow" else match
+            match = self._command(act, context)
+        if self.paths and match is not _NO:
+            match = min(match, self._path(act, context), key=_certainty)
+        if self.hosts and match is not _NO:
+            match = min(match, self._host(act), key=_certainty)
+        elif self.servers and match is not _NO:
+            match = min(match, self._server(act), key=_certainty)
+        if act.possible and match.certainty == "yes":
+            match = Match("maybe", f"it names {act.told}, and nobody can tell what it does with it")
+        return _NO if match.certainty == "maybe" and self.verdict == "allow" else match
 
     def names(self, command: Command) -> bool:
         """Whether it is this command itself that the rule matches, not another reading of it."""
@@ -133,52 +160,76 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             guarded.add("unnamed")
         return bool(self.tools & {act.tool}) or not (guarded & act.spots[0].places)
 
-    def _command(self, act: Act) -> Match:
+    def _command(self, act: Act, context: Context) -> Match:
         command = act.command
         if act.kind != "command" or command is None:
-            return "no"
+            return _NO
         if self.verdict == "allow":
-            return "yes" if any(_allowed(one, command) for one in self.commands) else "no"
+            allowed = any(_allowed(one, command) for one in self.commands)
+            return _YES if allowed and self._is_there(command, context) else _NO
         readings = (command.text, *command.others)
         globs = [(text_glob(one), one) for one in self.commands]
         if any(glob.surely(text) for glob, _ in globs for text in readings):
-            return "yes"
-        if command.doubts or any(may_match(*glob, text) for glob in globs for text in readings):
-            return "maybe"
-        return "no"
+            return _YES if self._is_there(command, context) else _NO
+        if command.doubts:
+            return Match("maybe", command.doubts[0])
+        if any(may_match(*glob, text) for glob in globs for text in readings):
+            return _MAYBE
+        return _NO
+
+    def _is_there(self, command: Command, context: Context) -> bool:
+        if self.directory is None:
+            return True
+        return relative_directories(command.directories, context) == {self.directory}
 
     def _path(self, act: Act, context: Context) -> Match:
         every = self.verdict == "allow"
         if not act.spots or (every and act.kind == "command"):
-            return "no"
+            return _NO
         if every and act.kind == "call" and not (self.tools or self.servers):
-            return "no"  # what a tool of somebody's does with a path, nobody knows
+            return _NO  # what a tool of somebody's does with a path, nobody knows
         fits = (
             any(spot.matches(path, context.home, every=every) for path in self.paths)
             for spot in act.spots
         )
         if all(fits) if every else any(fits):
-            return "yes"
-        may = not every and any(
-            _may_be(path, spot, context) for path in self.paths for spot in act.spots
-        )
-        return "maybe" if may else "no"
+            return _YES
+        if every:
+            return _NO
+        for spot in act.spots:
+            if spot.tree and (match := self._below(spot, context)) is not _NO:
+                return match
+        may = any(_may_be(path, spot, context) for path in self.paths for spot in act.spots)
+        return _MAYBE if may else _NO
+
+    def _below(self, spot: Spot, context: Context) -> Match:
+        """A tree that is changed is changed with all that lies in it; one that is read may be read
+        but for that, so somebody is asked."""
+        assert spot.tree is not None
+        patterns = [one for one in self.paths if one not in ALL_PLACES]
+        for pattern in patterns:
+            if found := forbidden_below(pattern, spot.tree, context):
+                certainty: Literal["maybe", "yes"] = "maybe" if spot.tree.is_read else "yes"
+                return Match(certainty, f"{found} lies in {spot.told}")
+        if patterns and not spot.tree.complete:
+            return Match("maybe", f"{spot.told} holds more files than were looked at")
+        return _NO
 
     def _host(self, act: Act) -> Match:
         if act.kind != "host" or act.host is None:
-            return "no"
+            return _NO
         if HOLE in act.host:
-            return "maybe"
-        return "yes" if any(_is_host(one, act.host) for one in self.hosts) else "no"
+            return _MAYBE
+        return _YES if any(_is_host(one, act.host) for one in self.hosts) else _NO
 
     def _server(self, act: Act) -> Match:
         if "mcp" not in act.names:
-            return "no"
+            return _NO
         if act.server is None:
-            return "maybe"
+            return _MAYBE
         name = act.server if self.verdict == "allow" else act.server.casefold()
         patterns = self.servers if self.verdict == "allow" else map(str.casefold, self.servers)
-        return "yes" if any(text_glob(one).surely(name) for one in patterns) else "no"
+        return _YES if any(text_glob(one).surely(name) for one in patterns) else _NO
 
 
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
@@ -191,12 +242,27 @@ _TOLD = {
 }
 
 
-_CERTAINTY: tuple[Match, ...] = ("no", "maybe", "yes")
+def _certainty(match: Match) -> int:
+    return _CERTAINTY.index(match.certainty)
+
+
+def _does_only(act: Act, effects: frozenset[Effect]) -> bool:
+    """Whether it is a command with no other effect, or a file of one, inside the workspace."""
+    if any(spot.places & _ELSEWHERE for spot in act.spots):
+        return False
+    if act.kind == "command":
+        command = act.command
+        return command is not None and not command.doubts and command.effect in effects
+    return act.kind == "file" and act.call == _OF_SHELL and act.tool in READS and "reads" in effects
+
+
+_ELSEWHERE = frozenset({"outside", "unnamed", "hidden", "unread"})
+_OF_SHELL = frozenset({"Bash", "shell"})
 
 
 def _may_be(pattern: str, spot: Spot, context: Context) -> bool:
     """What only the running shell knows may be any file; a glob, what it could come to."""
-    if pattern in PLACES:
+    if pattern in ALL_PLACES or spot.expanded:
         return False  # a spot knows all the places that it may be in
     if not spot.wholes:
         return True

@@ -10,13 +10,25 @@ from pathlib import PurePath
 from urllib.parse import unquote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bridle.core.agent import Mode
 from bridle.core.permission import names
 from bridle.core.permission.globs import path_glob
-from bridle.core.permission.shell.parsed_script import HOLE, SIGNS, WRITTEN, Directory, shown
+from bridle.core.permission.shell.parsed_script import (
+    HOLE,
+    SIGNS,
+    WRITTEN,
+    Directory,
+    FileAccess,
+    shown,
+)
+from bridle.core.permission.trees import FileTree, Tree, glob_pattern
 
 PLACES = ("inside", "outside", "protected", "instructions", "unnamed")
+# of what cannot be read to its end, or holds characters that cannot be seen; for rules of ours
+UNREAD, HIDDEN = "unread", "hidden"
+ALL_PLACES = frozenset({*PLACES, UNREAD, HIDDEN})
 _LONGEST, _LONGEST_NAME = 4_096, 255
 
 
@@ -34,6 +46,7 @@ class Context(Struct, frozen=True):
     home: PurePath | None = None
     resolve: Callable[[str], str] = posixpath.normpath
     agent: str = ""
+    files: FileTree | None = None  # None: nothing is looked up on disk
 
 
 class Spot(Struct, frozen=True):
@@ -45,10 +58,12 @@ class Spot(Struct, frozen=True):
     inners: tuple[str, ...] = ()  # the same seen from the workspace
     # both, from each root that it lies in, as the laxest file system compares them
     folded: tuple[tuple[str, str], ...] = ()
+    expanded: bool = False  # its globs were looked up on disk: it is these files and no others
+    tree: Tree | None = None  # with all that lies below
 
     def matches(self, pattern: str, home: PurePath | None, *, every: bool) -> bool:
         """`every`: each form must match, letter for letter; else any will do, however spelled."""
-        if pattern in PLACES:
+        if pattern in ALL_PLACES:
             return self._is(pattern, every)
         if not self.wholes:
             return False
@@ -120,7 +135,7 @@ def spot(
         return Spot(told, frozenset({"outside"}))  # no file system has such a file
     if HOLE in path:
         return Spot(told, frozenset({"unnamed"}))
-    wholes: list[str] = []
+    named: list[str] = []
     for folder in folders:
         if folder is None and not path.startswith(("/", "~")):
             return Spot(told, frozenset({"unnamed"}))
@@ -128,7 +143,28 @@ def spot(
         whole = _absolute(path, base, context) if base is not None else None
         if whole is None:
             return Spot(told, frozenset({"outside"}))
-        wholes += [posixpath.normpath(whole), context.resolve(whole)]
+        named.append(whole)
+    matches = _matches(named, context) if not SIGNS.isdisjoint(path) else None
+    return _placed(told, [*named, *(matches or ())], context, removed, matches is not None)
+
+
+def _matches(patterns: Sequence[str], context: Context) -> list[str] | None:
+    """The files on disk that globs stand for; None: nobody can tell."""
+    if context.files is None:
+        return None
+    found: list[str] = []
+    for pattern in patterns:
+        matched = context.files.glob(glob_pattern(pattern))
+        if matched is None:
+            return None
+        found += matched
+    return found
+
+
+def _placed(
+    told: str, named: Sequence[str], context: Context, removed: bool, expanded: bool
+) -> Spot:
+    wholes = [form for one in named for form in (posixpath.normpath(one), context.resolve(one))]
     roots = [posixpath.normpath(str(root)) for root in (context.cwd, *context.folders)]
     real = [context.resolve(root) for root in roots]
     inners = [_inners(one, real if at % 2 else [*roots, *real]) for at, one in enumerate(wholes)]
@@ -137,15 +173,90 @@ def spot(
     places: set[str] = set()
     for whole, inner in forms:
         places |= _places(whole, inner, removed)
+    if removed and context.home and str(context.home) in wholes:
+        places.add("protected")
     folded = tuple(dict.fromkeys((_folded(whole), _folded(inner)) for whole, inner in forms))
-    return Spot(told, frozenset(places), tuple(wholes), tuple(all[0] for all in inners), folded)
+    return Spot(
+        told,
+        frozenset(places),
+        tuple(wholes),
+        tuple(all[0] for all in inners),
+        folded,
+        expanded=expanded,
+    )
+
+
+def spot_of(access: FileAccess, context: Context) -> Spot:
+    """Of a file, or a tree of files, that a command accesses."""
+    below = access.kind == "write" and posixpath.normpath(access.path) != "."
+    removed = (access.kind == "remove" or (access.recursive and below)) and not access.only
+    found = spot(access.path, context, folders=access.directories, removed=removed)
+    if not access.recursive or context.files is None:
+        return found
+    roots = [one for one in dict.fromkeys(found.wholes[1::2]) if SIGNS.isdisjoint(one)]
+    found = replace(found, tree=Tree(context.files, roots, access))
+    return holding(found, found.tree, context) if access.kind in ("write", "remove") else found
+
+
+def holding(found: Spot, tree: Tree | None, context: Context) -> Spot:
+    """As protected, where it changes a tree with a protected name in it."""
+    if tree is None or "protected" in found.places:
+        return found
+    name, complete = tree.protected(lambda path: seen_from_workspace(path, context))
+    if name:
+        told = f"{found.told}, with {name} in it"
+        return replace(found, told=told, places=found.places | {"protected"})
+    if not complete:
+        told = f"{found.told}, with more files in it than were looked at"
+        return replace(found, told=told, places=found.places | {"unnamed"})
+    return found
+
+
+def relative_directories(directories: Sequence[Directory], context: Context) -> set[str | None]:
+    """Where a command may run, as seen from the workspace: "" is its root, None is unknown."""
+    found: set[str | None] = set()
+    for directory in directories:
+        base = str(context.base or context.cwd)
+        whole = None if directory is None else _absolute(directory, base, context)
+        if whole is None or HOLE in whole:
+            found.add(None)
+            continue
+        inner = posixpath.relpath(posixpath.normpath(whole), str(context.cwd))
+        found.add("" if inner == "." else inner)
+    return found
+
+
+def seen_from_workspace(path: str, context: Context) -> str:
+    roots = [context.resolve(str(root)) for root in (context.cwd, *context.folders)]
+    return _inners(path, roots)[0]
+
+
+def forbidden_below(pattern: str, tree: Tree, context: Context) -> str:
+    """The first file of the tree that a pattern forbids; empty if there is none."""
+    if pattern in ALL_PLACES:
+        return ""
+    if pattern.startswith("~"):
+        pattern = f"{context.home or '/**'}{pattern[1:]}"
+    regex, kind = _lax(pattern)
+    roots = [context.resolve(str(root)) for root in (context.cwd, *context.folders)]
+    for path in tree.files():
+        match kind:
+            case "whole":
+                forms = [_folded(path)]
+            case "inner":
+                forms = [_folded(one) for one in _inners(path, roots)]
+            case _:
+                forms = [names.plain(path.rpartition("/")[2])]
+        if any(regex.fullmatch(form) for form in forms):
+            return _inners(path, roots)[0]
+    return ""
 
 
 def _places(whole: str, inner: str, removed: bool) -> set[str]:
     inside = _is_inside(inner)
     found = {"inside" if inside else "outside"}
-    if inner == ".":
-        # to move or delete the root moves every protected name in it
+    if inner == "." or inner.replace("../", "") == "..":
+        # to move or delete the root, or a folder that it lies in, moves every protected name in it
         return found | {"protected"} if removed else found
     parts = [names.plain(part) for part in (inner if inside else whole).split("/") if part]
     if names.is_protected(parts, removed=removed) or any(map(_may_be_protected, parts)):

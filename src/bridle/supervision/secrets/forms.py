@@ -1,4 +1,4 @@
-r"""How one secret may be written: plain, JSON-escaped at any depth, URL-encoded, in base64.
+r"""How one secret may be written, in all the encodings of `encodings.py`.
 
 There are two views of a form. Its *pattern* finds it exactly, however its characters are escaped.
 Its *core* is what is left of it when `unescape` undid all escapes: a text that holds the form holds
@@ -8,32 +8,46 @@ run only where a core was found.
 
 from __future__ import annotations
 
-import base64
 import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from bridle.supervision.secrets.encodings import escaped_texts, wrapped_texts
+
 # `\\` stands apart from its repeats: `re` is fast when a pattern starts with a literal.
-_UNICODE_ESCAPE = re.compile(
-    rb"\\\\{0,3}u(?:[dD]([89abAB][0-9a-fA-F]{2})\\{1,4}u[dD]([c-fC-F][0-9a-fA-F]{2})"
-    rb"|([0-9a-fA-F]{4}))"
+_BACKSLASH_ESCAPE = re.compile(
+    rb"\\\\{0,3}(?:u(?:[dD]([89abAB][0-9a-fA-F]{2})\\{1,4}u[dD]([c-fC-F][0-9a-fA-F]{2})"
+    rb"|([0-9a-fA-F]{4}))|x([0-9a-fA-F]{2})|([0-3][0-7]{2}))"
 )
 _PERCENT_ESCAPE = re.compile(rb"%(?:25)*([0-9a-fA-F]{2})")
-_UNFINISHED_UNICODE = re.compile(
-    rb"(?:\\{1,4}u[dD][89abAB][0-9a-fA-F]{2})?\\{1,4}(?:u[0-9a-fA-F]{0,3})?\Z"
+_ENTITIES = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
+_ENTITY = re.compile(
+    rb"&(?:amp;){0,2}(?:#0{0,5}([0-9]{1,7})|#[xX]0{0,5}([0-9a-fA-F]{1,6})|(amp|lt|gt|quot|apos));"
+)
+_UNFINISHED_BACKSLASH = re.compile(
+    rb"(?:\\{1,4}u[dD][89abAB][0-9a-fA-F]{2})?"
+    rb"\\{1,4}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?|[0-3][0-7]?)?\Z"
     rb"|\\{1,4}u[dD][89abAB][0-9a-fA-F]{2}\Z"
 )
 _UNFINISHED_PERCENT = re.compile(rb"%(?:25)*[0-9a-fA-F]?\Z")
+_UNFINISHED_ENTITY = re.compile(
+    rb"&(?:amp;){0,2}(?:#[0-9]{0,12}|#[xX][0-9a-fA-F]{0,11}|[a-z]{0,4})\Z"
+)
 _WRAP = rb"(?:\r?\n|\\{1,16}r|\\{1,16}n){0,2}"  # `base64` breaks its lines; JSON escapes the break
 _MOST_RAW_BYTES = 32  # of one character with its escapes and the line break before it
+_LINE = 60  # characters of an encoded text between two line breaks, at least
 
 
 def unescape(text: bytes) -> bytes:
     """What all ways of escaping the same text have in common."""
+    if b"&" in text:
+        text = _ENTITY.sub(_entity, text)
     if b"\\" in text:
-        text = _UNICODE_ESCAPE.sub(_character, text)
-    if b"%" in text:
-        text = _PERCENT_ESCAPE.sub(_byte, text)
+        text = _BACKSLASH_ESCAPE.sub(_character, text)
+        if b"&" in text:  # some write `\u0026amp;`
+            text = _ENTITY.sub(_entity, text)
+    while b"%" in text and (decoded := _PERCENT_ESCAPE.sub(_byte, text)) != text:
+        text = decoded  # a secret may hold what looks like an escape, and be encoded as a whole
     if b"\\" in text:
         text = text.replace(b"\\n", b"").replace(b"\\r", b"").replace(b"\\t", b"\t")
     return text.translate(None, b"\\\r\n")
@@ -41,11 +55,16 @@ def unescape(text: bytes) -> bytes:
 
 def unescape_start(text: bytes) -> bytes:
     """`unescape` of a text that goes on: an escape that is not whole yet is left out."""
+    if b"&" in text:
+        text = _ENTITY.sub(_entity, _UNFINISHED_ENTITY.sub(b"", text))
     if b"\\" in text:
-        text = _UNICODE_ESCAPE.sub(_character, _UNFINISHED_UNICODE.sub(b"", text))
+        text = _BACKSLASH_ESCAPE.sub(_character, _UNFINISHED_BACKSLASH.sub(b"", text))
+    if b"&" in text:
+        text = _UNFINISHED_ENTITY.sub(b"", text)
     if b"%" in text:
         text = _UNFINISHED_PERCENT.sub(b"", text)
-    return unescape(text)
+    text = unescape(text)
+    return _UNFINISHED_PERCENT.sub(b"", text) if b"%" in text else text
 
 
 def _byte(escape: re.Match[bytes]) -> bytes:
@@ -53,10 +72,20 @@ def _byte(escape: re.Match[bytes]) -> bytes:
 
 
 def _character(escape: re.Match[bytes]) -> bytes:
-    high, low, unit = escape.groups()
+    high, low, unit, byte, octal = escape.groups()
+    if byte or octal:
+        return bytes([int(byte, 16) if byte else int(octal, 8)])
     if unit:
         return chr(int(unit, 16)).encode("utf-8", "surrogatepass")
     return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF)).encode()
+
+
+def _entity(escape: re.Match[bytes]) -> bytes:
+    decimal, hexadecimal, name = escape.groups()
+    if name:
+        return _ENTITIES[name]
+    code = int(decimal) if decimal else int(hexadecimal, 16)
+    return chr(code).encode("utf-8", "surrogatepass") if code <= 0x10FFFF else b""
 
 
 @dataclass(frozen=True)
@@ -73,34 +102,27 @@ class Form:
 
     @cached_property
     def pattern(self) -> re.Pattern[bytes]:
-        between = _WRAP if self.wraps else b""
-        return re.compile(between.join(map(_spellings, self.text)))
+        if self.wraps:
+            return re.compile(_WRAP.join(map(_wrapped, self.text)))
+        return re.compile(b"".join(map(_spellings, self.text)))
 
     @property
     def longest(self) -> int:
+        """Bytes that it may take with all its escapes."""
+        if self.wraps:
+            lines = 1 + len(self.text) // _LINE
+            return 4 * len(self.text) + lines * _MOST_RAW_BYTES
         return len(self.text) * _MOST_RAW_BYTES
 
 
 def forms_of(name: str, value: str) -> list[Form]:
-    forms = [Form(name, value)]
-    if " " in value:
-        forms.append(Form(name, value.replace(" ", "+")))  # as in a query string
-    data = value.encode("utf-8", "surrogatepass")
-    for shift in range(3):
-        standard = _base64(data, shift)
-        url_safe = standard.translate(str.maketrans("+/", "-_"))
-        forms += [Form(name, text, wraps=True) for text in dict.fromkeys((standard, url_safe))]
-    return forms
+    escaped = [Form(name, text) for text in dict.fromkeys(escaped_texts(value))]
+    return escaped + [Form(name, text, wraps=True) for text in dict.fromkeys(wrapped_texts(value))]
 
 
-def _base64(data: bytes, shift: int) -> str:
-    """The characters that `data` alone decides, standing after `shift` bytes (mod 3) of others.
-
-    One more on either side is shared with the neighbours and is left: it tells four bits.
-    """
-    padded = bytes(shift) + data
-    encoded = base64.b64encode(padded + bytes(-len(padded) % 3)).decode()
-    return encoded[-(-8 * shift // 6) : 8 * len(padded) // 6]
+def _wrapped(character: str) -> bytes:
+    """Nobody escapes the letters and digits of an encoded text."""
+    return character.encode() if character.isalnum() else _spellings(character)
 
 
 def _spellings(character: str) -> bytes:
@@ -111,6 +133,9 @@ def _spellings(character: str) -> bytes:
         _plain(character, data),
         b"".join(rb"\\{1,16}u" + _any_case(code) for code in codes),
         b"".join(rb"%(?:25){0,2}" + _any_case(b"%02x" % byte) for byte in data),
+        b"".join(rb"\\{1,16}x" + _any_case(b"%02x" % byte) for byte in data),
+        b"".join(rb"\\{1,16}%03o" % byte for byte in data),
+        b"&(?:amp;){0,2}(?:" + b"|".join(_entities(character)) + b");",
     )
     return b"(?:" + b"|".join(ways) + b")"
 
@@ -119,12 +144,20 @@ def _plain(character: str, data: bytes) -> bytes:
     match character:
         case "\\":
             return rb"\\{1,32}"
-        case "/" | '"' | "'":
-            return rb"\\{0,31}" + data
         case "\n" | "\r" | "\t":
             return data + rb"|\\{1,16}" + {"\n": b"n", "\r": b"r", "\t": b"t"}[character]
+        case _ if character.isascii() and not character.isalnum():
+            return rb"\\{0,31}" + re.escape(data)
         case _:
             return re.escape(data)
+
+
+def _entities(character: str) -> list[bytes]:
+    code = ord(character)
+    named = [
+        name for name, text in _ENTITIES.items() if text == character.encode("utf-8", "replace")
+    ]
+    return [b"#0{0,5}%d" % code, b"#[xX]0{0,5}" + _any_case(b"%x" % code), *named]
 
 
 def _any_case(hexadecimal: bytes) -> bytes:

@@ -23,33 +23,38 @@ _LOST_BEFORE, _LOST_AFTER = 4, 3
 _SAFE = _LONG + 2 * max(_LOST_BEFORE, _LOST_AFTER)  # the middle of a longer one is long enough
 _HEAD = 3
 _HEAD_RAW = 64  # bytes that hold the head of a core, however it is escaped
-_ESCAPED = re.compile(rb"[\\%\r\n]")
+_ESCAPED = re.compile(rb"[\\%&\r\n]")
+_ESCAPES = frozenset(b"\\%&")
 
 
 class Index:
     def __init__(self, forms: Iterable[Form] = ()) -> None:
         forms = list({(form.text, form.wraps): form for form in forms}.values())
-        long = [form for form in forms if len(form.core) >= _LONG]
-        self._short = [form for form in forms if len(form.core) < _LONG]
-        self._unsafe = [form for form in forms if len(form.core) < _SAFE]
-        self._step = min([_MOST_STEPS, *(_steps(form.core) for form in long)])
+        sized = [(form, len(form.core)) for form in forms]
+        self._short = [form for form, size in sized if size < _LONG]
+        self._unsafe = [form for form, size in sized if size < _SAFE]
+        long = [(form, size) for form, size in sized if size >= _LONG]
+        self._step = min(_MOST_STEPS, _steps(min((size for _, size in long), default=10**6)))
         self._blocks: dict[int, list[Form]] = {}
-        for form in long:
-            for block in self._blocks_of(form.core):
-                self._blocks.setdefault(block, []).append(form)
+        add, number, order = self._blocks.setdefault, int.from_bytes, sys.byteorder
+        count = _WIDTH * self._step
+        for form, size in long:
+            core = form.core
+            start = (size - count - _WIDTH + 1) // 2  # from the middle: keys often begin alike
+            for at in range(start, start + count):
+                add(number(core[at : at + _WIDTH], order), []).append(form)
         self._numbers = frozenset(self._blocks)
         self._cores = sorted({form.core for form in forms})
-        self._heads = {core[:_HEAD] for core in self._cores}
+        self._heads = frozenset(tuple(core[:_HEAD]) for core in self._cores)
+        self._first = frozenset(head[0] for head in self._heads) | _ESCAPES
         self.longest = max((form.longest for form in forms), default=0)  # bytes, all escaped
-        first = b"".join(re.escape(core) for core in {core[:1] for core in self._cores})
-        self._starts = re.compile(rb"[\\%" + first + b"]")
 
     def candidates(self, text: bytes) -> list[Form]:
         """The forms whose pattern is worth a try; every form that the text holds is among them."""
         if not self._cores:
             return []
         raw = text
-        if b"%" in raw or b"\\" in raw or b"\n" in raw:
+        if b"%" in raw or b"\\" in raw or b"\n" in raw or b"&" in raw:
             text = unescape(raw)
         found: list[Form] = []
         if self._numbers:
@@ -60,7 +65,7 @@ class Index:
         if b"%" in raw:
             middle = slice(_LOST_BEFORE, -_LOST_AFTER)
             found += [form for form in self._unsafe if form.core[middle] in text]
-        elif b"\\" in raw:
+        elif b"\\" in raw or b"&" in raw:
             found += [form for form in self._unsafe if form.core in text or form.core in raw]
         elif self._short:
             found += [form for form in self._short if form.core in text]
@@ -70,34 +75,38 @@ class Index:
         """Where a form may begin that the end of the text cuts; the text's length if nowhere."""
         if not self._cores:
             return len(text)
-        for place in self._starts.finditer(text, max(start, len(text) - self.longest)):
-            at = place.start()
-            head = text[at : at + _HEAD]
-            if _ESCAPED.search(head):
-                head = unescape_start(text[at : at + _HEAD_RAW])[:_HEAD]
-            if len(head) == _HEAD and head not in self._heads:
-                continue
-            if self._begins_a_core(unescape_start(text[at:])):
-                return at
+        tail = text[max(start, len(text) - self.longest) :]
+        escapes = [escape.start() for escape in _ESCAPED.finditer(tail)]
+        for at in self._possible_starts(tail, escapes):
+            rest = tail[at:]
+            if self._begins_a_core(unescape_start(rest) if escapes else rest):
+                return len(text) - len(tail) + at
         return len(text)
+
+    def _possible_starts(self, tail: bytes, escapes: list[int]) -> Iterable[int]:
+        """Where the head of a core stands, or may stand behind an escape or beyond the end."""
+        heads = self._heads
+        rows = enumerate(zip(tail, tail[1:], tail[2:], strict=False))
+        found = [at for at, head in rows if head in heads]
+        found += range(max(0, len(tail) - _HEAD + 1), len(tail))
+        if not escapes:
+            return found
+        before = {max(0, at - back) for at in escapes for back in range(_HEAD)}
+        for at in before:
+            if tail[at] in self._first:
+                head = tuple(unescape_start(tail[at : at + _HEAD_RAW])[:_HEAD])
+                if len(head) < _HEAD or head in heads:
+                    found.append(at)
+        return sorted(found)
 
     def _begins_a_core(self, text: bytes) -> bool:
         after = bisect_right(self._cores, text)
         return after < len(self._cores) and self._cores[after].startswith(text)
 
-    def _blocks_of(self, core: bytes) -> list[int]:
-        """From the middle: keys often begin alike."""
-        count = _WIDTH * self._step
-        start = (len(core) - count - _WIDTH + 1) // 2
-        return [
-            int.from_bytes(core[at : at + _WIDTH], sys.byteorder)
-            for at in range(start, start + count)
-        ]
 
+def _steps(size: int) -> int:
+    """How many numbers may be left out between two that are looked at, if no core is to slip.
 
-def _steps(core: bytes) -> int:
-    """How many numbers may be left out between two that are looked at, if this one is not to slip.
-
-    A core of `8 * step + 7` bytes holds a number that is looked at, wherever it stands.
+    The shortest of `8 * step + 7` bytes holds a number that is looked at, wherever it stands.
     """
-    return max(1, (len(core) - (_SAFE - _LONG) - _WIDTH + 1) // _WIDTH)
+    return max(1, (size - (_SAFE - _LONG) - _WIDTH + 1) // _WIDTH)

@@ -62,6 +62,7 @@ def _policy(project: Path, *, astray: bool) -> Policy:
 
 def _context(agent: str, project: Path, cwd: Path) -> Context:
     from bridle.core.permission import Context
+    from bridle.workspace.file_tree import DiskFiles
 
     return Context(
         cwd=project,
@@ -69,6 +70,7 @@ def _context(agent: str, project: Path, cwd: Path) -> Context:
         home=Path.home(),
         resolve=os.path.realpath,
         agent=agent,
+        files=DiskFiles(),
     )
 
 

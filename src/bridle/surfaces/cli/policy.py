@@ -126,6 +126,7 @@ def _told(found: Explanation, verbose: bool) -> dict[str, Any]:
             "tool": step.act.tool,
             "what": step.act.told,
             "doubts": step.act.command.doubts if step.act.command else (),
+            "row": step.act.command.row if step.act.command else "",
             "decision": step.decision,
         }
         if verbose:

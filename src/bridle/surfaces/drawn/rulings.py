@@ -51,7 +51,10 @@ def _step(step: Step, style: Style, verbose: bool) -> Iterator[str]:
         yield f"  {'—':<8}{what} {told}"
     else:
         verdict = style(_COLORS[step.decision.verdict], f"{step.decision.verdict:<8}")
-        yield f"  {verdict}{what} {told}  {style('dim', one_line(step.decision.rule))}"
+        by = one_line(step.decision.rule)
+        if step.by_table:
+            by = f"{by}: {one_line(step.decision.note)}"
+        yield f"  {verdict}{what} {told}  {style('dim', by)}"
     if step.act.command:
         yield from (
             style("dim", f"          not clear: {clean(doubt)}")

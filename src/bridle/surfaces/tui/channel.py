@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from bridle.core.agent import File, Mode
 from bridle.core.errors import SessionBusy, SessionNotFound
 from bridle.core.events import Answer, Entry
+from bridle.core.options import WhenBusy
 from bridle.sessions.session import AttachedSession, Session
-from bridle.sessions.terms import WhenBusy
 
 if TYPE_CHECKING:
     from bridle.app import Harness

@@ -31,7 +31,7 @@ from bridle.surfaces.tui.prompt_history import PromptHistory, Walk, matching
 
 if TYPE_CHECKING:
     from bridle.core.agent import File
-    from bridle.sessions.terms import WhenBusy
+    from bridle.core.options import WhenBusy
 
 LINES = 10
 LONGEST_PASTE = 20_000  # characters; a longer one goes as a file

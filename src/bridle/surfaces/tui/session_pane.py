@@ -27,8 +27,8 @@ from bridle.surfaces.tui.status_bar import Standing
 if TYPE_CHECKING:
     from bridle.core.agent import File
     from bridle.core.events import Answer, Entry
+    from bridle.core.options import WhenBusy
     from bridle.core.transcript import Totals, Transcript
-    from bridle.sessions.terms import WhenBusy
     from bridle.store.session_row import SessionRow
     from bridle.surfaces.drawn.dialog import PermissionDialog
     from bridle.surfaces.tui.channel import Channel

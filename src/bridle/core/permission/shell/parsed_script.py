@@ -53,6 +53,7 @@ class Command(Struct, frozen=True):
     doubts: tuple[str, ...] = ()  # why it is not clear which command this is or what it runs
     accesses: tuple[FileAccess, ...] = ()
     hosts: tuple[str, ...] = ()
+    directories: tuple[Directory, ...] = ("",)  # where it may run
     inner: bool = False  # run by another command that is judged as a whole (sudo)
     span: tuple[int, int] | None = None  # offsets in the raw line where it stands as it is
 

@@ -265,6 +265,7 @@ class ProgramExecution:
                 doubts=tuple(dict.fromkeys(doubts)),
                 accesses=accesses,
                 hosts=found.hosts,
+                directories=state.directories,
                 inner=context.inner or shell.inner,
                 span=context.span if not context.depth else None,
             )

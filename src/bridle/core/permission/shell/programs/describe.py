@@ -39,7 +39,7 @@ def describe(words: Sequence[str], stdin: StdinSource = _NOTHING) -> Invocation:
     if is_open(words[0]):
         return _bounded(_unknown(words, others, "which program this is shows only when it runs"))
     name = family(base)
-    row = ROWS.get(name)
+    row = ROWS.get(name) if " " not in name else None  # `"git status"` is a program of that name
     if row is None:
         doubts = ["a name that zsh looks up"] if base.startswith("=") else []
         return _bounded(_unknown(words, others, *doubts))
