@@ -142,6 +142,7 @@ def test_a_command_only_reads_or_writes_where_its_row_says_so(effect: str, lines
     '{print $1 > "f" # "\n}', "{x = $1; print x >x}", '{print -1 " " -1 > "f"}',
     "{print $1" + HOLE + "}",
     'BEGIN{print ENVIRON["KEY"]}', '{print a ? b :\n c > "f"}', '{print !x > "f"}',
+    '{print !($1 >\n 2), $2 > "f"}',
 ])  # fmt: skip
 def test_a_script_of_awk_that_may_do_more_than_print_is_doubted(script: str) -> None:
     assert describe(["awk", script, "a"]).doubts

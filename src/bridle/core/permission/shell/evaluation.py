@@ -39,6 +39,7 @@ from bridle.core.permission.shell.syntax import (
 )
 from bridle.core.permission.shell.word_expansion import Expansion
 
+_START = ("",)
 _MOST_ROUNDS = 4
 _MOST_ITEMS = 8
 _COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
@@ -137,6 +138,9 @@ class Evaluator:
     def evaluate(self, node: Node, state: ShellState) -> Outcome:
         self.findings.step()
         found: Outcome = _CASES[type(node)](self, node, state)
+        for after in found:
+            if after is not None and after.directories != _START:
+                self.findings.directories.update(after.directories)
         return found
 
     def _simple(self, node: SimpleCommand, state: ShellState) -> Outcome:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from bridle.core.permission.shell.evaluation import Evaluator
 from bridle.core.permission.shell.findings import NO_FILE, RunFile
 from bridle.core.permission.shell.parsed_script import (
+    ANY,
     HOLE,
     Command,
     FileAccess,
@@ -20,6 +21,7 @@ from bridle.core.permission.shell.parsed_script import (
     unquoted,
 )
 from bridle.core.permission.shell.programs import Invocation, Run, StdinSource, describe
+from bridle.core.permission.shell.programs.table import WITH_SUBCOMMANDS
 from bridle.core.permission.shell.shell_programs import SHELLS, ShellCall, shell_call
 from bridle.core.permission.shell.shell_state import (
     NO_STDIN,
@@ -35,6 +37,8 @@ from bridle.core.permission.shell.syntax import (
 _DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
 COMPUTED = "commands made up as they run"
+_ASSIGNS = re.compile(r"\w*=")
+_RANDOM = re.compile(r"X{3,}(?=[^/]*$)")
 _ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # of some systems
 
 
@@ -71,7 +75,11 @@ class ProgramExecution:
                 rest, state, context._replace(others=others, span=None, depth=context.depth + 1)
             )
             return
+        if _ASSIGNS.match(words[0]) and len(words) > 1:  # a prefix, where `time` is a keyword
+            self.program(words[1:], state, context._replace(depth=context.depth + 1))
         found = self._described(words, state)
+        if found.row == "mktemp":
+            found = _with_random_names(found, state)
         for target, name in found.links:
             self.findings.link(target, name, state.directories, words)
         passes = words == ["cat"]
@@ -242,6 +250,8 @@ class ProgramExecution:
             others = (*others, text)
             text = " ".join((joined(prefix), text))
             effect = "runs" if not builtin else effect
+        if _hides_subcommand(words):
+            doubts = (*doubts, f"options of {words[0]} that are not known")
         if is_open(words[0]) and not doubts:
             doubts = ("which program this is shows only when it runs",)
         others = (*others, *shell.readings)
@@ -260,6 +270,29 @@ class ProgramExecution:
                 span=context.span if not context.depth else None,
             )
         )
+
+
+def _with_random_names(found: Invocation, state: ShellState) -> Invocation:
+    """mktemp fills in a name, below TMPDIR if that is set."""
+    accesses = [replace(one, path=_RANDOM.sub(ANY, one.path)) for one in found.accesses]
+    folder = state.variables.get("TMPDIR")
+    if folder is not None:
+        base = folder if isinstance(folder, str) else HOLE
+        last = [posixpath.basename(one.path) for one in accesses]
+        accesses += [FileAccess(posixpath.join(base, name), "write") for name in last]
+    return replace(found, accesses=tuple(accesses))
+
+
+def _hides_subcommand(words: Sequence[str]) -> bool:
+    """Whether it is not clear which word is the subcommand: `git -$x src push`."""
+    if posixpath.basename(words[0]) not in WITH_SUBCOMMANDS:
+        return False
+    for word in words[1:]:
+        if not word.startswith("-"):
+            return False
+        if HOLE in word:
+            return True
+    return False
 
 
 def _operands(words: list[str]) -> list[str]:

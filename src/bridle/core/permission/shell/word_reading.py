@@ -86,7 +86,7 @@ class WordReading:
             case "\\":
                 self._flush()
                 following = lexer.text[lexer.at + 1 : lexer.at + 2]
-                lexer.at += 2
+                lexer.at += 1 + len(following)
                 self._parts.append(Literal(following or "\\", quoted=True))
             case "'":
                 self._flush()

@@ -21,7 +21,6 @@ _REFUSED = frozenset({
     "system", "getline", "close", "fflush", "function", "func", "ENVIRON", "PROCINFO", "ARGV",
     "ARGC", "@", '"', "`", "|", ">>",
 })  # fmt: skip
-_CONTINUES = frozenset({",", "&&", "||", "\\", "?", ":"})  # a newline behind it ends nothing
 _LONGEST = 3_000
 
 
@@ -57,12 +56,17 @@ def only_prints(script: str) -> bool:
             depth += 1
         elif text in (")", "]"):
             depth -= 1
-        elif text in (";", "}") or (text == "\n" and last not in _CONTINUES):
+        elif text in (";", "}") or (text == "\n" and depth <= 0 and _ends_value(last)):
             printing = False
         elif text == ">" and printing and depth <= 0:
             return False
         last = text
     return True
+
+
+def _ends_value(last: str) -> bool:
+    """Whether a newline behind this token ends a statement: behind an operator, awks go on."""
+    return last in (")", "]", "/") or last[-1:].isalnum() or last[-1:] in ("_", '"')
 
 
 def _may_divide(last: str) -> bool:

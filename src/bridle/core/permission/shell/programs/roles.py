@@ -166,6 +166,8 @@ def _command(draft: Draft) -> None:
             draft.mention(rest[at : at + 1])
     if not rest or row.command is None:
         return
+    if ASSIGNMENT.match(rest[0]):  # no program is called so, but a shell may read it otherwise
+        draft.others += suffixes(draft.words)
     if row.shell:
         text = " ".join(rest).replace(HOLE, "$_")
         draft.script(text, row.command, remote=row.remote)
