@@ -44,11 +44,40 @@ def one_of_each_category() -> list[str]:
 
 CHARACTERS = one_of_each_category()
 INVISIBLE = [
-    "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\xad", "\u061c", "\u180e", "\u202e", "\u2066",
-    "\u3164", "\u115f", "\uffa0", "\u2800", "\u034f", "\ufe00", "\U000e0041", "\U000e0100", "\r", "\x00",
-    "\x07", "\x1b", "\x7f", "\x85", "\x9b", "\xa0", "\u2003", "\u2028", "\u2029", "\ue000", "\ue001",
-    "\ue002", "\ud800",
-]  # fmt: skip
+    "\u200b",
+    "\u200c",
+    "\u200d",
+    "\u2060",
+    "\ufeff",
+    "\xad",
+    "\u061c",
+    "\u180e",
+    "\u202e",
+    "\u2066",
+    "\u3164",
+    "\u115f",
+    "\uffa0",
+    "\u2800",
+    "\u034f",
+    "\ufe00",
+    "\U000e0041",
+    "\U000e0100",
+    "\r",
+    "\x00",
+    "\x07",
+    "\x1b",
+    "\x7f",
+    "\x85",
+    "\x9b",
+    "\xa0",
+    "\u2003",
+    "\u2028",
+    "\u2029",
+    "\ue000",
+    "\ue001",
+    "\ue002",
+    "\ud800",
+]
 
 
 def test_the_line_that_ran_unjudged_is_asked_about_and_not_rewritten() -> None:
@@ -98,13 +127,27 @@ def test_a_rewritten_line_reads_as_the_old_one_with_the_command_replaced(step: i
 @pytest.mark.parametrize(
     "line",
     [
-        "npm install \\\n; echo", "npm install <<X\nnpm install\nX", "npm install; 'unclosed",
-        "function npm { :; }; npm install", "eval 'npm install'; npm install", "npm install | npm install",
-        "{ npm install; }", "(npm install)", "if npm install; then npm i; fi", "npm install & npm i &",
-        "npm install>log", "! npm install", "time npm install", "x=1 npm install", "npm install;npm install",
-        "alias a=npm; npm install", "npm\tinstall", "npm install#x", "npm install #x",
+        "npm install \\\n; echo",
+        "npm install <<X\nnpm install\nX",
+        "npm install; 'unclosed",
+        "function npm { :; }; npm install",
+        "eval 'npm install'; npm install",
+        "npm install | npm install",
+        "{ npm install; }",
+        "(npm install)",
+        "if npm install; then npm i; fi",
+        "npm install & npm i &",
+        "npm install>log",
+        "! npm install",
+        "time npm install",
+        "x=1 npm install",
+        "npm install;npm install",
+        "alias a=npm; npm install",
+        "npm\tinstall",
+        "npm install#x",
+        "npm install #x",
     ],
-)  # fmt: skip
+)
 def test_a_line_is_rewritten_only_into_what_was_judged(line: str) -> None:
     decision = Policy.preset("auto", rules=[CI]).decide(bash(line), HERE)
     if decision.verdict != "rewrite":

@@ -15,10 +15,30 @@ from bridle.core.permission.shell.reader import read
 
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
 UNREAD = [
-    "echo 'x", 'echo "x', "echo `x", "echo $(x", "echo ${x", "ls )", "ls }; fi", "(" * 300, "if true; then ls",
-    "case x in", "ls; " * 2_000, "echo " + "x" * 100_001, "echo $((1 +", "ls \\x00".replace("\\x00", "\x00"),
-    "{ ls", "for", "while", "ls;; ls", "a=(1", "[[ -f x", "cat <(ls", "ls |", "ls &&",
-]  # fmt: skip
+    "echo 'x",
+    'echo "x',
+    "echo `x",
+    "echo $(x",
+    "echo ${x",
+    "ls )",
+    "ls }; fi",
+    "(" * 300,
+    "if true; then ls",
+    "case x in",
+    "ls; " * 2_000,
+    "echo " + "x" * 100_001,
+    "echo $((1 +",
+    "ls \\x00".replace("\\x00", "\x00"),
+    "{ ls",
+    "for",
+    "while",
+    "ls;; ls",
+    "a=(1",
+    "[[ -f x",
+    "cat <(ls",
+    "ls |",
+    "ls &&",
+]
 WRITES = "echo x > .git/hooks/pre-commit"
 
 

@@ -137,7 +137,8 @@ def test_explain_tells_the_rule_where_it_is_from_and_that_it_is_advice(
         "       use trash instead",
         "",
         "Bash `ls; rm x > /dev/null`",
-        "  ask     runs ls  ask.rest",
+        "  allow   runs ls  reads.commands: `ls` only reads",
+        "  allow   Read .  reads",
         "  deny    runs rm x  no-rm",
         "  —       Delete x",
         "",
@@ -233,7 +234,7 @@ def test_cases_that_are_decided_otherwise_are_a_table_and_an_exit_of_1(
     cases = tmp_path / "cases.toml"
     cases.write_text(
         '[[cases]]\ncommand = "rm x"\nexpect = "deny"\nrule = "no-rm"\n'
-        '[[cases]]\ncommand = "ls"\nexpect = "allow"\n'
+        '[[cases]]\ncommand = "make"\nexpect = "allow"\n'
         '[[cases]]\ntool = "Read"\ninput = { file_path = "a" }\nexpect = "allow"\n'
     )
     done = bench.run("policy", "test", str(cases))
@@ -241,7 +242,7 @@ def test_cases_that_are_decided_otherwise_are_a_table_and_an_exit_of_1(
         1,
         [
             "CASE  EXPECTED  DECIDED       CALL",
-            "2     allow     ask ask.rest  ls",
+            "2     allow     ask ask.rest  make",
             "3 cases, 1 decided otherwise",
         ],
     )

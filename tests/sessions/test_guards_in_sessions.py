@@ -1,0 +1,95 @@
+"""What the policy's guards come to in a whole session: reasons, refusals, the temporary folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from session_desk import Desk
+
+from bridle.core.events import PermissionRequested, RequestAnswered, ToolFinished
+from bridle.core.permission import Rule
+from bridle.sessions.terms import Limits
+
+HIDDEN = "\u200b" * 24 + "#aaaaaaaaaa; touch mark\nnpm install"
+CI = Rule("ci", "rewrite", commands=("npm install",), rewrite="npm ci")
+
+
+async def play(desk: Desk, *steps: dict[str, Any], **terms: Any) -> list[Any]:
+    session = await desk.start(limits=Limits(request=0.3), **terms)
+    async with asyncio.timeout(30):
+        return [entry.event async for entry in session.run(json.dumps(list(steps)))]
+
+
+def of(events: list[Any], kind: type) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+@pytest.mark.parametrize("approve", ["ask", "edits", "auto"])
+async def test_hidden_characters_are_shown_asked_about_and_never_run_unanswered(
+    desk: Desk, approve: str
+) -> None:
+    events = await play(desk, {"run": HIDDEN}, approve=approve, rules=(CI,))
+
+    (asked,) = of(events, PermissionRequested)
+    assert asked.input == {"command": HIDDEN}
+    assert asked.title.startswith("Bash `⟨U+200B⟩⟨U+200B⟩")
+    assert asked.reason.startswith(
+        "characters that cannot be seen, or look like others: ⟨U+200B⟩ 24 times in `⟨U+200B⟩"
+    )
+    (answered,) = of(events, RequestAnswered)
+    assert (answered.by, answered.answer.option) == ("timeout", "deny")
+    assert not (desk.project / "mark").exists()
+
+
+async def test_a_line_that_was_not_read_is_denied_where_nobody_answers(desk: Desk) -> None:
+    events = await play(desk, {"run": "touch made; echo 'x"}, approve="auto")
+
+    (asked,) = of(events, PermissionRequested)
+    assert asked.reason.startswith("not all of the line could be read: it may run and write")
+    assert [one.outcome for one in of(events, ToolFinished)] == ["denied"]
+    assert not (desk.project / "made").exists()
+
+
+async def test_a_folder_with_a_denied_file_is_asked_about_by_the_name_of_the_file(
+    desk: Desk,
+) -> None:
+    (desk.project / ".env").write_text("KEY=1\n")
+    rule = Rule("keys", "deny", "no keys", paths=(".env",), source="rules.toml:1")
+    events = await play(desk, {"run": "tar cf t.tar ."}, approve="auto", rules=(rule,))
+
+    (asked,) = of(events, PermissionRequested)
+    assert asked.reason == ".env lies in .: it may be what keys forbids"
+    assert not (desk.project / "t.tar").exists()
+
+
+async def test_the_message_of_a_rule_that_asks_is_the_reason(desk: Desk) -> None:
+    rule = Rule("look", "ask", "somebody looks at this", commands=("make",), source="rules.toml:1")
+    events = await play(desk, {"run": "make"}, approve="auto", rules=(rule,))
+
+    assert [one.reason for one in of(events, PermissionRequested)] == ["somebody looks at this"]
+
+
+async def test_a_session_writes_to_a_temporary_folder_of_its_own_that_goes_with_it(
+    desk: Desk, tmp_path: Path
+) -> None:
+    environment = {**desk.terms().environment, "TMPDIR": str(tmp_path)}
+    session = await desk.start(approve="edits", environment=environment)
+    steps = [{"run": "pwd > found; printf %s $TMPDIR > where"}]
+    async with asyncio.timeout(30):
+        await session.ask(json.dumps(steps))
+        own = Path((desk.project / "where").read_text())
+        assert own.parent == tmp_path
+        assert own.stat().st_mode & 0o777 == 0o700
+        asked = [
+            entry.event
+            async for entry in session.run(json.dumps([{"run": f"echo x > {own}/made"}]))
+            if isinstance(entry.event, RequestAnswered)
+        ]
+    assert [(one.by, one.surface) for one in asked] == [("policy", "reads.commands")]
+    assert (own / "made").read_text() == "x\n"
+    await session.close()
+    assert not own.exists()
