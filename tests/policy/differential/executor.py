@@ -1,0 +1,84 @@
+"""Runs lines in real shells inside private namespaces, and returns what they did."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable
+
+from differential import namespace, sandbox
+from differential.facts import Exec, Facts
+
+SHELLS = ("bash", "dash")
+
+
+class NoNamespaces(Exception):
+    """This machine gives us no private namespaces; the text says why."""
+
+
+class Executor:
+    """One sandbox that runs one line at a time. `launch` starts the shell, for enforcement."""
+
+    def __init__(self, launch: sandbox.Launcher = sandbox.execute) -> None:
+        ours, theirs = socket.socketpair()
+        errors, report = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            ours.close()
+            _in_namespaces(theirs, launch, lambda why: os.write(report, why.encode()))
+        theirs.close()
+        os.close(report)
+        self._socket = ours
+        self._file = ours.makefile("rwb")
+        self._errors = errors
+
+    def run(self, shell: str, line: str) -> Facts:
+        try:
+            self._file.write(json.dumps((shell, line)).encode() + b"\n")
+            self._file.flush()
+            answer = self._file.readline()
+        except OSError:
+            answer = b""
+        if not answer:
+            raise NoNamespaces(os.read(self._errors, 4096).decode() or "the sandbox ended")
+        found = json.loads(answer)
+        execs = tuple(
+            Exec(path, tuple(argv), cwd, tuple(via)) for path, argv, cwd, via in found["execs"]
+        )
+        return Facts(
+            *(execs, tuple(found["changed"]), tuple(found["read"])),
+            *(found["timed_out"], found["status"]),
+        )
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+        os.close(self._errors)
+        os.waitpid(self._pid, 0)
+
+
+def _in_namespaces(
+    connection: socket.socket, launch: sandbox.Launcher, report: Callable[[str], object]
+) -> None:
+    """Never returns. This process waits; its child is the first one of the pid namespace."""
+    try:
+        namespace.enter_all()
+        child = os.fork()
+        if child == 0:
+            _die_with_parent()
+            sandbox.main(connection, launch)
+            os._exit(0)
+        connection.close()
+        os.waitpid(child, 0)
+    except BaseException as error:
+        report(f"{type(error).__name__}: {error}")
+    finally:
+        os._exit(0)
+
+
+def _die_with_parent() -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)

@@ -1,0 +1,252 @@
+"""Holds what a line did against what was said of it: each difference is a failure."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from functools import cache
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from bridle.core.events import PermissionRequested
+from bridle.core.permission import Context, Policy, Rule
+from bridle.core.permission.names import is_protected
+
+from differential import stubs, tree
+from differential.facts import Exec, Facts
+from differential.reading import Reading, reading
+
+# What they run stands for them.
+TRANSPARENT = frozenset({
+    "env", "nohup", "timeout", "nice", "ionice", "xargs", "setsid", "stdbuf", "time", "sh", "bash",
+    "dash", "flock", "taskset", "chrt", "prlimit", "setarch", "busybox", "rbash", "zsh",
+})  # fmt: skip
+# Programs that start others of their own accord: caller -> what it runs inside.
+INSIDE = {
+    "tar": {"gzip", "bzip2", "xz", "zstd"},
+    "sudo": {"sh"},
+    "doas": {"sh"},
+    "zcat": {"gzip"},
+    "egrep": {"grep"},
+    "fgrep": {"grep"},
+    "script": {"sh"},
+    "install": {"strip"},
+}
+# Programs that change nothing, whatever their arguments; and, by subcommand or option, some more.
+READERS = frozenset({
+    "cat", "ls", "head", "tail", "wc", "grep", "egrep", "fgrep", "find", "sort", "uniq", "cut", "tr",
+    "diff", "cmp", "stat", "file", "du", "df", "od", "nl", "tac", "rev", "fold", "paste", "join",
+    "comm", "echo", "printf", "true", "false", "pwd", "basename", "dirname", "realpath", "readlink",
+    "id", "whoami", "uname", "date", "test", "[", "seq", "expr", "jq", "sed", "awk", "mawk", "sleep",
+    "base64", "md5sum", "sha256sum", "sha1sum", "cksum", "strings", "xxd", "column", "fmt", "expand",
+    "unexpand", "pr", "which", "hostname", "nproc", "printenv", "sum", "b2sum", "iconv", "shuf",
+    "tsort", "ps", "uptime", "free", "numfmt", "groups", "logname", "arch", "tty", "factor", "tree",
+    "getconf", "locale", "cal", "hexdump", "zcat", "lsblk", "yes", "base32", "basenc", "users", "who",
+    "sha224sum", "sha384sum", "sha512sum", "pathchk", "dir", "vdir",
+})  # fmt: skip
+_VERSIONS = {"--version", "-v", "-V", "version"}
+READING = {
+    "git": {"status", "log", "diff", "show", "branch", "tag", "remote", "stash", "rev-parse", "blame",
+            "describe", "ls-files", "ls-tree", "cat-file", "grep", "shortlog", "reflog", "config",
+            "version", "rev-list", "merge-base", "show-ref", "for-each-ref", "name-rev", "whatchanged",
+            "cherry", "count-objects", "diff-tree", "check-ignore", "var", "help", "symbolic-ref",
+            "hash-object", "ls-remote", "worktree", "submodule", "range-diff", "diff-index"},
+    "npm": {"ls", "list", "config", "prefix", "root", "bin", "help", "explain", "why"},
+    "docker": {"ps", "images", "inspect", "logs", "info", "top", "port", "diff", "history", "stats"},
+    "pip": {"list", "show", "freeze", "check"},
+    "cargo": {"tree", "metadata", "pkgid"},
+    "go": {"list", "env"},
+    "yarn": {"list", "why"},
+    "pnpm": {"list", "ls", "why"},
+    **{name: set() for name in ("node", "python3", "python", "ruby", "make", "curl", "wget", "uv",
+                                "pytest", "kubectl", "gh", "ssh", "npx", "vim", "less", "man", "tar")},
+}  # fmt: skip
+WRITERS = READERS | {
+    *("cp", "mv", "rm", "rmdir", "mkdir", "touch", "tee", "ln", "truncate", "install", "chmod"),
+    *("mkfifo", "link", "unlink", "split", "csplit", "dd", "mktemp", "shred", "fallocate", "chown"),
+}
+
+CONTEXT = Context(PurePosixPath(tree.WORKSPACE), home=PurePosixPath(tree.HOME),
+                  resolve=posixpath.realpath)  # fmt: skip
+_DENIED = Rule("denied", "deny", "no", commands=("rm *", "curl *", "git push*"))
+_SECRET = Rule("secret", "deny", "no", paths=(".env",))
+_TESTS = Rule("tests", "allow", "", commands=("npm test",))
+
+
+class Failure(NamedTuple):
+    kind: str
+    detail: str
+    shell: str
+    line: str
+
+    @property
+    def cause(self) -> tuple[str, str]:
+        return self.kind, self.detail
+
+
+@cache
+def _policies() -> dict[str, Policy]:
+    return {
+        "commands": Policy.preset("auto", rules=[_DENIED]),
+        "auto": Policy.preset("auto"),
+        "secret": Policy.preset("auto", rules=[_SECRET]),
+        "tests": Policy.preset("ask", rules=[_TESTS]),
+        "edits": Policy.preset("edits"),
+    }
+
+
+class Judgement(NamedTuple):
+    """All that is said of a line before it runs."""
+
+    reading: Reading
+    verdicts: dict[str, str]
+    crash: str = ""
+
+
+def judge(line: str) -> Judgement:
+    try:
+        return _judge(line)
+    except Exception as error:
+        nothing = Reading(frozenset(), (), ("it crashed",), ("it crashed",), is_opaque=True)
+        return Judgement(nothing, {}, crash=f"{type(error).__name__}: {error}")
+
+
+def _judge(line: str) -> Judgement:
+    request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
+    verdicts = {
+        name: policy.decide(request, CONTEXT).verdict for name, policy in _policies().items()
+    }
+    return Judgement(reading(line), verdicts)
+
+
+def failures(line: str, shell: str, facts: Facts, judged: Judgement) -> list[Failure]:
+    if judged.crash:
+        return [Failure("the reader crashed", judged.crash, shell, line)]
+    found = [*_unread(facts, judged.reading), *_allowed(facts, judged)]
+    return [Failure(kind, detail, shell, line) for kind, detail in dict.fromkeys(found)]
+
+
+def _unread(facts: Facts, said: Reading) -> Iterator[tuple[str, str]]:
+    """What happened, and was neither named nor doubted."""
+    if said.unread:
+        return
+    for one in facts.execs if not said.doubts else ():
+        if one.program in TRANSPARENT or _is_inside(one):
+            continue
+        if not said.names(one.program):
+            yield "program not named", one.program
+    if said.is_opaque:
+        return
+    for path in _top_changes(facts):
+        if not said.covers(path, written=True) and not _is_new_parent(path, facts, said):
+            yield "write not named", _place(path)
+    for path in facts.read:
+        if path == f"{tree.WORKSPACE}/.env" and not said.covers(path, written=False):
+            yield "read not named", ".env"
+
+
+def _allowed(facts: Facts, judged: Judgement) -> Iterator[tuple[str, str]]:
+    """What a policy allowed, and must not have."""
+    verdicts, certain = judged.verdicts, not judged.reading.is_opaque
+    if verdicts["commands"] == "allow":
+        for one in facts.execs:
+            if denied := _denied(one):
+                yield "denied program ran", denied
+    places = {_place(path) for path in facts.changed if _is_guarded(path)}
+    if places and verdicts["auto"] == "allow" and certain:
+        yield "guarded path changed under auto", min(places)
+    secret = f"{tree.WORKSPACE}/.env"
+    if verdicts["secret"] == "allow" and certain:
+        if secret in facts.read:
+            yield "denied path read", ".env"
+        if secret in facts.changed:
+            yield "denied path changed", ".env"
+    if verdicts["tests"] == "allow":
+        yield from _beyond("ask", READERS, facts)
+        if facts.changed:
+            yield "changed under ask", _place(facts.changed[0])
+    if verdicts["edits"] == "allow":
+        yield from _beyond("edits", WRITERS, facts)
+        if places:
+            yield "guarded path changed under edits", min(places)
+
+
+def _beyond(preset: str, programs: frozenset[str], facts: Facts) -> Iterator[tuple[str, str]]:
+    for one in facts.execs:
+        if one.program in TRANSPARENT or _is_inside(one):
+            continue
+        if one.program == "npm" and one.argv[1:] == ("test",) and preset == "ask":
+            if posixpath.dirname(one.path) != stubs.FOLDER:
+                yield "another npm ran", one.path
+            elif not (one.cwd + "/").startswith(tree.WORKSPACE + "/"):
+                yield "npm test ran elsewhere", one.cwd
+        elif one.path.startswith(tree.BASE) or not (one.program in programs or _only_reads(one)):
+            yield f"ran under {preset}", one.program
+
+
+def _only_reads(one: Exec) -> bool:
+    reading_words = READING.get(one.program)
+    if reading_words is None:
+        return False
+    words = _arguments(one) if one.program == "git" else one.argv[1:]
+    return not words or words[0] in reading_words | _VERSIONS
+
+
+def _arguments(git: Exec) -> list[str]:
+    """Without the options before its subcommand."""
+    words = list(git.argv[1:])
+    while words and words[0].startswith("-") and words[0] not in _VERSIONS:
+        skipped = words.pop(0)
+        if skipped in {"-C", "-c", "--git-dir", "--work-tree", "--namespace"} and words:
+            words.pop(0)
+    return words
+
+
+def _denied(one: Exec) -> str:
+    if one.program in {"rm", "curl"}:
+        return one.program
+    if one.program == "git" and _arguments(one)[:1] == ["push"]:
+        return "git push"
+    return ""
+
+
+def _is_inside(one: Exec) -> bool:
+    return any(one.program in INSIDE.get(caller, ()) for caller in one.via)
+
+
+def _top_changes(facts: Facts) -> list[str]:
+    """Without what lies below a changed directory: it was moved, made or removed with it."""
+    changed = set(facts.changed)
+    return [
+        path
+        for path in facts.changed
+        if not any(path.startswith(f"{other}/") for other in changed) and not _is_scratch(path)
+    ]
+
+
+def _is_scratch(path: str) -> bool:
+    """What mktemp makes without being given a name."""
+    return path.startswith("/tmp/tmp.")
+
+
+def _is_new_parent(path: str, facts: Facts, said: Reading) -> bool:
+    """`mkdir -p a/b` names only what is below."""
+    return any(
+        other.startswith(f"{path}/") and said.covers(other, written=True)
+        for other in facts.changed
+    )
+
+
+def _is_guarded(path: str) -> bool:
+    if not path.startswith(tree.WORKSPACE + "/"):
+        return not _is_scratch(path)
+    parts = path.removeprefix(tree.WORKSPACE + "/").split("/")
+    return is_protected([part.lower() for part in parts])
+
+
+def _place(path: str) -> str:
+    """Of a changed path, what tells causes apart."""
+    if not path.startswith(tree.WORKSPACE + "/"):
+        return "outside"
+    parts = path.removeprefix(tree.WORKSPACE + "/").split("/")
+    return parts[0] if is_protected([part.lower() for part in parts]) else "inside"

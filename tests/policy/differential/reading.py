@@ -1,0 +1,163 @@
+"""What the reader says of a line, in the form that facts are held against.
+
+The reader and its structs were rewritten once: this module alone knows both forms.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+from typing import Any, NamedTuple
+
+from bridle.core.permission.shell.reader import read
+
+from differential import tree
+
+try:
+    from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE
+except ImportError:
+    from bridle.core.permission.shell.script import ANY, HOLE, ONE
+
+_SIGNS = re.compile(f"([{HOLE}{ANY}{ONE}])")
+# Where the reader doubts what these run, what they write is theirs.
+OPAQUE = frozenset({
+    *("sh", "bash", "dash", "busybox", "eval", ".", "source", "python3", "python", "perl", "ruby"),
+    *("awk", "mawk", "sed", "ed", "ex", "vim", "find", "xargs", "make", "npm", "node", "tar", "cpio"),
+    *("patch", "zip", "unzip", "rsync", "env", "sudo", "doas", "command", "exec", "script", "fc"),
+})
+_AS_REGEX = {HOLE: ".*", ANY: "[^/]*", ONE: "[^/]"}
+
+
+class Access(NamedTuple):
+    path: str
+    kind: str  # read, write, remove, mention
+    directories: tuple[str | None, ...]
+    recursive: bool = False
+    only: tuple[str, ...] = ()
+    skips_hidden: bool = False
+    redirection: bool = False
+
+
+class Reading(NamedTuple):
+    programs: frozenset[str]  # base names, with signs
+    accesses: tuple[Access, ...]
+    doubts: tuple[str, ...]  # of single commands
+    unread: tuple[str, ...]  # of the line
+    is_opaque: bool  # a program or a script runs whose inside may do anything
+
+    def names(self, program: str) -> bool:
+        return any(_regex(name).fullmatch(program) for name in self.programs)
+
+    def covers(self, path: str, *, written: bool) -> bool:
+        return any(_covers(access, path, written=written) for access in self.accesses)
+
+
+def reading(line: str) -> Reading:
+    script: Any = read(line)
+    programs: set[str] = set()
+    accesses: list[Access] = []
+    doubts: list[str] = []
+    opaque = False
+    for command in script.commands:
+        programs |= _programs(command)
+        doubts += command.doubts
+        opaque = opaque or bool(command.doubts and _programs(command) & OPAQUE)
+        opaque = opaque or bool(command.doubts and any(map(_SIGNS.search, _programs(command))))
+        accesses += _accesses(command)
+    for one in script.redirections:
+        accesses.append(_redirection(one))
+    return Reading(
+        *(frozenset(programs), tuple(accesses)),
+        *(tuple(doubts), tuple(getattr(script, "unread", ())), opaque),
+    )
+
+
+def _programs(command: Any) -> set[str]:
+    texts = [command.text, *command.others]
+    first = [text.split(" ", 1)[0] for text in texts if text] + [*command.words[:1]]
+    return {name.rpartition("/")[2] for name in first}
+
+
+def _accesses(command: Any) -> list[Access]:
+    if hasattr(command, "accesses"):
+        return [_access(one) for one in command.accesses]
+    kind = "remove" if command.removes else "write"
+    return [
+        *(Access(path, "read", command.folders, recursive=True) for path in command.reads),
+        *(Access(path, kind, command.folders, recursive=True) for path in command.writes),
+    ]
+
+
+def _access(one: Any, *, redirection: bool = False) -> Access:
+    return Access(
+        *(one.path, one.kind, one.directories, one.recursive),
+        *(one.only, one.skips_hidden, redirection),
+    )
+
+
+def _redirection(one: Any) -> Access:
+    if hasattr(one, "directories"):
+        return _access(one, redirection=True)
+    return Access(one.path, "write" if one.writes else "read", one.folders, redirection=True)
+
+
+def _covers(access: Access, path: str, *, written: bool) -> bool:
+    if written and access.kind == "read":
+        return False
+    return any(_reaches(access, directory, path) for directory in access.directories)
+
+
+def _reaches(access: Access, directory: str | None, path: str) -> bool:
+    named = access.path
+    if HOLE in named:
+        return True  # nobody knows which: it is asked about
+    if named.startswith("~"):
+        named = tree.HOME + named[1:] if named[1:2] in {"", "/"} else HOLE
+    if directory is None and not named.startswith("/"):
+        return True
+    if directory and directory.startswith("~"):
+        directory = tree.HOME + directory[1:]
+    whole = posixpath.join(tree.WORKSPACE, directory or "", named)
+    return any(_matches(access, form, path) for form in _forms(whole))
+
+
+def _forms(whole: str) -> set[str]:
+    """A path as it is written, tidied, and with the tree's own links followed."""
+    tidy = posixpath.normpath(whole)
+    forms = {tidy}
+    for name, target in tree.LINKS.items():
+        link = f"{tree.BASE}/{name}"
+        real = posixpath.normpath(posixpath.join(posixpath.dirname(link), target))
+        head = tree.WORKSPACE + "/"
+        for form in (whole, tidy):
+            inner = form.removeprefix(head)
+            first, slash, rest = inner.partition("/")
+            if form.startswith(head) and _regex(first).fullmatch(name.rpartition("/")[2]):
+                forms.add(posixpath.normpath(real + slash + rest))
+    return forms
+
+
+def _matches(access: Access, whole: str, path: str) -> bool:
+    if _regex(whole).fullmatch(path):
+        return True
+    head = path
+    while not access.redirection and (head := posixpath.dirname(head)) != "/":
+        if _regex(whole).fullmatch(head):
+            return _below(access, path[len(head) + 1 :])
+    return False
+
+
+def _below(access: Access, inner: str) -> bool:
+    """`inner` lies below the directory that the access names."""
+    parts = inner.split("/")
+    if not access.recursive:
+        return len(parts) == 1  # cp a.txt src
+    if access.skips_hidden and any(part.startswith(".") for part in parts):
+        return False
+    return not access.only or any(fnmatch.fnmatch(parts[-1], glob) for glob in access.only)
+
+
+def _regex(text: str) -> re.Pattern[str]:
+    parts = _SIGNS.split(text)
+    return re.compile("".join(_AS_REGEX.get(p) or re.escape(p) for p in parts), re.DOTALL)

@@ -1,0 +1,194 @@
+"""The first process of the private namespaces: runs one line after another and reports facts.
+
+It reads requests and writes answers as JSON lines on one socket. Everything it needs is imported
+before it gives up the machine's file system.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import resource
+import select
+import signal
+import socket
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from differential import exec_log, namespace, stubs, tree
+
+SECONDS = 2.0
+_PROCESSES, _FILE_SIZE = 200, 1 << 20
+ENVIRONMENT = {
+    "PATH": f"{stubs.FOLDER}:/usr/bin:/bin",
+    "HOME": tree.HOME,
+    "PWD": tree.WORKSPACE,
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+}
+_WATCHED = (tree.BASE, "/tmp")
+
+Launcher = Callable[[str, list[str], dict[str, str]], None]
+
+
+def execute(path: str, argv: list[str], environment: dict[str, str]) -> None:
+    """The launcher without any enforcement: become the shell."""
+    os.execve(path, argv, environment)
+
+
+def main(connection: socket.socket, launch: Launcher = execute) -> None:
+    """Called as the first process of the pid namespace."""
+    namespace.enter_root(tree.BASE)
+    stubs.install()
+    namespace.seal_root()
+    Sandbox(launch).serve(connection)
+
+
+class Sandbox:
+    def __init__(self, launch: Launcher) -> None:
+        self._launch = launch
+        self._listener = exec_log.listen()
+        self._children, wakeup = os.pipe()
+        for fd in (self._children, wakeup):
+            os.set_blocking(fd, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wakeup)
+        self._poll = select.poll()
+        self._poll.register(self._listener, select.POLLIN)
+        self._poll.register(self._children, select.POLLIN)
+        self._before: tree.Snapshot = {}
+        self._execs: list[Any] = []
+        self._programs: dict[int, tuple[str, ...]] = {}  # with what started them
+
+    def serve(self, connection: socket.socket) -> None:
+        file = connection.makefile("rwb")
+        for request in file:
+            shell, line = json.loads(request)
+            answer = self._run(shell, line.encode(errors="surrogateescape"))
+            file.write(json.dumps(answer).encode() + b"\n")
+            file.flush()
+
+    def _run(self, shell: str, line: bytes) -> dict[str, Any]:
+        if not self._before:
+            tree.build()
+            self._before = tree.snapshot(_WATCHED)
+        self._execs, self._programs = [], {}
+        pid = os.fork()
+        if pid == 0:
+            self._become_shell(shell, line)
+        status, timed_out = self._wait(pid)
+        read = tree.files_read(self._before)
+        changed = tree.changes(self._before, tree.snapshot(_WATCHED))
+        if changed:
+            self._clear_tmp()
+            self._before = {}
+        for path in read:
+            with suppress(FileNotFoundError):
+                os.utime(path, ns=(0, 0))
+        return {
+            "execs": self._execs,
+            "changed": changed,
+            "read": read,
+            "timed_out": timed_out,
+            "status": status,
+        }
+
+    def _become_shell(self, shell: str, line: bytes) -> None:
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            os.setsid()
+            os.chdir(tree.WORKSPACE)
+            null = os.open("/dev/null", os.O_RDWR)
+            for fd in range(3):
+                os.dup2(null, fd)
+            os.closerange(3, 64)
+            resource.setrlimit(resource.RLIMIT_NPROC, (_PROCESSES, _PROCESSES))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_SIZE, _FILE_SIZE))
+            resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            namespace.drop_capabilities()
+            self._launch(f"/bin/{shell}", [shell, "-c", os.fsdecode(line)], ENVIRONMENT)
+        finally:
+            os._exit(126)
+
+    def _wait(self, first: int) -> tuple[int, bool]:
+        """Until the shell and all that it started are gone, or the time is over."""
+        status, deadline = -1, time.monotonic() + SECONDS
+        while True:
+            try:
+                while done := os.waitpid(-1, os.WNOHANG):
+                    if done[0] == 0:
+                        break
+                    if done[0] == first:
+                        status = done[1]
+                        # what it left in the background has less time
+                        deadline = min(deadline, time.monotonic() + SECONDS / 4)
+            except ChildProcessError:
+                return status, False
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self._kill_all()
+                return status, True
+            for fd, _ in self._poll.poll(left * 1000):
+                if fd == self._listener:
+                    self._notified(first)
+                else:
+                    with suppress(BlockingIOError):
+                        os.read(fd, 4096)
+
+    def _kill_all(self) -> None:
+        """We are the first process of the namespace: -1 means everybody but us."""
+        os.kill(-1, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
+
+    def _notified(self, first: int) -> None:
+        try:
+            id, attempt = exec_log.receive(self._listener)
+        except FileNotFoundError:
+            return  # killed before we looked
+        if attempt is not None:
+            self._record(first, attempt)
+        exec_log.answer(self._listener, id)
+
+    def _record(self, first: int, attempt: exec_log.Attempt) -> None:
+        try:
+            cwd = os.readlink(f"/proc/{attempt.pid}/cwd")
+        except OSError:
+            return
+        path = posixpath.join(cwd, attempt.path)
+        with suppress(OSError):
+            status = os.stat(path)
+            if stat.S_ISREG(status.st_mode) and status.st_mode & 0o111:
+                if attempt.pid != first or first in self._programs:
+                    via = self._callers(attempt.pid)
+                    self._execs.append((path, attempt.argv, cwd, via))
+                    self._programs[attempt.pid] = (os.path.basename(path), *via)
+                else:
+                    self._programs[first] = ()
+
+    def _callers(self, pid: int) -> tuple[str, ...]:
+        while pid > 1:
+            if pid in self._programs:
+                return self._programs[pid]
+            try:
+                with open(f"/proc/{pid}/stat") as file:
+                    pid = int(file.read().rpartition(")")[2].split()[1])
+            except OSError:
+                break
+        return ()
+
+    def _clear_tmp(self) -> None:
+        for name in os.listdir("/tmp"):
+            path = f"/tmp/{name}"
+            if os.path.isdir(path) and not os.path.islink(path):
+                tree.remove(path)
+            else:
+                os.unlink(path)
