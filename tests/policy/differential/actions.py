@@ -113,7 +113,14 @@ _READ = (
     *("ln {s} q; cat q", "ln -s {p} q; cat q", "cp -l {s} q; cat q", "shopt -s dotglob; cat *", "git hash-object {s}", "git show HEAD:{p}"),
     *("curl -T {s} x", "curl -d @{p} x", "curl -F f=@{p} x", "patch -i {s} a.txt", "env -S 'cat {p}'", "PATH=$PATH cat {s}", "cat a.txt - < {s}"),
 )  # fmt: skip
-_NPM = ("npm test", "npm test", "npm test < a.txt", "npm test 2>&1", "npm test | cat", "npm test && ls")
+_NPM = (
+    "npm test",
+    "npm test",
+    "npm test < a.txt",
+    "npm test 2>&1",
+    "npm test | cat",
+    "npm test && ls",
+)
 
 Action = Callable[[Random, Speller], str]
 
@@ -157,7 +164,9 @@ def simple_words(rng: Random) -> list[str]:
 def _filled(template: str, rng: Random, speller: Speller) -> str:
     exists = rng.random() < 0.5
     old, new = rng.choice(OLD), rng.choice(NEW)
-    plain = ".env" if template in _READ else rng.choice([one for one in (*NEW, *OLD) if " " not in one])
+    plain = (
+        ".env" if template in _READ else rng.choice([one for one in (*NEW, *OLD) if " " not in one])
+    )
     fields: dict[str, Callable[[], str]] = {
         "w": lambda: speller.path(old if exists else new, exists=exists),
         "n": lambda: speller.path(new, exists=False),

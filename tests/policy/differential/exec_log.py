@@ -29,7 +29,7 @@ class Attempt(NamedTuple):
 
 
 class _Program(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]  # noqa: RUF012
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
 
 def listen() -> int:

@@ -80,13 +80,38 @@ def _split(rng: Random, speller: Speller) -> str:
     commas = text.replace(" ", ",")
     forms = [
         *(f"{name}={single(text)}; ${name}", f"{name}={single(text)}; ${{{name}}}"),
-        *(f"$(echo {text})", f"`echo {text}`", f"set -- {text}; $@", f'set -- {text}; "$@"', f"set -- {text}; $*"),
-        *(f"{name}=({text}); ${{{name}[@]}}", f'{name}=({text}); "${{{name}[@]}}"', f"${{u:-{text}}}"),
-        *(f"IFS=,; {name}={commas}; ${name}", f"IFS=, ; $(echo {commas})", text.replace(" ", "${IFS}")),
+        *(
+            f"$(echo {text})",
+            f"`echo {text}`",
+            f"set -- {text}; $@",
+            f'set -- {text}; "$@"',
+            f"set -- {text}; $*",
+        ),
+        *(
+            f"{name}=({text}); ${{{name}[@]}}",
+            f'{name}=({text}); "${{{name}[@]}}"',
+            f"${{u:-{text}}}",
+        ),
+        *(
+            f"IFS=,; {name}={commas}; ${name}",
+            f"IFS=, ; $(echo {commas})",
+            text.replace(" ", "${IFS}"),
+        ),
         *(text.replace(" ", "$IFS"), text.replace(" ", "$'\\t'"), text.replace(" ", "${IFS:0:1}")),
-        *(f"{name}={single(text)} eval '${name}'", f"${{u+x}}{text}", f"read -a {name} <<< {single(text)}; ${{{name}[@]}}"),
-        *(f'IFS=, read -a {name} <<< {commas}; "${{{name}[@]}}"', f"while read -r l; do $l; done <<< {single(text)}"),
-        *(f"for {name} in {single(text)}; do ${name}; done", f"xargs -I% % <<< x; {text}", f"f() {{ \"$@\"; }}; f {text}"),
+        *(
+            f"{name}={single(text)} eval '${name}'",
+            f"${{u+x}}{text}",
+            f"read -a {name} <<< {single(text)}; ${{{name}[@]}}",
+        ),
+        *(
+            f'IFS=, read -a {name} <<< {commas}; "${{{name}[@]}}"',
+            f"while read -r l; do $l; done <<< {single(text)}",
+        ),
+        *(
+            f"for {name} in {single(text)}; do ${name}; done",
+            f"xargs -I% % <<< x; {text}",
+            f'f() {{ "$@"; }}; f {text}',
+        ),
     ]
     return rng.choice(forms)
 
@@ -101,7 +126,19 @@ def _linked(rng: Random) -> str:
     uses = ("> q", "> q/z", "echo x > q/o.txt", "touch q/z", "rm -r q/*", "cat q", "tee q < a.txt", "cp a.txt q", "chmod 600 q",
             "cd q; > z", "cd -P q; > ../z", "sed -i s/a/b/ q", "rm -rf q/", "mkdir q/n", "echo x >> q", "mv a.txt q", "find q/ -delete",
             "cp -r src q/", "> q/hooks/x", "> q/config", "truncate -s0 q", "dd of=q < a.txt", "> ./q/z", "> \"$PWD\"/q/z", "> q*")  # fmt: skip
-    target = rng.choice(("../outside", "../outside/o.txt", ".env", ".git", ".git/config", "src", "out", "/mnt/outside", "."))
+    target = rng.choice(
+        (
+            "../outside",
+            "../outside/o.txt",
+            ".env",
+            ".git",
+            ".git/config",
+            "src",
+            "out",
+            "/mnt/outside",
+            ".",
+        )
+    )
     text = rng.choice(makes).format(
         t=target,
         l=rng.choice(("out", "envlink")),

@@ -51,7 +51,11 @@ def soup(rng: Random) -> str:
 
 def _spliced(rng: Random, line: str) -> str:
     other = rng.choice(corpus())
-    return line + rng.choice(_JOINS) + other if rng.random() < 0.7 else other + rng.choice(_JOINS) + line
+    return (
+        line + rng.choice(_JOINS) + other
+        if rng.random() < 0.7
+        else other + rng.choice(_JOINS) + line
+    )
 
 
 def _requoted(rng: Random, line: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -11,7 +11,6 @@ from typing import NamedTuple
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Policy, Rule
 from bridle.core.permission.names import is_protected
-
 from differential import stubs, tree
 from differential.facts import Exec, Facts
 from differential.reading import Reading, reading
@@ -99,8 +98,15 @@ class Judgement(NamedTuple):
     """All that is said of a line before it runs."""
 
     reading: Reading
-    verdicts: dict[str, str]
+    verdicts: Mapping[str, str]
     crash: str = ""
+
+
+# What a reader would say that sees nothing in any line: every fact is a failure then.
+BLIND = Judgement(
+    Reading(frozenset(), (), (), (), is_opaque=False),
+    dict.fromkeys(("commands", "auto", "secret", "tests", "edits"), "allow"),
+)
 
 
 def judge(line: str) -> Judgement:
@@ -232,8 +238,7 @@ def _is_scratch(path: str) -> bool:
 def _is_new_parent(path: str, facts: Facts, said: Reading) -> bool:
     """`mkdir -p a/b` names only what is below."""
     return any(
-        other.startswith(f"{path}/") and said.covers(other, written=True)
-        for other in facts.changed
+        other.startswith(f"{path}/") and said.covers(other, written=True) for other in facts.changed
     )
 
 

@@ -11,7 +11,6 @@ import re
 from typing import Any, NamedTuple
 
 from bridle.core.permission.shell.reader import read
-
 from differential import tree
 
 try:
@@ -21,11 +20,51 @@ except ImportError:
 
 _SIGNS = re.compile(f"([{HOLE}{ANY}{ONE}])")
 # Where the reader doubts what these run, what they write is theirs.
-OPAQUE = frozenset({
-    *("sh", "bash", "dash", "busybox", "eval", ".", "source", "python3", "python", "perl", "ruby"),
-    *("awk", "mawk", "sed", "ed", "ex", "vim", "find", "xargs", "make", "npm", "node", "tar", "cpio"),
-    *("patch", "zip", "unzip", "rsync", "env", "sudo", "doas", "command", "exec", "script", "fc"),
-})
+OPAQUE = frozenset(
+    {
+        *(
+            "sh",
+            "bash",
+            "dash",
+            "busybox",
+            "eval",
+            ".",
+            "source",
+            "python3",
+            "python",
+            "perl",
+            "ruby",
+        ),
+        *(
+            "awk",
+            "mawk",
+            "sed",
+            "ed",
+            "ex",
+            "vim",
+            "find",
+            "xargs",
+            "make",
+            "npm",
+            "node",
+            "tar",
+            "cpio",
+        ),
+        *(
+            "patch",
+            "zip",
+            "unzip",
+            "rsync",
+            "env",
+            "sudo",
+            "doas",
+            "command",
+            "exec",
+            "script",
+            "fc",
+        ),
+    }
+)
 _AS_REGEX = {HOLE: ".*", ANY: "[^/]*", ONE: "[^/]"}
 
 
@@ -67,10 +106,8 @@ def reading(line: str) -> Reading:
         accesses += _accesses(command)
     for one in script.redirections:
         accesses.append(_redirection(one))
-    return Reading(
-        *(frozenset(programs), tuple(accesses)),
-        *(tuple(doubts), tuple(getattr(script, "unread", ())), opaque),
-    )
+    unread = tuple(getattr(script, "unread", ()))
+    return Reading(frozenset(programs), tuple(accesses), tuple(doubts), unread, opaque)
 
 
 def _programs(command: Any) -> set[str]:

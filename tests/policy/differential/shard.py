@@ -1,69 +1,31 @@
-"""Generates, reads and runs a range of lines, and prints what it found as JSON.
-
-A process of its own: it enters namespaces, in which the policy sees the same tree as the shells.
-"""
+"""Reads and runs lines, and collects where the two differ."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
-if TYPE_CHECKING:
-    from differential.executor import Executor
-    from differential.oracle import Failure
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--start", type=int, default=0)
-    parser.add_argument("--count", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=1e9)
-    parser.add_argument("--minimise", type=int, default=8, help="how many failures of a cause")
-    parser.add_argument("--lines", type=Path, help="JSON list of lines to run instead")
-    given = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).parent.parent))
-
-    from differential.executor import Executor, NoNamespaces
-
-    executor = Executor()  # before anything large is imported: it forks for each line
-    try:
-        executor.run("bash", "true")
-        _see_the_same_tree()
-    except (NoNamespaces, OSError) as error:
-        print(json.dumps({"skipped": str(error)}))
-        return
-    if given.lines:
-        lines = list(enumerate(json.loads(given.lines.read_text())))
-    else:
-        from differential.generator import line
-
-        lines = [(seed, line(seed)) for seed in range(given.start, given.start + given.count)]
-    print(json.dumps(Shard(executor, given.minimise).run(lines, given.seconds)))
-    executor.close()
-
-
-def _see_the_same_tree() -> None:
-    from differential import namespace, tree
-
-    namespace.enter_user_and_mounts()
-    namespace.mount_tree(tree.BASE)
-    tree.build()
+from differential import oracle
+from differential.executor import SHELLS, Executor
+from differential.minimise import minimal
+from differential.oracle import Failure, failures
+from differential.syntax_tree import unexplained
 
 
 class Shard:
-    def __init__(self, executor: Executor, minimised: int) -> None:
+    def __init__(self, executor: Executor, minimised: int, *, blind: bool) -> None:
+        self._judge = (lambda _: oracle.BLIND) if blind else oracle.judge
+        self._blind = blind
         self._minimised = minimised
         self._executor = executor
         self._found: list[dict[str, Any]] = []
         self._causes: Counter[tuple[str, str]] = Counter()
         self._counts: Counter[str] = Counter()
 
-    def run(self, lines: list[tuple[int, str]], seconds: float) -> dict[str, Any]:
+    def run(self, lines: Iterable[tuple[int, str]], seconds: float) -> dict[str, Any]:
         deadline = time.monotonic() + seconds
         done = -1
         for seed, line in lines:
@@ -74,11 +36,8 @@ class Shard:
         return {"last": done, "counts": dict(self._counts), "failures": self._found}
 
     def _one(self, seed: int, line: str) -> None:
-        from differential.executor import SHELLS
-        from differential.oracle import failures, judge
-
         begin = time.perf_counter()
-        judged = judge(line)
+        judged = self._judge(line)
         self._counts["milliseconds of reading"] += round(1e3 * (time.perf_counter() - begin))
         self._counts["lines"] += 1
         self._counts["unread"] += bool(judged.reading.unread)
@@ -92,32 +51,35 @@ class Shard:
             self._counts["changed paths"] += len(facts.changed)
             found = failures(line, shell, facts, judged)
             if found:
-                self._report(seed, shell, found)
+                self._report(seed, found, partial(self._failures, shell))
         self._counts["lines that did something"] += acted
+        if not self._blind and (seen := self._seen_elsewhere(line)):
+            self._report(seed, seen, self._seen_elsewhere)
 
-    def _report(self, seed: int, shell: str, found: list[Failure]) -> None:
-        from differential.minimise import minimal
+    def _failures(self, shell: str, line: str) -> list[Failure]:
+        return failures(line, shell, self._executor.run(shell, line), self._judge(line))
 
+    def _seen_elsewhere(self, line: str) -> list[Failure]:
+        names = unexplained(line, self._judge(line).reading)
+        return [Failure("only tree-sitter sees it", name, "tree-sitter", line) for name in names]
+
+    def _report(
+        self, seed: int, found: list[Failure], again: Callable[[str], list[Failure]]
+    ) -> None:
         self._counts["failing runs"] += 1
         main = found[0]
         self._causes[main.cause] += 1
         smallest = main.line
         if self._causes[main.cause] <= self._minimised:
-            smallest = minimal(main.line, lambda text: self._fails(text, shell, main.cause))
-        self._found.append({
-            "seed": seed,
-            "shell": shell,
-            "causes": [one.cause for one in found],
-            "minimal": smallest,
-            "line": main.line,
-        })
-
-    def _fails(self, line: str, shell: str, cause: tuple[str, str]) -> bool:
-        from differential.oracle import failures, judge
-
-        facts = self._executor.run(shell, line)
-        return any(one.cause == cause for one in failures(line, shell, facts, judge(line)))
-
-
-if __name__ == "__main__":
-    main()
+            smallest = minimal(
+                main.line, lambda text: any(one.cause == main.cause for one in again(text))
+            )
+        self._found.append(
+            {
+                "seed": seed,
+                "shell": main.shell,
+                "causes": [one.cause for one in found],
+                "minimal": smallest,
+                "line": main.line,
+            }
+        )

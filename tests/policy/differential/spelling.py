@@ -51,7 +51,13 @@ class Speller:
             *(f"./{path}", f".//{path}", f"src/../{path}", f"./././{path}"),
             *(f"/mnt/ws/{path}", f"/proc/self/cwd/{path}", f"//mnt/ws/{path}", f".git/../{path}"),
         ]
-        shells = [f"$PWD/{path}", f'"$PWD"/{path}', f"~+/{path}", f"$(pwd)/{path}", f"~/../ws/{path}"]
+        shells = [
+            f"$PWD/{path}",
+            f'"$PWD"/{path}',
+            f"~+/{path}",
+            f"$(pwd)/{path}",
+            f"~/../ws/{path}",
+        ]
         choice = self.rng.random()
         if choice < 0.3 and not path.startswith("/"):
             return self.word(self.rng.choice(routes))
@@ -161,7 +167,7 @@ _STYLES: list[Style] = [
     _inline("$(cat <<< {q})"),
     _inline("$(echo {e})"),
     _inline("''{e}\"\""),
-    _inline("\"$u\"{e}"),
+    _inline('"$u"{e}'),
     _inline("${{u}}{q}"),
     _inline("$@{q}"),
     _inline("$*{e}"),
