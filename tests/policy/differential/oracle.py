@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import PurePosixPath
@@ -67,6 +68,7 @@ WRITERS = READERS | {
 
 CONTEXT = Context(PurePosixPath(tree.WORKSPACE), home=PurePosixPath(tree.HOME),
                   resolve=posixpath.realpath)  # fmt: skip
+_SCRATCH = re.compile(r"^/tmp/(tmp\.|sort|ed\.|sh-thd)|/(sed[A-Za-z0-9]{6}|zi[A-Za-z0-9]{6}|0+)$")
 _DENIED = Rule("denied", "deny", "no", commands=("rm *", "curl *", "git push*"))
 _SECRET = Rule("secret", "deny", "no", paths=(".env",))
 _TESTS = Rule("tests", "allow", "", commands=("npm test",))
@@ -231,8 +233,8 @@ def _top_changes(facts: Facts) -> list[str]:
 
 
 def _is_scratch(path: str) -> bool:
-    """What mktemp makes without being given a name."""
-    return path.startswith("/tmp/tmp.")
+    """What mktemp makes without being given a name, and programs beside the file they rewrite."""
+    return _SCRATCH.search(path) is not None
 
 
 def _is_new_parent(path: str, facts: Facts, said: Reading) -> bool:

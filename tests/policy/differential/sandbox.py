@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import Any
 
 from differential import exec_log, namespace, stubs, tree
+from differential.change_events import ChangeEvents
 
 SECONDS = 2.0
 _PROCESSES, _FILE_SIZE = 200, 1 << 20
@@ -61,6 +62,7 @@ class Sandbox:
         self._poll.register(self._listener, select.POLLIN)
         self._poll.register(self._children, select.POLLIN)
         self._before: tree.Snapshot = {}
+        self._events = ChangeEvents()
         self._execs: list[Any] = []
         self._programs: dict[int, tuple[str, ...]] = {}  # with what started them
 
@@ -76,13 +78,15 @@ class Sandbox:
         if not self._before:
             tree.build()
             self._before = tree.snapshot(_WATCHED)
+            self._events.watch([*_WATCHED, *tree.directories(self._before)])
         self._execs, self._programs = [], {}
         pid = os.fork()
         if pid == 0:
             self._become_shell(shell, line)
         status, timed_out = self._wait(pid)
         read = tree.files_read(self._before)
-        changed = tree.changes(self._before, tree.snapshot(_WATCHED))
+        after = tree.snapshot(_WATCHED)
+        changed = sorted({*tree.changes(self._before, after), *self._events.names()})
         if changed:
             self._clear_tmp()
             self._before = {}

@@ -93,10 +93,12 @@ def snapshot(roots: tuple[str, ...]) -> Snapshot:
     return found
 
 
-def changes(before: Snapshot, after: Snapshot) -> list[str]:
-    return sorted(
-        path for path in before.keys() | after.keys() if before.get(path) != after.get(path)
-    )
+def directories(found: Snapshot) -> list[str]:
+    return [path for path, entry in found.items() if stat.S_ISDIR(entry[0])]
+
+
+def changes(before: Snapshot, after: Snapshot) -> set[str]:
+    return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
 
 
 def files_read(before: Snapshot) -> list[str]:
