@@ -20,6 +20,9 @@ _RUN = ("rm a.txt", "rm -rf src", "curl x", "git push", "git push origin main", 
         "/bin/rm a.txt", "npm run build", "node x.js", "docker ps", "git status", "ls -la", "rm",
         "git log --oneline", "make", "cat a.txt", "ssh h rm x", "wget x", "git --git-dir .git push",
         "grep -r one src", "wc -l a.txt", "head -1 a.txt", "npm test -- x", "find src -name b.txt",
+        "/bin/r? a.txt", "/???/rm a.txt", "/bin/[r]m a.txt", "/usr/bin/../bin/rm a.txt", "~+/tools/npm",
+        "BASH_CMDS[ls]=/bin/rm; ls a.txt", "hash -p /bin/rm ls; ls a.txt", "ln -s /bin/rm q; ./q a.txt",
+        "exec -a ls rm a.txt", "cp /bin/rm q; ./q a.txt", "run-parts tools", "r?", "PATH=/usr/bin/ rm a.txt",
         "rm -- a.txt", "../ws/../../usr/bin/curl x", "git diff", "npm ls", "tools/npm test")  # fmt: skip
 
 # {w}: a path to write, {n}: one that does not exist yet, {o}: one that exists, {d}: a directory.
@@ -79,6 +82,13 @@ _WRITE = (
     *("bash -c 'echo x > {p}'", "sh -c '> {p}'", "bash -c 'echo x > \"$1\"' _ {w}", "sh -c 'echo > $0' {w}", "eval '> {p}'"),
     *("sh <<E\n> {p}\nE\n", "echo '> {p}' | sh", "bash <<< '> {p}'", ". /dev/stdin <<< '> {p}'", "sh -s <<E\n> {p}\nE\n"),
     *("stdbuf -o0 tee {w} < a.txt", "ionice -c3 touch {w}", "curl -o {w} x", "git init {n}", "npm test > {w}"),
+    *("cp --backup a.txt {o}", "mv -b a.txt {o}", "ln -sb a.txt {o}", "cp -S.x --backup a.txt {o}", "diff a.txt src/b.txt | patch {o}", "patch -o {w} a.txt /dev/null", "tar xf /dev/null -C {d}"),
+    *("awk -v f={w} 'BEGIN{{print > f}}'", "awk '{{print > FILENAME}}' {o}", "sed -s -i p {o} a.txt", "sed -f <(echo 'w {p}') a.txt", "find {d} -maxdepth 1 -fprint {w}", "tee >(cat > {w}) < a.txt", "split -b1 --additional-suffix=.x a.txt {n}"),
+    *("csplit -sz -b %d -f {n} a.txt 1", "comm --output-delimiter=x a.txt a.txt > {w}", "b2sum a.txt > {w}", "dd if=/dev/zero bs=1 count=1 of={w}", "cat /dev/null | tee {w} a.txt", "paste a.txt - < a.txt > {w}", "truncate -s+1 {w}", "chmod a-w {o}; > {w}"),
+    *("install -b a.txt {o}", "install -vD -t {d} a.txt", "mkdir -p -- {n}/a", "mkdir -pv {n} src/n2", "mv -n a.txt {n}", "mv -nt {d} a.txt package.json", "rsync a.txt {w}", "unzip -d {d} x.zip", "cpio -o < a.txt > {w}", "ar r {n}.a a.txt", "gcc -o {w} a.c"),
+    *("printf %s x >{w}", "echo x>{w}", "echo 2>{w}", "echo x 2>{w}x", "ls>{w}", "cat<a.txt>{w}", ">{w}<a.txt cat", ">{w};", "{{ :; }}>{w}", "(:)>{w}", "echo x >\
+{w}", "echo x > \
+ {w}", "echo x 1>&2 2>{w}", "echo x >&1 >{w}", "echo x 10>{w}", "echo x >{w} >{n}"),
     *("npm test | tee {w}", "npm test 2> {w}", "ls > {w}", "git log --output={w}", "git diff > {w}"),
 )  # fmt: skip
 _REMOVE = (
@@ -132,7 +142,10 @@ def action(rng: Random, speller: Speller) -> str:
 
 
 def run(rng: Random, speller: Speller) -> str:
-    return " ".join(speller.word(word) for word in rng.choice(_RUN).split())
+    text = rng.choice(_RUN)
+    if "; " in text or "?" in text or "[" in text or "~" in text:
+        return text
+    return " ".join(speller.word(word) for word in text.split())
 
 
 def npm(rng: Random, speller: Speller) -> str:

@@ -168,6 +168,8 @@ class Sandbox:
         except OSError:
             return
         path = posixpath.join(cwd, attempt.path)
+        if path.startswith(_WATCHED):
+            path = os.path.realpath(path)  # a link that the line made is no program of its own
         with suppress(OSError):
             status = os.stat(path)
             if stat.S_ISREG(status.st_mode) and status.st_mode & 0o111:

@@ -38,6 +38,11 @@ Entry = tuple[int, int, int, int, str]
 Snapshot = dict[str, Entry]
 
 
+def absolute(path: str) -> str:
+    """A path from the workspace."""
+    return os.path.normpath(f"{WORKSPACE}/{path}")
+
+
 def build(base: str = BASE) -> None:
     """Make the tree anew; what was there before is removed."""
     for name in os.listdir(base):
