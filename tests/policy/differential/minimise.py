@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 
 _TOKENS = re.compile(r"\s+|[A-Za-z0-9_./-]+|.", re.DOTALL)
 _MOST_TRIES = 250
+_SECONDS = 8.0
 
 
 def minimal(line: str, fails: Callable[[str], bool]) -> str:
@@ -28,11 +30,12 @@ class _Budget:
     def __init__(self, fails: Callable[[str], bool]) -> None:
         self._fails = fails
         self._seen: dict[str, bool] = {}
+        self._deadline = time.monotonic() + _SECONDS
 
     def fails(self, parts: list[str]) -> bool:
         text = "".join(parts)
         if text not in self._seen:
-            if len(self._seen) >= _MOST_TRIES:
+            if len(self._seen) >= _MOST_TRIES or time.monotonic() > self._deadline:
                 return False
             self._seen[text] = self._fails(text)
         return self._seen[text]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import signal
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import PurePosixPath
@@ -68,6 +69,7 @@ WRITERS = READERS | {
 
 CONTEXT = Context(PurePosixPath(tree.WORKSPACE), home=PurePosixPath(tree.HOME),
                   resolve=posixpath.realpath)  # fmt: skip
+READING_SECONDS = 3.0
 _SCRATCH = re.compile(r"^/tmp/(tmp\.|sort|ed\.|sh-thd)|/(sed[A-Za-z0-9]{6}|zi[A-Za-z0-9]{6}|0+)$")
 _DENIED = Rule("denied", "deny", "no", commands=("rm *", "curl *", "git push*"))
 _SECRET = Rule("secret", "deny", "no", paths=(".env",))
@@ -112,11 +114,19 @@ BLIND = Judgement(
 
 
 def judge(line: str) -> Judgement:
+    signal.signal(signal.SIGALRM, _too_slow)
+    signal.setitimer(signal.ITIMER_REAL, READING_SECONDS)
     try:
         return _judge(line)
     except Exception as error:
         nothing = Reading(frozenset(), (), ("it crashed",), ("it crashed",), is_opaque=True)
         return Judgement(nothing, {}, crash=f"{type(error).__name__}: {error}")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _too_slow(*_: object) -> None:
+    raise TimeoutError(f"not read within {READING_SECONDS} s")
 
 
 def _judge(line: str) -> Judgement:
@@ -138,7 +148,7 @@ def _unread(facts: Facts, said: Reading) -> Iterator[tuple[str, str]]:
     """What happened, and was neither named nor doubted."""
     if said.unread:
         return
-    for one in facts.execs if not said.doubts else ():
+    for one in facts.execs if not said.is_opaque else ():
         if one.program in TRANSPARENT or _is_inside(one):
             continue
         if not said.names(one.program):
