@@ -13,7 +13,15 @@ from msgspec.structs import replace
 
 from bridle.core.events import PermissionRequested
 from bridle.core.permission.searches import SEARCHES, reached
-from bridle.core.permission.shell.script import HOLE, Command, Folder, Script, joined
+from bridle.core.permission.shell.parsed_script import (
+    HOLE,
+    Command,
+    Directory,
+    FileAccess,
+    ParsedScript,
+    joined,
+    shown,
+)
 from bridle.core.permission.spots import Context, Spot, spot
 from bridle.core.tools import READS, WRITES, class_of, paths_of
 
@@ -79,7 +87,7 @@ def load_reader() -> None:
     import bridle.core.permission.shell.reader  # noqa: F401
 
 
-def script_of(request: PermissionRequested) -> tuple[str, Script]:
+def script_of(request: PermissionRequested) -> tuple[str, ParsedScript]:
     """The command line of a shell's call, and what it comes to."""
     from bridle.core.permission.shell.reader import read, read_words  # most calls need no shell
 
@@ -90,7 +98,7 @@ def script_of(request: PermissionRequested) -> tuple[str, Script]:
         if isinstance(value, list) and value:
             words = [str(word) for word in value]
             return shlex.join(words), read_words(words)
-    return "", Script()
+    return "", ParsedScript()
 
 
 def _names(tool: str) -> frozenset[str]:
@@ -164,21 +172,32 @@ def _shell(request: PermissionRequested, context: Context) -> Iterator[Act]:
     if not line.strip():
         unread = Command((), "", doubts=("there is no command that can be read",))
         yield Act("command", "Bash", shell, shell, command=unread, line=line)
-        nowhere = Spot("", frozenset({"unnamed"}))
-        yield Act("file", "Write", _names("Write") | shell, shell, spots=(nowhere,), derived=True)
+        yield _anything(line, shell)
+    elif script.unread:
+        whole = Command((), line, doubts=script.unread)
+        yield Act("command", "Bash", shell, shell, line, command=whole, line=line)
+        yield _anything(line, shell)
     elif not script.commands and not script.redirections:
         yield Act("command", "Bash", shell, shell, line, line=line)
     resting = [_rests(one, context) for one in script.commands]
     for command, rests in zip(script.commands, resting, strict=True):
         yield from _command(command, line, shell, context, resting=rests and not all(resting))
     for target in script.redirections:
-        tool = "Write" if target.writes else "Read"
-        found = spot(target.path, context, folders=target.folders)
+        tool = "Read" if target.kind == "read" else "Write"
+        found = spot(target.path, context, folders=target.directories)
         yield Act("file", tool, _names(tool) | shell, shell, found.told, (found,), line=line)
     asked_for = request.input.get("networkApprovalContext")
     if isinstance(asked_for, dict) and isinstance(host := asked_for.get("host"), str):
         yield Act("host", "WebFetch", _names("WebFetch") | shell, shell, host, host=host.lower(),
                   line=line, derived=True)  # fmt: skip
+
+
+def _anything(line: str, shell: frozenset[str]) -> Act:
+    """What was not read may write anywhere."""
+    nowhere = Spot("", frozenset({"unnamed"}))
+    return Act(
+        "file", "Write", _names("Write") | shell, shell, spots=(nowhere,), line=line, derived=True
+    )
 
 
 def _starts(request: PermissionRequested) -> list[str]:
@@ -191,21 +210,23 @@ def _starts(request: PermissionRequested) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-def _moved(script: Script, starts: Sequence[str]) -> Script:
+def _moved(script: ParsedScript, starts: Sequence[str]) -> ParsedScript:
     """From each folder that it may run in."""
     if not starts:
         return script
 
-    def moved(folders: tuple[Folder, ...]) -> tuple[Folder, ...]:
-        return tuple(dict.fromkeys(_below(start, one) for start in starts for one in folders))
+    def moved(access: FileAccess) -> FileAccess:
+        pairs = [_below(start, one) for start in starts for one in access.directories]
+        return replace(access, directories=tuple(dict.fromkeys(pairs)))
 
-    return Script(
-        tuple(replace(one, folders=moved(one.folders)) for one in script.commands),
-        tuple(replace(one, folders=moved(one.folders)) for one in script.redirections),
+    return ParsedScript(
+        tuple(replace(one, accesses=tuple(map(moved, one.accesses))) for one in script.commands),
+        tuple(map(moved, script.redirections)),
+        script.unread,
     )
 
 
-def _below(start: str, folder: Folder) -> Folder:
+def _below(start: str, folder: Directory) -> Directory:
     if folder is None or folder.startswith(("/", "~")):
         return folder
     return None if HOLE in start else posixpath.join(start, folder)
@@ -218,33 +239,38 @@ def _is_within(folder: str, context: Context) -> bool:
 def _to(folder: str) -> Command:
     """To run a line elsewhere is to go there first."""
     words = ("cd", folder)
-    return Command(words, joined(words), reads=(folder,))
+    return Command(words, joined(words), accesses=(FileAccess(folder, "read"),))
 
 
 def _rests(command: Command, context: Context) -> bool:
-    if not command.idle:
+    if command.effect != "none":
         return False
-    spots = [spot(path, context, folders=command.folders) for path in command.reads]
+    spots = [_spot(one, context) for one in command.accesses]
     return not any(one.places & {"outside", "unnamed"} for one in spots)
+
+
+def _spot(access: FileAccess, context: Context) -> Spot:
+    below = access.kind == "write" and posixpath.normpath(access.path) != "."
+    removed = (access.kind == "remove" or (access.recursive and below)) and not access.only
+    return spot(access.path, context, folders=access.directories, removed=removed)
+
+
+_TOOLS = {"read": "Read", "write": "Write", "remove": "Delete"}
 
 
 def _command(
     command: Command, line: str, shell: frozenset[str], context: Context, *, resting: bool
 ) -> Iterator[Act]:
-    reads = [spot(path, context, folders=command.folders) for path in command.reads]
-    writes = [
-        spot(path, context, folders=command.folders, removed=command.removes)
-        for path in command.writes
-    ]
+    accesses = [one for one in command.accesses if one.kind != "mention"]
+    spots = [_spot(one, context) for one in accesses]
     yield Act(
-        "command", "Bash", shell, shell, command.told, (*reads, *writes), command, line,
+        "command", "Bash", shell, shell, shown(command.text), tuple(spots), command, line,
         derived=command.inner or resting,
     )  # fmt: skip
-    written = "Delete" if command.removes else "Write"
-    for tool, spots in (("Read", reads), (written, writes)):
-        for found in spots:
-            names = _names(tool) | shell
-            yield Act("file", tool, names, shell, found.told, (found,), line=line, derived=True)
+    for access, found in zip(accesses, spots, strict=True):
+        tool = _TOOLS[access.kind]
+        names = _names(tool) | shell
+        yield Act("file", tool, names, shell, found.told, (found,), line=line, derived=True)
     for host in command.hosts:
         names = _names("WebFetch") | shell
         yield Act("host", "WebFetch", names, shell, host, host=host, line=line, derived=True)

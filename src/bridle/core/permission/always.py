@@ -13,7 +13,7 @@ from bridle.core.events import PermissionRequested
 from bridle.core.permission.acts import host_of, named, script_of, server_of
 from bridle.core.permission.globs import escaped
 from bridle.core.permission.rules import Rule
-from bridle.core.permission.shell.script import HOLE, is_open
+from bridle.core.permission.shell.parsed_script import HOLE, is_open
 from bridle.core.tools import READS, WRITES, class_of
 
 ALWAYS, NEVER = "always", "never"
@@ -59,10 +59,10 @@ def _commands(request: PermissionRequested) -> Rule | None:
     line, script = script_of(request)
     if not line.strip():
         return None
-    unclear = any(one.doubts or is_open(one.text) for one in script.commands)
+    unclear = bool(script.unread) or any(one.doubts or is_open(one.text) for one in script.commands)
     if unclear or script.redirections or not script.commands or _is_fed(line):
         return _rule(tools=frozenset({"shell"}), line=line)
-    working = [one for one in script.commands if not one.idle] or script.commands
+    working = [one for one in script.commands if one.effect != "none"] or script.commands
     texts = dict.fromkeys(escaped(one.text) for one in working if not one.inner)
     return _rule(tools=frozenset({"shell"}), commands=tuple(texts))
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from bridle.core.permission.shell.script import ANY, HOLE, ONE, SIGNS, WRITTEN
+from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, SIGNS, WRITTEN
 
 _SPECIAL = re.compile(r"([*?\\])")
 _MOST_STEPS = 200_000

@@ -7,7 +7,7 @@ from heapq import merge
 
 from bridle.core.permission.acts import Act
 from bridle.core.permission.rules import Rule
-from bridle.core.permission.shell.script import is_open
+from bridle.core.permission.shell.parsed_script import is_open
 
 _MOST = 64  # lists of rules that are kept apart; a session has a few
 _Placed = list[tuple[int, Rule]]

@@ -11,7 +11,7 @@ from msgspec import Struct
 from bridle.core.agent import Mode
 from bridle.core.permission.acts import Act
 from bridle.core.permission.globs import is_pattern, may_match, paths_may_meet, text_glob
-from bridle.core.permission.shell.script import HOLE, Command, is_open
+from bridle.core.permission.shell.parsed_script import HOLE, Command, is_open
 from bridle.core.permission.spots import PLACES, Context, Spot
 
 Verdict = Literal["allow", "deny", "ask", "rewrite"]

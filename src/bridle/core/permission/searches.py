@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bridle.core.permission.shell.script import HOLE
-from bridle.core.permission.shell.words import Word
+from bridle.core.permission.shell.brace_expansion import expand_braces
+from bridle.core.permission.shell.parsed_script import HOLE
+from bridle.core.permission.shell.syntax import Literal, UnparsableCommand
 
 SEARCHES = frozenset({"LS", "Glob", "Grep", "SemSearch"})
 
@@ -58,6 +59,9 @@ def _placed(pattern: str) -> Iterator[str]:
     if ".." in plain.partition("**")[2]:  # which may stand for no folder at all
         yield HOLE
         return
-    found = Word(plain, "u" * len(plain)).fields() if "{" in plain else [plain]
-    for one in found or [HOLE]:
+    try:
+        parts = expand_braces((Literal(plain),))
+    except UnparsableCommand:
+        parts = [(Literal(HOLE),)]
+    for one in ("".join(part.text for part in word if isinstance(part, Literal)) for word in parts):
         yield HOLE if "{" in one else one

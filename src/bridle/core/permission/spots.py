@@ -14,7 +14,7 @@ from msgspec import Struct
 from bridle.core.agent import Mode
 from bridle.core.permission import names
 from bridle.core.permission.globs import path_glob
-from bridle.core.permission.shell.script import HOLE, SIGNS, WRITTEN, Folder, shown
+from bridle.core.permission.shell.parsed_script import HOLE, SIGNS, WRITTEN, Directory, shown
 
 PLACES = ("inside", "outside", "protected", "instructions", "unnamed")
 _LONGEST, _LONGEST_NAME = 4_096, 255
@@ -107,7 +107,7 @@ def _folded(path: str) -> str:
     return "/".join(names.plain(part) for part in path.split("/"))
 
 
-def spot(path: str, context: Context, *, removed: bool = False, folders: Sequence[Folder] = ("",),
+def spot(path: str, context: Context, *, removed: bool = False, folders: Sequence[Directory] = ("",),
          told: str = "") -> Spot:  # fmt: skip
     told = told or shown(path[:_LONGEST])
     if len(path) > _LONGEST or any(len(part) > _LONGEST_NAME for part in path.split("/")):

@@ -3,41 +3,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-# Set for one command, these change how it looks and talks; of any other, nobody knows.
+# Set for a command, these change how it looks and talks.
 HARMLESS = re.compile(
     r"LANG|LANGUAGE|LC_\w+|TZ|TERM|COLUMNS|LINES|COLORTERM|NO_COLOR|FORCE_COLOR|CLICOLOR(_FORCE)?"
     r"|CI|DEBUG|VERBOSE|NODE_ENV|RUST_BACKTRACE|RUST_LOG|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE"
     r"|PYTHONHASHSEED|PYTHONIOENCODING|PYTHONUTF8|DJANGO_LOG_LEVEL|LOG_LEVEL|DEBIAN_FRONTEND"
     r"|HOMEBREW_NO_AUTO_UPDATE|CARGO_TERM_COLOR|GIT_TERMINAL_PROMPT|GIT_OPTIONAL_LOCKS"
 )
+# Which program a name is, or which other programs a program runs.
 _STEERS = re.compile(
-    r"PATH|CDPATH|IFS|ENV|BASH_ENV|BASH_\w+|SHELLOPTS|BASHOPTS|SHELL|PS4|PROMPT_COMMAND|HOME|PWD"
-    r"|XDG_\w+|LD_\w+|DYLD_\w+|GCONV_PATH|GLOBIGNORE|EXECIGNORE|FPATH|ZDOTDIR"
-    r"|\w*PAGER|\w*EDITOR|VISUAL|BROWSER|LESS\w*|MAN\w*|GIT_\w+|SSH_\w+|SUDO_\w+|\w*ASKPASS"
-    r"|PYTHON\w*|PERL\w*|RUBY\w*|NODE_\w+|JAVA_\w+|_JAVA_OPTIONS|JDK_\w+|CLASSPATH|PHP\w*|LUA_\w+"
-    r"|npm_\w+|NPM_\w+|CARGO_\w+|RUSTC\w*|GO\w*|CC|CXX|MAKE\w*|TAR_OPTIONS|RSYNC_\w+|GREP_OPTIONS"
-    r"|WGETRC|CURL_HOME|OPENSSL_\w+|DOCKER_\w+|KUBECONFIG|AWS_\w+|HTTPS?_PROXY|https?_proxy"
+    r"PATH|ENV|BASH_\w+|SHELLOPTS|BASHOPTS|SHELL|HOME|XDG_\w+|LD_\w+|DYLD_\w+|GCONV_PATH|EXECIGNORE"
+    r"|FPATH|ZDOTDIR|\w*PAGER|\w*EDITOR|VISUAL|BROWSER|LESS\w*|MAN\w*|GIT_\w+|SSH_\w+|SUDO_\w+"
+    r"|\w*ASKPASS|NODE_OPTIONS|_?JAVA_\w*OPTIONS|JDK_\w+|PERL5OPT|RUBYOPT|PYTHONSTARTUP"
+    r"|PYTHONINSPECT|PYTHONBREAKPOINT|npm_config_\w+|NPM_CONFIG_\w+|RUSTC\w*|CARGO_\w*(WRAPPER|RUNNER"
+    r"|LINKER)|GOFLAGS|CC|CXX|MAKEFLAGS|MAKEFILES|TAR_OPTIONS|RSYNC_\w+|GREP_OPTIONS|WGETRC|CURL_HOME"
+    r"|OPENSSL_\w+|POSIXLY_CORRECT"
 )
-
-_SET = frozenset({
-    "export", "declare", "typeset", "readonly", "local", "read", "unset", "printf", "mapfile",
-    "readarray", "getopts", "let", "select",
-})  # fmt: skip
-_RENAME = frozenset({"hash", "enable"})  # what a name stands for
-
-
-def changes(words: Sequence[str]) -> str | None:
-    """What this command changes of the commands that follow in the same shell."""
-    if words[0] in _RENAME and len(words) > 1:
-        return f"{words[0]} changes what programs are"
-    if words[0] not in _SET:
-        return None
-    names = (re.split(r"[+=\[]", word)[0] for word in words[1:])
-    return next((f"{name} changes what programs are or do" for name in names if steers(name)), None)
+# What a program does, in ways that a rule which allows it did not mean.
+_CONFIGURES = re.compile(
+    r"PYTHON\w*|PERL\w*|RUBY\w*|NODE_\w+|JAVA_\w+|CLASSPATH|PHP\w*|LUA_\w+|npm_\w+|NPM_\w+|CARGO_\w+"
+    r"|GO\w*|MAKE\w*|DOCKER_\w+|KUBECONFIG|AWS_\w+|HTTPS?_PROXY|https?_proxy"
+)
+_PROMPTS = re.compile(r"PROMPT_COMMAND|PS[0-4]|PROMPT|RPROMPT|precmd_functions|chpwd_functions")
+_TABLES = re.compile(r"BASH_ALIASES|BASH_CMDS|aliases|galiases|functions|commands")
 
 
 def steers(name: str) -> bool:
-    """Whether a value for it changes the commands that follow in the same shell."""
-    return _STEERS.fullmatch(name) is not None
+    """Whether a value for it changes which programs run."""
+    return _STEERS.fullmatch(name) is not None and HARMLESS.fullmatch(name) is None
+
+
+def configures(name: str) -> bool:
+    """Whether a value for it that stays changes what well-known programs do."""
+    return _CONFIGURES.fullmatch(name) is not None and HARMLESS.fullmatch(name) is None
+
+
+def is_prompt(name: str) -> bool:
+    """Whether the shell runs what stands in its value."""
+    return _PROMPTS.fullmatch(name) is not None
+
+
+def is_lookup_table(name: str) -> bool:
+    """Whether it says what a command's name stands for."""
+    return _TABLES.fullmatch(name) is not None

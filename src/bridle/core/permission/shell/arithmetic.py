@@ -1,0 +1,60 @@
+"""Arithmetic of a line: a name in it runs what its value says, unless that is a number."""
+
+from __future__ import annotations
+
+import re
+
+from bridle.core.permission.shell.parsed_script import HOLE
+
+_NUMBER = re.compile(r"\s*[-+]?\d[\dA-Fa-fxX#]*\s*|")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_ARGUMENT = re.compile(r"\$\{?[\d@*]")
+ARGUMENTS = "@"  # of a function or the shell, as a name
+
+
+class ArithmeticNames:
+    """Names that are counted with, and names whose value may be no number, in any order."""
+
+    def __init__(self) -> None:
+        self._counted: set[str] = set()
+        self._texts: set[str] = set()
+        self._codes: set[str] = set()  # whose value the line itself writes as code
+        self._computed = False
+
+    def count(self, text: str, *, computed: bool = False) -> None:
+        """This stands where numbers do. `computed`: a command prints some of it."""
+        self._counted.update(_NAME.findall(text))
+        if _ARGUMENT.search(text):
+            self._counted.add(ARGUMENTS)
+        self._computed |= computed
+
+    def assign(self, name: str, value: str) -> None:
+        if is_code(value):
+            self._codes.add(name)
+        elif not _NUMBER.fullmatch(value):
+            self._texts.add(name)
+            self._texts.update(self._texts & set(_NAME.findall(value)))
+
+    def unread(self) -> list[str]:
+        """Code of the line that arithmetic may run."""
+        found = sorted(self._counted & self._codes)
+        if not found and self._codes and self._counted & self._texts:
+            found = sorted(self._codes)
+        return [f"{name} is counted with, and holds commands" for name in found]
+
+    def doubts(self) -> list[str]:
+        """Values that only the running shell knows."""
+        found = [f"{name} is counted with, and may be a text" for name in sorted(
+            self._counted & self._texts)]  # fmt: skip
+        if self._computed:
+            found.append("a number that a command prints")
+        return found
+
+
+def is_code(text: str) -> bool:
+    """Quoted, a substitution is a text, until something takes that text for arithmetic."""
+    return "$(" in text or "`" in text or "${" in text
+
+
+def is_number(text: str) -> bool:
+    return HOLE not in text and _NUMBER.fullmatch(text) is not None

@@ -1,0 +1,584 @@
+"""Simple commands: which function, builtin or program each is, and what that runs in turn."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from bridle.core.permission.shell.evaluation import Evaluator, Outcome, either
+from bridle.core.permission.shell.findings import NO_FILE, RunFile
+from bridle.core.permission.shell.parsed_script import (
+    HOLE,
+    Command,
+    Effect,
+    FileAccess,
+    is_open,
+    joined,
+    unquoted,
+)
+from bridle.core.permission.shell.parser import DECLARATIONS, assignment_of
+from bridle.core.permission.shell.programs import Invocation, Run, describe
+from bridle.core.permission.shell.shell_programs import SHELLS, ShellCall, shell_call
+from bridle.core.permission.shell.shell_state import NO_STDIN, ShellState, Value, below, join, limited
+from bridle.core.permission.shell.syntax import (
+    ArrayValue,
+    Assignment,
+    Dialect,
+    SimpleCommand,
+    UnparsableCommand,
+)
+from bridle.core.permission.shell.variables import (
+    HARMLESS,
+    configures,
+    is_lookup_table,
+    is_prompt,
+    steers,
+)
+from bridle.core.permission.shell.word_expansion import Expansion, is_sum
+
+_DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
+_CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
+_COMPUTED = "commands made up as they run"
+
+
+class Context(NamedTuple):
+    """How a command came about."""
+
+    others: tuple[str, ...] = ()  # further readings of it
+    doubts: tuple[str, ...] = ()
+    prefix: tuple[str, ...] = ()  # assignments that may change what it does
+    inner: bool = False
+    span: tuple[int, int] | None = None
+    computed: bool = False  # some of its words are made up by the line itself
+    depth: int = 0
+    remote: bool = False
+    accesses: tuple[FileAccess, ...] | None = None  # instead of its own
+
+
+class Call(NamedTuple):
+    """One call of a builtin."""
+
+    execution: CommandExecution
+    words: list[str]
+    state: ShellState
+    context: Context
+    assignments: tuple[tuple[str, Value | None, bool], ...] = ()  # of a declaration
+
+
+class CommandExecution:
+    def __init__(self, shell: Evaluator) -> None:
+        from bridle.core.permission.shell.builtins import builtin
+
+        self.shell = shell
+        self.findings = shell.findings
+        self._builtin = builtin
+
+    # -- simple commands -------------------------------------------------------------------------
+
+    def simple(self, node: SimpleCommand, state: ShellState) -> Outcome:
+        expansion = Expansion(self.shell, state)
+        computed = first_computed = False
+        words: list[str] = []
+        declared: list[tuple[str, Value | None, bool]] = []
+        declares = self.shell.bash and bool(node.words) and node.words[0].plain in DECLARATIONS
+        for at, word in enumerate(node.words):
+            if declares and at and (assignment := assignment_of(word)):
+                value = self._value(assignment, expansion)
+                declared.append((assignment.name, value, assignment.append))
+                words.append(f"{assignment.name}={value if isinstance(value, str) else HOLE}")
+                computed |= expansion.computed
+                continue
+            fields = expansion.fields(word)
+            if expansion.computed and any(map(is_open, fields)):
+                computed = True
+                first_computed |= not words
+            words += fields
+        span = None
+        if self.shell.located and node.start >= 0 and node.contiguous and node.words:
+            span = (node.start, node.end)
+        assigned: list[tuple[str, Value]] = []
+        for assignment in node.assignments:
+            value = self._value(assignment, expansion)
+            assigned.append((assignment.name, value))
+            if not words:
+                expansion.state = self.assign(
+                    expansion.state, assignment.name, value, number=is_sum(assignment.value)
+                )
+        before = expansion.state
+        if not words:
+            self.shell.printed = NO_STDIN
+            found = self.shell.redirect(node.redirections, before)
+            found = found.changed(stdin=before.stdin)
+            if expansion.runs_commands or node.redirections:
+                return either(found)
+            return Outcome(found, None)
+        running = self.shell.redirect(node.redirections, before) if node.redirections else before
+        outcome = self._prefixed(words, running, assigned, computed, first_computed, span, declared)
+        if not node.redirections:
+            return outcome
+        self._record_output(node, before)
+        if words == ["exec"]:
+            return outcome
+        return Outcome(
+            outcome.ok.changed(stdin=before.stdin) if outcome.ok else None,
+            join(outcome.failed.changed(stdin=before.stdin) if outcome.failed else None, before),
+        )
+
+    def _record_output(self, node: SimpleCommand, state: ShellState) -> None:
+        """The text that the command printed to a file, for whoever runs that file."""
+        printed = self.shell.printed
+        if printed.text is None or not any(one.operator.startswith(">") for one in node.redirections):
+            return
+        for at, one in enumerate(self.findings.written):
+            if one.text is None and at >= len(self.findings.written) - len(node.redirections):
+                self.findings.written[at] = one._replace(text=printed.text)
+        self.shell.printed = NO_STDIN
+
+    def _value(self, assignment: Assignment, expansion: Expansion) -> Value:
+        if assignment.subscript is not None:
+            expansion.count(assignment.subscript)
+            expansion.text(assignment.value)
+            return HOLE
+        value: Value
+        match assignment.value.parts:
+            case (ArrayValue() as array,):
+                value = expansion.array(array)
+            case _:
+                value = expansion.text(assignment.value)
+        if not assignment.append:
+            return value
+        old = expansion.state.variables.get(assignment.name)
+        match old, value:
+            case str(), str():
+                return old + value
+            case tuple(), tuple():
+                return (*old, *value)
+        return HOLE
+
+    def _prefixed(
+        self,
+        words: list[str],
+        state: ShellState,
+        assigned: Sequence[tuple[str, Value]],
+        computed: bool,
+        first_computed: bool,
+        span: tuple[int, int] | None,
+        declared: Sequence[tuple[str, Value | None, bool]],
+    ) -> Outcome:
+        context = Context(span=span, computed=computed)
+        if not assigned:
+            return self._dispatch(words, state, context, first_computed, declared)
+        running = state
+        doubts: list[str] = []
+        prefix: list[str] = []
+        for name, value in assigned:
+            text = value if isinstance(value, str) else HOLE
+            running = self.assign(running, name, value, prefix=True)
+            if steers(name) or is_lookup_table(name):
+                doubts.append(f"{name} may change what the program does")
+            elif not HARMLESS.fullmatch(name):
+                prefix.append(f"{name}={text}")
+        running = running.changed(exported=running.exported | {name for name, _ in assigned})
+        pairs = [f"{name}={value if isinstance(value, str) else HOLE}" for name, value in assigned]
+        context = context._replace(
+            others=(joined([*pairs, *words]),), doubts=tuple(doubts), prefix=tuple(prefix)
+        )
+        outcome = self._dispatch(words, running, context, first_computed, declared)
+        stays = words[0] in _SPECIAL or words[0] in state.functions or words[0] == "command"
+        return Outcome(
+            _restored(outcome.ok, state, assigned, stays),
+            _restored(outcome.failed, state, assigned, stays),
+        )
+
+    def _dispatch(
+        self,
+        words: list[str],
+        state: ShellState,
+        context: Context,
+        first_computed: bool = False,
+        declared: Sequence[tuple[str, Value | None, bool]] = (),
+    ) -> Outcome:
+        self.shell.printed = NO_STDIN
+        name = words[0]
+        if state.aliases and name in state.aliases:
+            self._alias(words, state, context)
+        if name in state.functions:
+            bodies, certain = state.functions[name]
+            outcome = self._call(name, words, state, context)
+            if certain and name not in _SPECIAL:
+                return outcome
+            other = self.builtin_or_program(words, state, context, declared)
+            return Outcome(join(outcome.ok, other.ok), join(outcome.failed, other.failed))
+        if is_open(name) and first_computed and "/" not in name:
+            return self._computed(words, state, context)
+        return self.builtin_or_program(words, state, context, declared)
+
+    def builtin_or_program(
+        self,
+        words: list[str],
+        state: ShellState,
+        context: Context,
+        declared: Sequence[tuple[str, Value | None, bool]] = (),
+    ) -> Outcome:
+        handler = self._builtin(words[0], self.shell.dialect)
+        if handler is None:
+            self.program(words, state, context)
+            return either(state)
+        return handler(Call(self, words, state, context, tuple(declared)))
+
+    def _computed(self, words: list[str], state: ShellState, context: Context) -> Outcome:
+        """The line itself makes up the name: it may be any builtin, too."""
+        if any(is_open(word) or _CODE.search(word) for word in words[1:]):
+            self.shell.unread("which command this is shows only when it runs")
+        self.program(words, state, context)
+        lost = state.lost()
+        return either(join(state, lost) or lost)
+
+    def _alias(self, words: list[str], state: ShellState, context: Context) -> None:
+        value = state.aliases[words[0]].split()
+        self.program([*value, *words[1:]], state, context._replace(span=None))
+
+    def _call(
+        self, name: str, words: list[str], state: ShellState, context: Context
+    ) -> Outcome:
+        shell = self.shell
+        bodies, _ = state.functions[name]
+        shell.called.add(name)
+        times = shell.calls.count(name)
+        if times >= 2 or len(shell.calls) > _DEEPEST:
+            if times < 2:
+                shell.unread("too many functions inside of each other")
+            return either(state.lost())
+        inside = state.lost() if times else state
+        inside = inside.changed(positional=tuple(words[1:]) if not times else None)
+        shell.calls.append(name)
+        shell.locals.append(set())
+        escapes, shell.escapes = shell.escapes, []
+        readings, shell.readings = shell.readings, (*shell.readings, joined(words))
+        ok: ShellState | None = None
+        failed: ShellState | None = None
+        for body in bodies:
+            outcome = shell.evaluate(body.body, inside)
+            ok, failed = join(ok, outcome.ok), join(failed, outcome.failed)
+        for found in shell.escapes:
+            ok, failed = join(ok, found), join(failed, found)
+        shell.escapes = escapes
+        shell.readings = readings
+        names = shell.locals.pop()
+        shell.calls.pop()
+        shell.printed = NO_STDIN
+
+        def left(found: ShellState | None) -> ShellState | None:
+            if found is None:
+                return None
+            variables = dict(found.variables)
+            for one in names:
+                variables.pop(one, None)
+                if one in state.variables:
+                    variables[one] = state.variables[one]
+            return found.changed(variables=variables, positional=state.positional)
+
+        return Outcome(left(ok), left(failed))
+
+    # -- variables -------------------------------------------------------------------------------
+
+    def assign(
+        self,
+        state: ShellState,
+        name: str,
+        value: Value,
+        *,
+        prefix: bool = False,
+        number: bool = False,
+    ) -> ShellState:
+        """`prefix`: for one command alone, which is doubted by itself."""
+        text = value if isinstance(value, str) else HOLE
+        if not number:
+            self.shell.arithmetic.assign(name, text if isinstance(value, str) else " ".join(value))
+        if is_lookup_table(name) and not prefix:
+            self.shell.unread(f"{name} changes what commands are")
+        elif is_prompt(name) and text:
+            self.script(text, state.lost())
+            if is_open(text) or _CODE.search(text):
+                self.shell.unread(f"{name} holds what the shell itself runs")
+        elif name == "HISTFILE":
+            self.findings.access(FileAccess(text, "write", directories=state.directories))
+        changes: dict[str, object] = {"variables": {**state.variables, name: value}}
+        if name == "GLOBIGNORE":
+            changes["options"] = state.options | {"dotglob"}
+        elif name == "OLDPWD":
+            changes["previous"] = None
+        elif name == "DIRSTACK":
+            changes["stack"] = None
+        elif name == "path" and isinstance(value, tuple):
+            name = "PATH"  # of zsh
+        if not prefix and steers(name):
+            reason = f"{name} changes what programs are or do"
+            changes["doubts"] = tuple(dict.fromkeys((*state.doubts, reason)))
+        elif not prefix and configures(name):
+            changes["environment"] = tuple(dict.fromkeys((*state.environment, f"{name}={text}")))
+        return state.changed(**changes)
+
+    # -- programs --------------------------------------------------------------------------------
+
+    def program(self, words: list[str], state: ShellState, context: Context) -> None:
+        """A program of this name, whatever the shell itself knows under it."""
+        if context.depth > _DEEPEST:
+            raise UnparsableCommand("too many things inside of each other")
+        if posixpath.basename(words[0]) in SHELLS and self._shell_program(words, state, context):
+            return
+        found = describe(words, state.stdin)
+        for target, name in found.links:
+            self.findings.link(target, name, state.directories)
+        passes = words == ["cat"]
+        if not found.runs:
+            index = self.add(words, found, state, context)
+            if "/" in words[0] and not is_open(words[0]):
+                self._runs_file(words[0], state, index, in_shell=False)
+            if passes:
+                self.shell.printed = state.stdin
+            return
+        stands = all(run.judged == "inner" for run in found.runs) and not found.hosts
+        index = -1 if stands else self.add(words, found, state, context)
+        if stands:
+            for access in found.accesses:
+                self.findings.access(replace(access, directories=state.directories))
+        before = len(self.findings.commands)
+        for run in found.runs:
+            self._run(run, words, found, state, context)
+        if stands and len(self.findings.commands) == before:
+            self.add(words, found, state, context)
+
+    def _run(
+        self, run: Run, words: list[str], found: Invocation, state: ShellState, context: Context
+    ) -> None:
+        """What a program runs in turn."""
+        inside = state
+        if run.directory is not None:
+            moved = [below(base, run.directory) for base in state.directories]
+            inside = inside.changed(directories=limited(moved))
+        if run.stdin != "inherits":
+            inside = inside.changed(stdin=NO_STDIN)
+        outer = (*context.others, found.text, *found.others) if run.judged == "inner" else ()
+        doubts = (*context.doubts, *found.doubts) if run.judged == "inner" else ()
+        following = Context(
+            others=tuple(dict.fromkeys(outer)),
+            doubts=tuple(dict.fromkeys(doubts)),
+            prefix=context.prefix,
+            inner=context.inner or run.judged == "whole",
+            computed=context.computed,
+            depth=context.depth + 1,
+            remote=context.remote or run.remote,
+            accesses=run.accesses if run.accesses is not None else context.accesses,
+        )
+        if run.script is not None:
+            self.nested_script(run.script, ("bash", "posix"), inside, following)
+        elif run.words:
+            self.program(list(run.words), inside, following)
+
+    def _shell_program(self, words: list[str], state: ShellState, context: Context) -> bool:
+        """A shell that is called with its commands; False for one that runs a file."""
+        call = shell_call(words, state)
+        if call.file is not None:
+            found = describe(words, state.stdin)
+            doubts = (*found.doubts, *call.doubts)
+            read = FileAccess(call.file, "read")
+            accesses = found.accesses if read in found.accesses else (*found.accesses, read)
+            plain = replace(
+                found, runs=(), effect="runs", row="", doubts=doubts, accesses=accesses
+            )
+            index = self.add(words, plain, state, context)
+            self._runs_file(call.file, state, index, in_shell=False)
+            return True
+        if call.script is None:
+            doubt = call.doubts or ("a shell that runs what it is given",)
+            found = describe(words, NO_STDIN)
+            self.add(words, replace(found, runs=(), effect="runs", doubts=doubt), state, context)
+            return True
+        self._shell_script(words, call, state, context)
+        return True
+
+    def _shell_script(
+        self, words: list[str], call: ShellCall, state: ShellState, context: Context
+    ) -> None:
+        inside = state.changed(
+            options=state.options | call.options,
+            positional=call.positional,
+            variables={
+                name: value if name in state.exported else HOLE
+                for name, value in state.variables.items()
+            },
+            functions={name: (bodies, False) for name, (bodies, _) in state.functions.items()},
+            stdin=NO_STDIN if call.from_stdin else state.stdin,
+            aliases={},
+        )
+        base = posixpath.basename(words[0])
+        outer = (*context.others, joined(words), joined([base, *words[1:]]))
+        following = context._replace(
+            others=tuple(dict.fromkeys(outer)),
+            doubts=(*context.doubts, *call.doubts),
+            span=None,
+            depth=context.depth + 1,
+        )
+        before = len(self.findings.commands)
+        self.nested_script(call.script or "", call.dialects, inside, following)
+        if len(self.findings.commands) == before:
+            plain = Invocation(joined(words), effect="runs", doubts=call.doubts)
+            self.add(words, plain, state, context)
+
+    def nested_script(
+        self, text: str, dialects: Sequence[Dialect], state: ShellState, context: Context
+    ) -> None:
+        """Text for another shell."""
+        if context.depth > _DEEPEST:
+            raise UnparsableCommand("too many things inside of each other")
+        doubts = context.doubts
+        if is_open(text):
+            doubts = (*doubts, _COMPUTED)
+            if context.computed:
+                self.shell.unread(_COMPUTED)
+        for dialect in dialects:
+            inner = Evaluator(
+                dialect,
+                self.findings,
+                depth=self.shell.depth + context.depth + 1,
+                inner=self.shell.inner or context.inner,
+                readings=(*self.shell.readings, *context.others),
+                doubts=(*self.shell.doubts, *doubts),
+            )
+            try:
+                inner.read(text, state)
+                inner.finish()
+            except UnparsableCommand as error:
+                if dialect == "bash" or "bash" not in dialects:
+                    self.shell.unread(str(error))
+        if is_open(text) and not _CODE.search(text) and text.strip() == HOLE:
+            self.add([HOLE], Invocation(HOLE, doubts=(_COMPUTED,)), state, context)
+
+    def script(self, text: str, state: ShellState, *, computed: bool = False) -> Outcome:
+        """Text that this shell itself runs."""
+        shell = self.shell
+        if shell.depth > _DEEPEST:
+            raise UnparsableCommand("too many things inside of each other")
+        located, doubts = shell.located, shell.doubts
+        shell.located = False
+        shell.depth += 1
+        if is_open(text):
+            shell.doubts = (*doubts, _COMPUTED)
+            if computed:
+                shell.unread(_COMPUTED)
+        try:
+            outcome = shell.read(text, state)
+        except UnparsableCommand as error:
+            if shell.bash:
+                shell.unread(str(error))
+            outcome = either(state.lost())
+        finally:
+            shell.located, shell.doubts = located, doubts
+            shell.depth -= 1
+        if is_open(text):
+            return either(join(state, state.lost()) or state)
+        return outcome
+
+    def _runs_file(self, path: str, state: ShellState, index: int, *, in_shell: bool) -> None:
+        self.findings.run.append(RunFile(path, state.directories, index, in_shell))
+
+    def source_file(self, path: str, state: ShellState, index: int) -> None:
+        self._runs_file(path, state, index, in_shell=True)
+
+    # -- what was found --------------------------------------------------------------------------
+
+    def note(
+        self,
+        call: Call,
+        effect: Effect = "none",
+        accesses: tuple[FileAccess, ...] = (),
+        doubts: tuple[str, ...] = (),
+    ) -> int:
+        """A builtin, as one of the commands."""
+        found = Invocation(
+            joined(call.words), effect=effect, row=call.words[0], accesses=accesses, doubts=doubts
+        )
+        return self.add(call.words, found, call.state, call.context, builtin=True)
+
+    def add(
+        self,
+        words: Sequence[str],
+        found: Invocation,
+        state: ShellState,
+        context: Context,
+        *,
+        builtin: bool = False,
+    ) -> int:
+        shell = self.shell
+        self.findings.directories.update(state.directories)
+        accesses = found.accesses if context.accesses is None else context.accesses
+        if context.remote:
+            accesses = ()
+        elif state.directories != ("",):
+            accesses = tuple(replace(one, directories=state.directories) for one in accesses)
+        if any(one.path.startswith("/dev/") for one in accesses):
+            accesses = tuple(one for one in accesses if not NO_FILE.fullmatch(one.path))
+        prefix = context.prefix if builtin else (*context.prefix, *state.environment)
+        text, others = found.text, (*context.others, *found.others, unquoted(words))
+        effect = found.effect
+        doubts = (*shell.doubts, *context.doubts, *(() if builtin else state.doubts), *found.doubts)
+        if prefix:
+            others = (*others, text)
+            text = " ".join((joined(prefix), text))
+            effect = "runs" if not builtin else effect
+        if is_open(words[0]) and not doubts:
+            doubts = ("which program this is shows only when it runs",)
+        others = (*others, *shell.readings)
+        return self.findings.add(
+            Command(
+                words=tuple(words),
+                text=text,
+                others=tuple(one for one in dict.fromkeys(others) if one != text),
+                effect=effect if not doubts else "runs",
+                row=found.row if not doubts and not prefix else "",
+                doubts=tuple(dict.fromkeys(doubts)),
+                accesses=accesses,
+                hosts=found.hosts,
+                inner=context.inner or shell.inner,
+                span=context.span if not context.depth else None,
+            )
+        )
+
+
+_SPECIAL = frozenset({
+    ":", ".", "source", "break", "continue", "eval", "exec", "exit", "export", "readonly", "return",
+    "set", "shift", "times", "trap", "unset",
+})  # fmt: skip
+
+
+def _restored(
+    found: ShellState | None,
+    before: ShellState,
+    assigned: Sequence[tuple[str, Value]],
+    stays: bool,
+) -> ShellState | None:
+    """Without assignments that were for one command; `stays`: in some shells they remain."""
+    if found is None:
+        return None
+    variables = dict(found.variables)
+    for name, _ in assigned:
+        variables.pop(name, None)
+        if name in before.variables:
+            variables[name] = before.variables[name]
+    restored = found.changed(
+        variables=variables, exported=before.exported | found.exported - {n for n, _ in assigned}
+    )
+    if not stays:
+        return restored
+    doubts = tuple(
+        f"{name} changes what programs are or do" for name, _ in assigned if steers(name)
+    )
+    kept = found.doubted(*doubts) if doubts else found
+    return join(restored, kept)
+
+

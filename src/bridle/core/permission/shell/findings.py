@@ -1,0 +1,130 @@
+"""What has been found of a line so far: commands, accesses, and what could not be read."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from bridle.core.permission.shell.arithmetic import ArithmeticNames
+from bridle.core.permission.shell.made_links import Link, through_links
+from bridle.core.permission.shell.parsed_script import Command, FileAccess, ParsedScript, is_open
+from bridle.core.permission.shell.shell_state import Directories, below
+from bridle.core.permission.shell.syntax import UnparsableCommand
+
+MOST_COMMANDS = 500
+_MOST_STEPS = 20_000
+NO_FILE = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|fd/\d+|zero|urandom|random)")
+
+
+class WrittenFile(NamedTuple):
+    path: str
+    directories: Directories
+    text: str | None  # None: not known
+
+
+class RunFile(NamedTuple):
+    """A file of commands that the command at `place` runs; `in_shell`: in this shell itself."""
+
+    path: str
+    directories: Directories
+    place: int
+    in_shell: bool
+
+
+class Findings:
+    """Shared by all that reads one line in one dialect."""
+
+    def __init__(self) -> None:
+        self.commands: list[Command] = []
+        self.redirections: list[FileAccess] = []
+        self.reasons: dict[str, None] = {}
+        self.arithmetic = ArithmeticNames()
+        self._links: list[Link] = []
+        self._places: list[int] = []  # of each redirection: commands that came before it
+        self.written: list[WrittenFile] = []
+        self.run: list[RunFile] = []
+        self.directories: set[str | None] = {""}  # all that the line was ever in
+        self.characters = 0  # of scripts inside of others
+        self._steps = 0
+
+    def unread(self, reason: str) -> None:
+        self.reasons[reason] = None
+
+    def step(self) -> None:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise UnparsableCommand("too many steps")
+
+    def add(self, command: Command) -> int:
+        """The place of it."""
+        if len(self.commands) >= MOST_COMMANDS:
+            raise UnparsableCommand(f"more than {MOST_COMMANDS} commands")
+        self.commands.append(command)
+        for access in command.accesses:
+            if access.kind in ("write", "mention"):
+                self.written.append(WrittenFile(access.path, access.directories, None))
+        return len(self.commands) - 1
+
+    def access(self, access: FileAccess, text: str | None = None) -> None:
+        """Of a redirection; `text` is what it writes, if known."""
+        if NO_FILE.fullmatch(access.path):
+            return
+        if len(self.redirections) >= MOST_COMMANDS:
+            raise UnparsableCommand(f"more than {MOST_COMMANDS} redirections")
+        self.redirections.append(access)
+        self._places.append(len(self.commands) + 1)
+        if access.kind == "write":
+            self.written.append(WrittenFile(access.path, access.directories, text))
+
+    def doubt(self, place: int, reason: str) -> None:
+        command = self.commands[place]
+        doubts = tuple(dict.fromkeys((*command.doubts, reason)))
+        self.commands[place] = replace(command, doubts=doubts)
+
+    def texts_written_to(self, run: RunFile) -> list[str | None] | None:
+        """What the line wrote to a file that it runs; None if it did not write there."""
+        names = _names(run.path, run.directories)
+        found = [
+            one.text
+            for one in self.written
+            if is_open(one.path) or not names.isdisjoint(_names(one.path, one.directories))
+        ]
+        return found or None
+
+    def link(self, target: str, name: str, directories: Directories) -> None:
+        """From the next command on, `name` may be a link to `target`."""
+        self._links.append(Link(target, name, directories, len(self.commands)))
+
+    def script(self) -> ParsedScript:
+        for reason in self.arithmetic.unread():
+            self.unread(reason)
+        commands, redirections = self.commands, self.redirections
+        if self._links:
+            commands = [
+                replace(one, accesses=tuple(through_links(one.accesses, self._links, at)))
+                for at, one in enumerate(commands)
+            ]
+            redirections = [
+                found
+                for one, at in zip(redirections, self._places, strict=True)
+                for found in through_links([one], self._links, at)
+            ]
+        if len(commands) > 1:
+            commands = list(dict.fromkeys(commands))
+        if doubts := tuple(self.arithmetic.doubts()):
+            commands = [*commands, Command(("((",), "((…))", doubts=doubts)]
+        unread = tuple(self.reasons)
+        if unread:
+            commands = [replace(one, span=None) for one in commands]
+        return ParsedScript(tuple(commands), tuple(dict.fromkeys(redirections)), unread)
+
+
+def _names(path: str, directories: Directories) -> set[str]:
+    """All that a path may be; by its last name where the directory is not known."""
+    last = posixpath.basename(path)
+    wholes = [below(base, path) for base in directories]
+    found = {posixpath.normpath(whole) for whole in wholes if whole is not None}
+    return found | {f"?/{last}"} if None in wholes or len(found) > 1 else found

@@ -1,0 +1,85 @@
+"""Links that a line itself makes, and what later accesses reach through them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, FileAccess, is_open
+from bridle.core.permission.shell.shell_state import Directories
+
+_MOST = 200
+_SIGN = re.compile(f"[{HOLE}{ANY}{ONE}]")
+
+
+class Link(NamedTuple):
+    target: str
+    name: str
+    directories: Directories
+    place: int  # commands that were there before
+
+
+def through_links(
+    accesses: Iterable[FileAccess], links: Sequence[Link], place: int
+) -> list[FileAccess]:
+    """These, and what they lead to through links that were made before."""
+    found = dict.fromkeys(accesses)
+    waiting = list(found)
+    while waiting and len(found) < _MOST:
+        access = waiting.pop()
+        for link in links:
+            rest = _rest(access, link) if link.place < place else None
+            if rest is None:
+                continue
+            starts = (link.target, posixpath.join(posixpath.dirname(link.name), link.target))
+            for start in dict.fromkeys(starts):
+                path = HOLE if HOLE in link.target else posixpath.join(start, rest)
+                more = replace(
+                    access, path=path.rstrip("/") or path, directories=link.directories
+                )
+                if more not in found and path != access.path:
+                    found[more] = None
+                    waiting.append(more)
+    return list(found)
+
+
+def _rest(access: FileAccess, link: Link) -> str | None:
+    """What of the path lies below the link; None where it does not go through it."""
+    for base in access.directories:
+        for other in link.directories:
+            whole, name = _whole(base, access.path), _whole(other, link.name)
+            if whole is None or name is None:
+                return None if whole is None else posixpath.basename(access.path)
+            parts, names = whole.split("/"), name.split("/")
+            if len(parts) >= len(names) and all(map(_may_equal, parts, names)):
+                return "/".join(parts[len(names) :])
+    return None
+
+
+def _whole(base: str | None, path: str) -> str | None:
+    """None where it cannot be told."""
+    if base is None and not path.startswith(("/", "~")):
+        return None
+    if HOLE in path:
+        return None
+    return posixpath.normpath(posixpath.join(base or "", path))
+
+
+def _may_equal(one: str, other: str) -> bool:
+    """Whether two names with signs can be the same."""
+    if not is_open(one) and not is_open(other):
+        return one == other
+    heads = [_SIGN.split(text)[0] for text in (one, other)]
+    tails = [_SIGN.split(text)[-1] for text in (one, other)]
+    if not is_open(one):
+        heads[0] = tails[0] = one
+    if not is_open(other):
+        heads[1] = tails[1] = other
+    return (heads[0].startswith(heads[1]) or heads[1].startswith(heads[0])) and (
+        tails[0].endswith(tails[1]) or tails[1].endswith(tails[0])
+    )
+

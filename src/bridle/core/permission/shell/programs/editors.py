@@ -1,0 +1,52 @@
+"""Editors and pagers: each can run a shell when it is told to."""
+
+from __future__ import annotations
+
+from bridle.core.permission.shell.programs.git import patched_files
+from bridle.core.permission.shell.programs.row import Draft, Row
+
+
+def _plus(draft: Draft) -> None:
+    """`+command` runs when the file is open."""
+    for word in draft.parsed.operands:
+        if word.startswith("+"):
+            draft.doubt(f"{word} of {draft.program} can run any program")
+
+
+def _patch(draft: Draft) -> None:
+    for path, kind in zip(draft.parsed.operands, ("write", "read"), strict=False):
+        draft.access(path, "write" if kind == "write" else "read")
+    if not draft.parsed.operands:
+        patched_files(draft)
+
+
+ROWS = (
+    Row("vim|vi|nvim|ex|view|gvim|vimdiff|rvim", "runs", "write*",
+        "-bCdDeEFghHlLmMnNoOpRrvVxXyZA -c=code --cmd=code -S?=code -s=code -u=code -U=code "
+        "-i=write -T=text -w=write -W=write -t=text -q?=read --clean --noplugin --headless "
+        "--embed --remote --startuptime=write",
+        refine=_plus),
+    Row("nano|pico|micro|joe|mcedit|kak|hx|helix", "runs", "write*", "", refine=_plus),
+    Row("emacs|emacsclient", "runs", "write*",
+        "-nw -q -c -Q -l|-load|--load=code -eval|--eval=code -f|--funcall=code --execute=code "
+        "--script=code -batch|--batch:doubt -t=text -a=program", style="single", refine=_plus),
+    Row("code|cursor|subl|zed|idea|open|xdg-open", "runs", "mention*", ""),
+    Row("less|more|most|bat|batcat", "runs", "read*",
+        "-aABcCdeEfFgGiIJKLmMnNqQrRsSuUvVwWX -b=text -h=text -j=text -k=code -o|-O=write -p=text "
+        "-P=text -t=text -T=read -x=text -y=text -z=text -D=text --pager=program --paging=text "
+        "--style=text --language=text -l=text --color=text --line-range=text --plain -H=text "
+        "--theme=text -#",
+        refine=_plus),
+    Row("man|info|apropos|whatis", "runs", "",
+        "-adDfiIkKlwWtuZ7 -P|--pager=program -H?=program --html?=program -C|--config-file=code "
+        "-M|--manpath=read -S|-s=text -e=text -L=text -m=text -p=code -r=text -E=text -T?=text "
+        "-X?=text"),
+    Row("patch", "runs", "",
+        "-lcenuNREZTbtfsv -p=text -F=text -i|--input=read -o|--output=write "
+        "-r|--reject-file=write -D=text -V=text -B|--prefix=text -Y=text -z=text -g=text "
+        "-d|--directory=dir -x=text --dry-run:dry --strip=text --merge?=text --quoting-style=text "
+        "--backup-if-mismatch --no-backup-if-mismatch --verbose --posix --binary --read-only=text "
+        "--reject-format=text --forward --reverse --backup --batch --force --fuzz=text --quiet "
+        "--silent",
+        refine=_patch),
+)  # fmt: skip

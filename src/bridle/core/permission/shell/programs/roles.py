@@ -1,0 +1,194 @@
+"""What the values of options and the operands of a command are, by the roles of its row.
+
+Roles: `read`, `write`, `remove` and `mention` are files, with `/` behind it also all below;
+`text` is none. `list` is a file that names more files. `data` may be `@FILE`, `form` `name=@FILE`,
+`named` `name@FILE`, `rev` a revision, `REV:FILE` or a file of git, `host` a host, `mount` a
+directory for a container, `dir` the directory it changes to, `only` a glob of names that a search
+is limited to, `shell` a script, `program` a program that it runs, `code` code that it loads,
+`config` a setting of git, `runs` anything that makes it more than a reader.
+Marks: `recursive`, `given` (there is no leading pattern among the operands), `hidden`, `untracked`,
+`info` (alone, it only prints), `writes`, `runs`, `doubt` (it can run any program); others are the
+row's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from bridle.core.permission.shell.parsed_script import HOLE, joined
+from bridle.core.permission.shell.programs.mentions import hosts_in
+from bridle.core.permission.shell.programs.options import Option
+from bridle.core.permission.shell.programs.row import Draft, Kind
+from bridle.core.permission.shell.variables import HARMLESS
+
+_FILES: dict[str, Kind] = {
+    "read": "read", "write": "write", "remove": "remove", "mention": "mention",
+}  # fmt: skip
+_OPAQUE = frozenset({"program", "code", "shell"})
+ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=")
+_MOST_SUFFIXES = 40
+_GLOB = re.compile(r"[*?\[]")
+
+
+def fill(draft: Draft, options: Mapping[str, Option]) -> None:
+    """Everything that the row tells without its `refine`."""
+    row, parsed = draft.row, draft.parsed
+    if row.own:
+        return
+    marks = parsed.marks
+    draft.only += [value for option, value in parsed.values if option.role == "only"]
+    for option, value in parsed.values:
+        take(draft, option.role, value, f"{option.name} of {draft.program}")
+    if "writes" in marks:
+        draft.at_least("writes")
+    if "runs" in marks:
+        draft.at_least("runs")
+    if "doubt" in marks:
+        draft.doubt(f"an option of {draft.program} can run any program")
+    if row.command is not None:
+        _command(draft)
+    else:
+        operands = next((roles for mark, roles in row.when if mark in marks), row.operands)
+        _operands(draft, operands)
+    if parsed.open:
+        _open(draft, options)
+    if parsed.unknown:
+        draft.at_least("runs")
+        draft.mention(draft.words[1:])
+
+
+def take(draft: Draft, role: str, value: str, what: str = "") -> None:
+    """One value or operand."""
+    name, recursive = role.removesuffix("/"), role.endswith("/")
+    if kind := _FILES.get(name):
+        draft.access(value, kind, recursive=recursive)
+        return
+    match name:
+        case "list":
+            draft.access(value, "read")
+            draft.access(HOLE, "read")
+        case "data" if value.startswith("@"):
+            draft.access(value[1:], "read")
+        case "form":
+            for part in re.split(r"[=;,]", value):
+                if part.startswith(("@", "<")):
+                    draft.access(part[1:].strip('"'), "read")
+        case "named" if "@" in value:
+            draft.access(value.partition("@")[2], "read")
+        case "rev":
+            revision(draft, value)
+        case "runs":
+            draft.at_least("runs")
+        case "mount":
+            source = re.sub(r"^.*?(source|src)=([^,]*).*$", r"\2", value).partition(":")[0]
+            if "/" in source or source in (".", ".."):
+                draft.access(source, "mention", recursive=True)
+        case "host":
+            draft.hosts += hosts_in([value], bare=True) or ([HOLE] if HOLE in value else [])
+        case "dir" if value:
+            draft.directory = f"{draft.directory}/{value}" if draft.directory else value
+        case "config":
+            draft.doubt(f"{what} can run any program")
+            if "=!" in value:
+                draft.script(value.partition("=!")[2].replace(HOLE, "$_"))
+        case "shell":
+            draft.script(value.replace(HOLE, "$_"), draft.row.command or "whole")
+        case "program":
+            draft.doubt(f"{what} can run any program")
+            draft.mention([value])
+        case "code":
+            draft.doubt(f"{what} loads code, which is not read")
+            draft.mention([value])
+
+
+def revision(draft: Draft, word: str) -> None:
+    """A word of git that is a revision, a file, or a file of a revision."""
+    path = word.partition(":")[2] if ":" in word.lstrip(":") else word
+    path = re.sub(r"^:(\(.*?\)|[/!^]+)?", "", path)
+    if glob := _GLOB.search(path):  # of git's own: its `*` goes through `/`
+        ending = re.split(r"[*?\]]", path)[-1].rpartition("/")[2]
+        draft.only[:] = [f"*{ending}"] if ending else []
+        draft.access(path[: glob.start()].rpartition("/")[0] or ".", "read", recursive=True)
+        draft.only.clear()
+    else:
+        draft.access(path, "read")
+        if path == word:  # of the work tree: a directory may be meant
+            draft.access(path, "read", recursive=True)
+
+
+def _operands(draft: Draft, roles: str) -> None:
+    row, marks, operands = draft.row, draft.parsed.marks, draft.parsed.operands
+    parts = roles.split()
+    if "given" in marks and parts[:1] == ["text"]:
+        parts = parts[1:]
+    recursive = "/" if "recursive" in marks else ""
+    for role, operand in spread(parts, operands):
+        slash = recursive if role in ("read", "write", "remove") else ""
+        take(draft, role + slash, operand)
+    given = len(operands) - (row.operands.startswith("text") and "given" not in marks)
+    if row.default and given <= 0 and (not row.needs or row.needs in marks):
+        take(draft, f"{row.default}{recursive}" if row.default == "read" else row.default, ".")
+
+
+def spread(parts: Sequence[str], operands: Sequence[str]) -> list[tuple[str, str]]:
+    """Each operand with its role: those behind the `*` are the last ones."""
+    star = next((at for at, part in enumerate(parts) if part.endswith("*")), len(parts))
+    tail = parts[star + 1 :]
+    last = max(len(operands) - len(tail), min(star, len(operands)))
+    found: list[tuple[str, str]] = list(zip(parts[:star], operands, strict=False))
+    if star < len(parts):
+        found += [(parts[star][:-1], one) for one in operands[star:last]]
+    found += list(zip(tail, operands[last:], strict=False))
+    return found
+
+
+def _command(draft: Draft) -> None:
+    """The command behind the options of a wrapper."""
+    row, parsed = draft.row, draft.parsed
+    rest = list(draft.words[1 + parsed.rest :])
+    skipped = [rest.pop(0) for _ in range(min(row.skip, len(rest)))]
+    for role, operand in spread(row.operands.split(), skipped):
+        take(draft, role, operand)
+    while row.assignments and rest and (match := ASSIGNMENT.match(rest[0])):
+        if not HARMLESS.fullmatch(match[1]):
+            draft.doubt(f"{match[1]} may change what the program does")
+        rest.pop(0)
+    unclear = [f"an option of {draft.program} that is not known: {word}" for word in parsed.unknown]
+    if parsed.open:
+        unclear.append(f"words of {draft.program} that are not known")
+    if unclear:
+        for why in unclear:
+            draft.doubt(why)
+        draft.others += suffixes(draft.words)
+        for at in range(len(rest)):
+            draft.mention(rest[at : at + 1])
+    if not rest or row.command is None:
+        return
+    if row.shell:
+        text = " ".join(rest).replace(HOLE, "$_")
+        draft.script(text, row.command, remote=row.remote)
+        draft.others += suffixes(draft.words)
+    else:
+        draft.run(rest, row.command, remote=row.remote)
+
+
+def suffixes(words: Sequence[str]) -> list[str]:
+    """Every command that may begin at one of the words."""
+    return [joined(words[at:]) for at in range(1, min(len(words), _MOST_SUFFIXES))]
+
+
+def is_dangerous(option: Option) -> bool:
+    return option.role in _OPAQUE or "doubt" in option.marks
+
+
+def _open(draft: Draft, options: Mapping[str, Option]) -> None:
+    """A word that only the running shell knows may be any option of the program."""
+    if draft.row.command is None and any(map(is_dangerous, options.values())):
+        draft.doubt(f"words of {draft.program} that are not known")
+    elif any(
+        option.role.startswith(("write", "remove")) or {"writes", "runs"} & set(option.marks)
+        for option in options.values()
+    ):
+        draft.at_least("runs")
+        draft.access(HOLE, "mention")
