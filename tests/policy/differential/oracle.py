@@ -32,6 +32,9 @@ INSIDE = {
     "fgrep": {"grep"},
     "script": {"sh"},
     "install": {"strip"},
+    "xargs": {"echo"},  # where no command is given
+    "cc": {"cc1", "as", "collect2", "ld"},
+    "gcc": {"cc1", "as", "collect2", "ld"},
 }
 # Programs that change nothing, whatever their arguments; and, by subcommand or option, some more.
 READERS = frozenset({
@@ -70,7 +73,12 @@ WRITERS = READERS | {
 CONTEXT = Context(PurePosixPath(tree.WORKSPACE), home=PurePosixPath(tree.HOME),
                   resolve=posixpath.realpath)  # fmt: skip
 READING_SECONDS = 3.0
-_SCRATCH = re.compile(r"^/tmp/(tmp\.|sort|ed\.|sh-thd)|/(sed[A-Za-z0-9]{6}|zi[A-Za-z0-9]{6}|0+)$")
+# Temporary files: of mktemp without a name, sort, ed, dash and patch; beside the file that sed, zip, ar,
+# shred, patch and bash's history rewrite.
+_SCRATCH = re.compile(
+    r"^/tmp/(tmp\.|sort|ed\.|sh-thd|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
+    r"|/(sed|zi|st)[A-Za-z0-9]{6}$|/0+$|\.o[A-Za-z0-9]{6}$|-\d+\.tmp$"
+)
 _DENIED = Rule("denied", "deny", "no", commands=("rm *", "curl *", "git push*"))
 _SECRET = Rule("secret", "deny", "no", paths=(".env",))
 _TESTS = Rule("tests", "allow", "", commands=("npm test",))
@@ -81,6 +89,7 @@ class Failure(NamedTuple):
     detail: str
     shell: str
     line: str
+    evidence: str = ""  # the path or the words in question
 
     @property
     def cause(self) -> tuple[str, str]:
@@ -108,7 +117,7 @@ class Judgement(NamedTuple):
 
 # What a reader would say that sees nothing in any line: every fact is a failure then.
 BLIND = Judgement(
-    Reading(frozenset(), (), (), (), is_opaque=False),
+    Reading(frozenset(), (), (), (), frozenset(), is_opaque=False),
     dict.fromkeys(("commands", "auto", "secret", "tests", "edits"), "allow"),
 )
 
@@ -119,7 +128,9 @@ def judge(line: str) -> Judgement:
     try:
         return _judge(line)
     except Exception as error:
-        nothing = Reading(frozenset(), (), ("it crashed",), ("it crashed",), is_opaque=True)
+        nothing = Reading(
+            frozenset(), (), ("it crashed",), ("it crashed",), frozenset(), is_opaque=True
+        )
         return Judgement(nothing, {}, crash=f"{type(error).__name__}: {error}")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -141,65 +152,66 @@ def failures(line: str, shell: str, facts: Facts, judged: Judgement) -> list[Fai
     if judged.crash:
         return [Failure("the reader crashed", judged.crash, shell, line)]
     found = [*_unread(facts, judged.reading), *_allowed(facts, judged)]
-    return [Failure(kind, detail, shell, line) for kind, detail in dict.fromkeys(found)]
+    once = {(kind, detail): evidence for kind, detail, evidence in reversed(found)}
+    return [Failure(*cause, shell, line, evidence) for cause, evidence in reversed(once.items())]
 
 
-def _unread(facts: Facts, said: Reading) -> Iterator[tuple[str, str]]:
+def _unread(facts: Facts, said: Reading) -> Iterator[tuple[str, str, str]]:
     """What happened, and was neither named nor doubted."""
     if said.unread:
         return
     for one in facts.execs if not said.is_opaque else ():
-        if one.program in TRANSPARENT or _is_inside(one):
+        if one.program in TRANSPARENT or _is_inside(one) or said.doubted.intersection(one.via):
             continue
         if not said.names(one.program):
-            yield "program not named", one.program
+            yield "program not named", one.program, " ".join(one.argv)
     if said.is_opaque:
         return
     for path in _top_changes(facts):
         if not said.covers(path, written=True) and not _is_new_parent(path, facts, said):
-            yield "write not named", _place(path)
+            yield "write not named", _place(path), path
     for path in facts.read:
         if path == f"{tree.WORKSPACE}/.env" and not said.covers(path, written=False):
-            yield "read not named", ".env"
+            yield "read not named", ".env", path
 
 
-def _allowed(facts: Facts, judged: Judgement) -> Iterator[tuple[str, str]]:
+def _allowed(facts: Facts, judged: Judgement) -> Iterator[tuple[str, str, str]]:
     """What a policy allowed, and must not have."""
     verdicts, certain = judged.verdicts, not judged.reading.is_opaque
     if verdicts["commands"] == "allow":
         for one in facts.execs:
             if denied := _denied(one):
-                yield "denied program ran", denied
-    places = {_place(path) for path in facts.changed if _is_guarded(path)}
+                yield "denied program ran", denied, " ".join(one.argv)
+    places = {_place(path): path for path in facts.changed if _is_guarded(path)}
     if places and verdicts["auto"] == "allow" and certain:
-        yield "guarded path changed under auto", min(places)
+        yield "guarded path changed under auto", min(places), places[min(places)]
     secret = f"{tree.WORKSPACE}/.env"
     if verdicts["secret"] == "allow" and certain:
         if secret in facts.read:
-            yield "denied path read", ".env"
+            yield "denied path read", ".env", secret
         if secret in facts.changed:
-            yield "denied path changed", ".env"
+            yield "denied path changed", ".env", secret
     if verdicts["tests"] == "allow":
         yield from _beyond("ask", READERS, facts)
         if facts.changed:
-            yield "changed under ask", _place(facts.changed[0])
+            yield "changed under ask", _place(facts.changed[0]), facts.changed[0]
     if verdicts["edits"] == "allow":
         yield from _beyond("edits", WRITERS, facts)
         if places:
-            yield "guarded path changed under edits", min(places)
+            yield "guarded path changed under edits", min(places), places[min(places)]
 
 
-def _beyond(preset: str, programs: frozenset[str], facts: Facts) -> Iterator[tuple[str, str]]:
+def _beyond(preset: str, programs: frozenset[str], facts: Facts) -> Iterator[tuple[str, str, str]]:
     for one in facts.execs:
         if one.program in TRANSPARENT or _is_inside(one):
             continue
         if one.program == "npm" and one.argv[1:] == ("test",) and preset == "ask":
             if posixpath.dirname(one.path) != stubs.FOLDER:
-                yield "another npm ran", one.path
+                yield "another npm ran", one.path, one.path
             elif not (one.cwd + "/").startswith(tree.WORKSPACE + "/"):
-                yield "npm test ran elsewhere", one.cwd
+                yield "npm test ran elsewhere", one.cwd, one.cwd
         elif one.path.startswith(tree.BASE) or not (one.program in programs or _only_reads(one)):
-            yield f"ran under {preset}", one.program
+            yield f"ran under {preset}", one.program, " ".join(one.argv)
 
 
 def _only_reads(one: Exec) -> bool:

@@ -19,6 +19,7 @@ except ImportError:
     from bridle.core.permission.shell.script import ANY, HOLE, ONE
 
 _SIGNS = re.compile(f"([{HOLE}{ANY}{ONE}])")
+_PROCESS_CWD = re.compile(r"^/+proc/+(self|thread-self|\d+)/+cwd(?=/|$)")
 # Where the reader doubts what these run, what they write is theirs.
 OPAQUE = frozenset(
     {
@@ -83,6 +84,7 @@ class Reading(NamedTuple):
     accesses: tuple[Access, ...]
     doubts: tuple[str, ...]  # of single commands
     unread: tuple[str, ...]  # of the line
+    doubted: frozenset[str]  # programs of which it is not clear what they run
     is_opaque: bool  # a program or a script runs whose inside may do anything
 
     def names(self, program: str) -> bool:
@@ -97,17 +99,28 @@ def reading(line: str) -> Reading:
     programs: set[str] = set()
     accesses: list[Access] = []
     doubts: list[str] = []
+    doubted: set[str] = set()
     opaque = False
     for command in script.commands:
         programs |= _programs(command)
         doubts += command.doubts
-        opaque = opaque or bool(command.doubts and _programs(command) & OPAQUE)
-        opaque = opaque or bool(command.doubts and any(map(_SIGNS.search, _programs(command))))
+        if command.doubts:
+            doubted |= _programs(command)
+            opaque = opaque or _is_opaque(command)
         accesses += _accesses(command)
     for one in script.redirections:
         accesses.append(_redirection(one))
     unread = tuple(getattr(script, "unread", ()))
-    return Reading(frozenset(programs), tuple(accesses), tuple(doubts), unread, opaque)
+    return Reading(
+        frozenset(programs), tuple(accesses), tuple(doubts), unread, frozenset(doubted), opaque
+    )
+
+
+def _is_opaque(command: Any) -> bool:
+    """It runs a script, or nobody knows what."""
+    programs = _programs(command)
+    runs_a_file = any("/" in word for word in command.words[:1])
+    return runs_a_file or bool(programs & OPAQUE) or any(map(_SIGNS.search, programs))
 
 
 def _programs(command: Any) -> set[str]:
@@ -150,12 +163,16 @@ def _reaches(access: Access, directory: str | None, path: str) -> bool:
     if HOLE in named:
         return True  # nobody knows which: it is asked about
     if named.startswith("~"):
-        named = tree.HOME + named[1:] if named[1:2] in {"", "/"} else HOLE
+        if named[1:2] not in {"", "/"}:
+            return True  # of another user
+        named = tree.HOME + named[1:]
     if directory is None and not named.startswith("/"):
         return True
     if directory and directory.startswith("~"):
         directory = tree.HOME + directory[1:]
-    whole = posixpath.join(tree.WORKSPACE, directory or "", named)
+    directory = posixpath.join(tree.WORKSPACE, directory or "")
+    named = _PROCESS_CWD.sub(directory, named)
+    whole = re.sub("/+", "/", posixpath.join(directory, named))
     return any(_matches(access, form, path) for form in _forms(whole))
 
 

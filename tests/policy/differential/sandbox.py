@@ -168,6 +168,8 @@ class Sandbox:
         except OSError:
             return
         path = posixpath.join(cwd, attempt.path)
+        if path == "/proc/self/exe":
+            path = os.readlink(f"/proc/{attempt.pid}/exe")
         if path.startswith(_WATCHED):
             path = os.path.realpath(path)  # a link that the line made is no program of its own
         with suppress(OSError):

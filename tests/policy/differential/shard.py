@@ -79,6 +79,7 @@ class Shard:
                 "seed": seed,
                 "shell": main.shell,
                 "causes": [one.cause for one in found],
+                "evidence": main.evidence,
                 "minimal": smallest,
                 "line": main.line,
             }

@@ -46,5 +46,6 @@ def report(found: dict[str, Any]) -> str:
     for (kind, detail, _), members in sorted(groups.items(), key=lambda item: -len(item[1])):
         best = min(members, key=lambda one: len(one["minimal"]))
         shells = "+".join(sorted(Counter(one["shell"] for one in members)))
-        lines.append(f"{kind}: {detail} [{shells}, seed {best['seed']}] {best['minimal']!r}")
+        where = f"[{shells}, seed {best['seed']}: {best['evidence']}]"
+        lines.append(f"{kind}: {detail} {where} {best['minimal']!r}")
     return "\n".join(lines[: _MOST_SHOWN + 1])

@@ -11,7 +11,8 @@ SILENT = (
     *("python3", "python", "ruby", "cargo", "go", "pip", "yarn", "pnpm", "gh", "make", "uv"),
     *("vim", "vi", "less", "man", "systemctl", "service", "reboot", "mount", "umount", "apt-get"),
 )
-# The options of sudo that change what runs; others are skipped.
+# Options that take a value or change what runs; others are skipped. `-s` and `-i` escape each word
+# for the shell that they start, which comes to running the words themselves.
 _SUDO = """#!/bin/sh
 while [ $# -gt 0 ]; do
   case $1 in
@@ -19,7 +20,6 @@ while [ $# -gt 0 ]; do
     -[ugpChrtTUR]) shift; [ $# -gt 0 ] && shift;;
     -D) cd "$2" || exit 1; shift 2;;
     --user|--group|--prompt|--host) shift; [ $# -gt 0 ] && shift;;
-    -s|-i) shift; [ $# -gt 0 ] && exec sh -c "$*"; exit 0;;
     -*) shift;;
     *=*) export "$1"; shift;;
     *) break;;
@@ -28,13 +28,25 @@ done
 [ $# -gt 0 ] || exit 1
 exec "$@"
 """
-RUNNERS = ("sudo", "doas")
+_DOAS = """#!/bin/sh
+while [ $# -gt 0 ]; do
+  case $1 in
+    --) shift; break;;
+    -[uC]) shift; [ $# -gt 0 ] && shift;;
+    -*) shift;;
+    *) break;;
+  esac
+done
+[ $# -gt 0 ] || exit 1
+exec "$@"
+"""
+RUNNERS = {"sudo": _SUDO, "doas": _DOAS}
 
 
 def install() -> None:
     for name in SILENT:
         os.symlink("/usr/bin/true", f"{FOLDER}/{name}")
-    for name in RUNNERS:
+    for name, text in RUNNERS.items():
         path = Path(FOLDER, name)
-        path.write_text(_SUDO)
+        path.write_text(text)
         path.chmod(0o755)

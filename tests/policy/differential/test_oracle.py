@@ -13,7 +13,7 @@ WS = tree.WORKSPACE
 
 
 def said(*accesses: Access, programs: frozenset[str] = frozenset()) -> Reading:
-    return Reading(programs, accesses, (), (), is_opaque=False)
+    return Reading(programs, accesses, (), (), frozenset(), is_opaque=False)
 
 
 def write(path: str, **more: object) -> Access:
@@ -39,6 +39,8 @@ def write(path: str, **more: object) -> Access:
         (write("envlink"), ".env", ".env.local"),
         (write("~/x"), "../home/x", "../home/y"),
         (write("src/../z"), "z", "src/z"),
+        (write(f"/{WS}//z"), "z", "src/z"),
+        (write("/proc/self/cwd/z", directories=("src",)), "src/z", "z"),
         (Access("a.txt", "mention", ("",)), "a.txt", "b.txt"),
         (Access("a.txt", "remove", ("",)), "a.txt", "b.txt"),
     ],
