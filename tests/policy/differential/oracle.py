@@ -79,6 +79,7 @@ _SCRATCH = re.compile(
     r"^/tmp/(tmp\.|sort|ed\.|sh-thd|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
     r"|/(sed|zi|st)[A-Za-z0-9]{6}$|/0+$|\.o[A-Za-z0-9]{6}$|-\d+\.tmp$"
 )
+_BACKUP = re.compile(r"(~|\.orig|\.rej)$")  # that cp -b, mv -b and patch leave beside a file
 _DENIED = Rule("denied", "deny", "no", commands=("rm *", "curl *", "git push*"))
 _SECRET = Rule("secret", "deny", "no", paths=(".env",))
 _TESTS = Rule("tests", "allow", "", commands=("npm test",))
@@ -168,7 +169,8 @@ def _unread(facts: Facts, said: Reading) -> Iterator[tuple[str, str, str]]:
     if said.is_opaque:
         return
     for path in _top_changes(facts):
-        if not said.covers(path, written=True) and not _is_new_parent(path, facts, said):
+        original = _BACKUP.sub("", path)
+        if not said.covers(original, written=True) and not _is_new_parent(path, facts, said):
             yield "write not named", _place(path), path
     for path in facts.read:
         if path == f"{tree.WORKSPACE}/.env" and not said.covers(path, written=False):

@@ -73,7 +73,10 @@ class Difference(NamedTuple):
 
 # Where tree-sitter-bash is known to read a line otherwise than bash does.
 EXPLAINED = (
-    Difference("an odd escape or an unusual blank is part of a name for it", r"[\v\f\r\x01\u00a0]"),
+    Difference("an unusual blank ends a word for it", r"[\v\f\r\x01\u00a0]"),
+    Difference("a continued line ends a word for it", r"\\\n"),
+    Difference("a brace in the name of a file ends a group for it", r"[<>]\s*[{}]"),
+    Difference("it keeps the escapes of backticks", r"`[^`]*\\"),
 )
 
 
