@@ -170,7 +170,7 @@ def _unread(facts: Facts, said: Reading) -> Iterator[tuple[str, str, str]]:
         return
     for path in _top_changes(facts):
         original = _BACKUP.sub("", path)
-        if not said.covers(original, written=True) and not _is_new_parent(path, facts, said):
+        if not said.covers(original, written=True) and not said.names_below(path):  # mkdir -p a/b
             yield "write not named", _place(path), path
     for path in facts.read:
         if path == f"{tree.WORKSPACE}/.env" and not said.covers(path, written=False):
@@ -259,13 +259,6 @@ def _top_changes(facts: Facts) -> list[str]:
 def _is_scratch(path: str) -> bool:
     """What mktemp makes without being given a name, and programs beside the file they rewrite."""
     return _SCRATCH.search(path) is not None
-
-
-def _is_new_parent(path: str, facts: Facts, said: Reading) -> bool:
-    """`mkdir -p a/b` names only what is below."""
-    return any(
-        other.startswith(f"{path}/") and said.covers(other, written=True) for other in facts.changed
-    )
 
 
 def _is_guarded(path: str) -> bool:

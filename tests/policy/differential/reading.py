@@ -93,6 +93,16 @@ class Reading(NamedTuple):
     def covers(self, path: str, *, written: bool) -> bool:
         return any(_covers(access, path, written=written) for access in self.accesses)
 
+    def names_below(self, path: str) -> bool:
+        """A path that is written has this one for a parent."""
+        return any(
+            form.startswith(f"{path}/")
+            for access in self.accesses
+            if access.kind != "read"
+            for directory in access.directories
+            for form in _forms(_whole(access, directory))
+        )
+
 
 def reading(line: str) -> Reading:
     script: Any = read(line)
@@ -159,21 +169,22 @@ def _covers(access: Access, path: str, *, written: bool) -> bool:
 
 
 def _reaches(access: Access, directory: str | None, path: str) -> bool:
-    named = access.path
-    if HOLE in named:
+    if HOLE in access.path or re.match("~[^/]", access.path):
         return True  # nobody knows which: it is asked about
-    if named.startswith("~"):
-        if named[1:2] not in {"", "/"}:
-            return True  # of another user
-        named = tree.HOME + named[1:]
-    if directory is None and not named.startswith("/"):
+    if directory is None and not access.path.startswith(("/", "~")):
         return True
-    if directory and directory.startswith("~"):
-        directory = tree.HOME + directory[1:]
-    directory = posixpath.join(tree.WORKSPACE, directory or "")
-    named = _PROCESS_CWD.sub(directory, named)
-    whole = re.sub("/+", "/", posixpath.join(directory, named))
-    return any(_matches(access, form, path) for form in _forms(whole))
+    return any(_matches(access, form, path) for form in _forms(_whole(access, directory)))
+
+
+def _whole(access: Access, directory: str | None) -> str:
+    """Its absolute path, from one of the directories."""
+    base = posixpath.join(tree.WORKSPACE, _at_home(directory or ""))
+    named = _PROCESS_CWD.sub(base, _at_home(access.path))
+    return re.sub("/+", "/", posixpath.join(base, named))
+
+
+def _at_home(path: str) -> str:
+    return re.sub("^~(?=/|$)", tree.HOME, path)
 
 
 def _forms(whole: str) -> set[str]:
