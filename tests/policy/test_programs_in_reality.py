@@ -135,9 +135,7 @@ def test_a_row_that_reads_writes_nothing_and_runs_nothing_of_the_workspace(
     if shutil.which(words[0], path=_SYSTEM) is None:
         pytest.skip(f"{words[0]} is not installed")
     found = describe(words)
-    assert (found.row, found.effect in ("none", "reads"), found.doubts) == (
-        row.names.partition("|")[0], True, (),
-    )  # fmt: skip
+    assert (ROWS[found.row], found.effect in ("none", "reads"), found.doubts) == (row, True, ())
     before = _state(workspace)
     lines = _traced(sample, workspace)
     assert _state(workspace) == before

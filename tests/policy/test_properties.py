@@ -167,7 +167,7 @@ def spelled(draw: st.DrawFn, name: str) -> str:
 BEFORE = ("env ", "nohup ", "timeout 5 ", "command ", "nice -n 3 ", "exec ", "busybox ", "")
 AROUND = (
     "ls; {}", "ls && {}", "ls | {}", "( {} )", "{{ {}; }}", "if {}; then ls; fi", "echo $( {} )",
-    'echo "$( {} )"', "x=$( {} )", "ls\n{}", "! {}", "time {}", "for i in 1; do {}; done", "{} &",
+    'echo "$( {} )"', "x=$( {} )", "ls\n{}", "! {}", "time {}", "for i in 1; do {}; done", "{} & ls",
     "case x in x) {};; esac", "f() {{ {}; }}", "cat <( {} )", "  {}", "{}", "while {}; do ls; done",
 )  # fmt: skip
 

@@ -21,17 +21,28 @@ def cd(call: Call) -> Outcome:
         home = state.variables.get("HOME", "~")
         return _to(call, home if isinstance(home, str) else HOLE)
     if len(operands) > 1 or is_open(operands[0]):
-        call.execution.note(call, accesses=_reads(operands))
-        return Outcome(state.moved((None,)), state)
+        return _moved(call, (None,))
     if operands[0] == "-":
-        call.execution.note(call)
-        return Outcome(state.moved(state.previous or (None,)), state)
+        return _moved(call, state.previous or (None,))
     return _to(call, operands[0])
 
 
 def _to(call: Call, target: str) -> Outcome:
-    call.execution.note(call, accesses=_reads([target]))
-    return Outcome(call.state.moved(_targets(call.state, target)), call.state)
+    return _moved(call, _targets(call.state, target), target)
+
+
+def _moved(call: Call, found: Directories, target: str | None = None) -> Outcome:
+    """The command reads where it goes to."""
+    plain = limited([below(base, target) for base in call.state.directories]) if target else ()
+    if target and found == plain:
+        accesses: tuple[FileAccess, ...] = (FileAccess(target, "read"),)
+        call.execution.note(call, accesses=accesses)
+    else:
+        paths = [HOLE if one is None else one or "." for one in found]
+        accesses = tuple(FileAccess(path, "read") for path in paths)
+        outside = call._replace(state=call.state.changed(directories=("",)))
+        call.execution.note(outside, accesses=accesses)
+    return Outcome(call.state.moved(found), call.state)
 
 
 def _targets(state: ShellState, target: str) -> Directories:
@@ -54,30 +65,31 @@ def _targets(state: ShellState, target: str) -> Directories:
 def pushd(call: Call) -> Outcome:
     state = call.state
     operands = [word for word in call.words[1:] if word not in ("-n", "--", "-q")]
-    call.execution.note(call, accesses=_reads(operands))
     if "-n" in call.words:
+        call.execution.note(call)
         return either(state.changed(stack=None))
     if len(operands) != 1 or _ROTATES.fullmatch(operands[0]) or operands[0].startswith("-"):
-        return Outcome(state.moved((None,)).changed(stack=None), state)
+        return _with_stack(_moved(call, (None,)), None)
     stack = (*state.stack, state.directories) if state.stack is not None else None
-    moved = state.moved(_targets(state, operands[0])).changed(stack=stack)
-    return Outcome(moved, state)
+    return _with_stack(_to(call, operands[0]), stack)
 
 
 def popd(call: Call) -> Outcome:
     state = call.state
-    call.execution.note(call)
     if "-n" in call.words:
+        call.execution.note(call)
         return either(state.changed(stack=None))
     if len(call.words) > 1 or not state.stack:
-        return Outcome(state.moved((None,)).changed(stack=None), state)
-    return Outcome(state.moved(state.stack[-1]).changed(stack=state.stack[:-1]), state)
+        return _with_stack(_moved(call, (None,)), None)
+    return _with_stack(_moved(call, state.stack[-1]), state.stack[:-1])
+
+
+def _with_stack(outcome: Outcome, stack: tuple[Directories, ...] | None) -> Outcome:
+    moved = outcome.ok.changed(stack=stack) if outcome.ok else None
+    return Outcome(moved, outcome.failed)
 
 
 def dirs(call: Call) -> Outcome:
     call.execution.note(call)
     return either(call.state.changed(stack=None) if "-c" in call.words else call.state)
 
-
-def _reads(paths: list[str]) -> tuple[FileAccess, ...]:
-    return tuple(FileAccess(path, "read") for path in paths if not _ROTATES.fullmatch(path))

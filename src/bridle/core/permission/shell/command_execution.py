@@ -117,6 +117,8 @@ class CommandExecution:
                 return either(found)
             return Outcome(found, None)
         running = self.shell.redirect(node.redirections, before) if node.redirections else before
+        if expansion.unsure:
+            running = running.doubted("arguments of the shell that are not known")
         outcome = self._prefixed(words, running, assigned, computed, first_computed, span, declared)
         if not node.redirections:
             return outcome
@@ -331,7 +333,13 @@ class CommandExecution:
             raise UnparsableCommand("too many things inside of each other")
         if posixpath.basename(words[0]) in SHELLS and self._shell_program(words, state, context):
             return
-        found = describe(words, state.stdin)
+        if posixpath.basename(words[0]) in _ALSO_PROGRAMS and (rest := _operands(words)):
+            others = (*context.others, joined(words))
+            self.program(
+                rest, state, context._replace(others=others, span=None, depth=context.depth + 1)
+            )
+            return
+        found = self._described(words, state)
         for target, name in found.links:
             self.findings.link(target, name, state.directories)
         passes = words == ["cat"]
@@ -352,6 +360,13 @@ class CommandExecution:
             self._run(run, words, found, state, context)
         if stands and len(self.findings.commands) == before:
             self.add(words, found, state, context)
+
+    def _described(self, words: list[str], state: ShellState) -> Invocation:
+        key = (tuple(words), state.stdin)
+        found = self.findings.described.get(key)
+        if found is None:
+            found = self.findings.described[key] = describe(words, state.stdin)
+        return found
 
     def _run(
         self, run: Run, words: list[str], found: Invocation, state: ShellState, context: Context
@@ -554,6 +569,15 @@ _SPECIAL = frozenset({
     ":", ".", "source", "break", "continue", "eval", "exec", "exit", "export", "readonly", "return",
     "set", "shift", "times", "trap", "unset",
 })  # fmt: skip
+
+_ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # builtins that some systems have as such
+
+
+def _operands(words: list[str]) -> list[str]:
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        at += 1
+    return words[at:]
 
 
 def _restored(

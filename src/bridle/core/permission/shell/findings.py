@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from bridle.core.permission.shell.arithmetic import ArithmeticNames
 from bridle.core.permission.shell.made_links import Link, through_links
 from bridle.core.permission.shell.parsed_script import Command, FileAccess, ParsedScript, is_open
+from bridle.core.permission.shell.programs.invocation import Invocation, StdinSource
 from bridle.core.permission.shell.shell_state import Directories, below
 from bridle.core.permission.shell.syntax import UnparsableCommand
 
@@ -48,6 +49,7 @@ class Findings:
         self.run: list[RunFile] = []
         self.directories: set[str | None] = {""}  # all that the line was ever in
         self.characters = 0  # of scripts inside of others
+        self.described: dict[tuple[tuple[str, ...], StdinSource], Invocation] = {}
         self._steps = 0
 
     def unread(self, reason: str) -> None:

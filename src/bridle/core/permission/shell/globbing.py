@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE
 
 Piece = tuple[str, bool]  # a text, and whether it was quoted
+_LONGEST_CLASS = 40
 HIDDEN = "dotglob"
 DEEP = "globstar"
 _SPECIAL = re.compile(r"[*?\[]")
@@ -20,6 +21,7 @@ def globbed(pieces: Sequence[Piece], options: frozenset[str]) -> str:
     if not any(not quoted and _SPECIAL.search(text) for text, quoted in pieces):
         return "".join(text for text, _ in pieces)
     characters = [(c, quoted) for text, quoted in pieces for c in text]
+    last = max((at for at, one in enumerate(characters) if one == ("]", False)), default=-1)
     found: list[str] = []
     at = 0
     while at < len(characters):
@@ -31,7 +33,7 @@ def globbed(pieces: Sequence[Piece], options: frozenset[str]) -> str:
             found.append(ANY)
         elif c == "?":
             found.append(ONE)
-        elif end := _bracket(characters, at):
+        elif at < last and (end := _bracket(characters, at)):
             found.append(ANY)
             at = end
         else:
@@ -57,7 +59,7 @@ def _bracket(characters: Sequence[Piece], at: int) -> int:
             return at + 1
         if c == "[" and not quoted and at + 1 < len(characters):
             close = _CLASS.get(characters[at + 1][0])
-            rest = "".join(one for one, _ in characters[at + 2 :])
+            rest = "".join(one for one, _ in characters[at + 2 : at + 2 + _LONGEST_CLASS])
             end = rest.find(close) if close else -1
             if end >= 0 and "/" not in rest[:end]:
                 at += 2 + end + 2

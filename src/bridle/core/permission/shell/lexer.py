@@ -31,6 +31,7 @@ _RUN = re.compile(r"[^ \t\n|&;<>()\\'\"$`\[]+")
 _PLAIN_RUN = re.compile(r"[A-Za-z0-9_ .,:;+*%=&|~^#@!?/-]+")
 _QUOTED_RUN = re.compile(r"[^\\\"$`]+")
 _BLANKS = re.compile(r"[ \t]+")
+_MAY_BE_BLANK = frozenset(" \t#\\")
 _COMMENT = re.compile(r"#[^\n]*")
 _SUBSCRIPTED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
 _ARRAY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
@@ -96,7 +97,7 @@ class Lexer:
         return self.text[self.at : self.at + 1]
 
     def blanks(self) -> None:
-        while True:
+        while self.text[self.at : self.at + 1] in _MAY_BE_BLANK:
             if match := _BLANKS.match(self.text, self.at):
                 self.at = match.end()
             elif self._continued and self.text.startswith("\\\n", self.at):

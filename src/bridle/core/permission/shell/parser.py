@@ -82,6 +82,7 @@ class Parser(Lexer):
             commands.append(node)
             if separator in (";", "&"):
                 self.at += 1
+                self._forgive(separator)
                 self.blanks()
                 separator = self._separator() if self.peek() in ("", "\n") else "more"
             if separator == "more":
@@ -171,8 +172,16 @@ class Parser(Lexer):
         self.located = False
         return self._separator()
 
+    def _forgive(self, separator: str) -> None:
+        """`&;` is an error in bash, and none in zsh."""
+        self.blanks()
+        if separator == "&" and self._separator() == ";":
+            self.problems.append("a ; behind a &")
+            self.at += 1
+
     def _skip_separator(self, separator: str) -> None:
         self.at += 1
+        self._forgive(separator)
         if separator == "\n":
             self.read_documents()
         self._skip_lines()

@@ -50,6 +50,7 @@ class Expansion:
         self._shell = shell
         self.state = state
         self.runs_commands = False  # something in a word ran a command
+        self.unsure = False  # arguments of the shell were taken for none
         self.computed = False  # the last word holds what the line itself computes
 
     # -- words -----------------------------------------------------------------------------------
@@ -264,6 +265,9 @@ class Expansion:
 
     def _value_of(self, part: Parameter, parts: Parts, at: int) -> str | tuple[str, ...]:
         value = self._lookup(part)
+        if part.name in ("@", "*") and self.state.positional is None and len(parts) > 1:
+            self.unsure = True
+            return ""
         if value is None:
             if part.name == "HOME":
                 return "~" if _stands_alone(parts, at) else HOLE

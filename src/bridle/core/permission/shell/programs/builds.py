@@ -32,7 +32,8 @@ def _compiler(draft: Draft) -> None:
             draft.doubt(f"{word} of {draft.program} can run any program")
         elif word.startswith("@"):
             draft.doubt(f"options of {draft.program} in a file that is not read")
-    if not any(word.startswith(("-o", "-E", "-fsyntax")) for word in words):
+    makes = any(not word.startswith("-") for word in words)
+    if makes and not any(word.startswith(("-o", "-E", "-fsyntax")) for word in words):
         draft.access("a.out", "write")
     draft.mention([word for word in words if not word.startswith("-o")])
 

@@ -58,7 +58,7 @@ def _both(suffix: str) -> str:
 
 
 ROWS = (
-    Row("docker|podman|nerdctl", "none", "", _TOP, style="posix"),
+    Row("docker|podman|nerdctl", "none", "", _TOP, style="posix", refine=_in_container),
     Row(_both("ps|images|inspect|logs|version|info|port|top"
         "|diff|history|stats --no-stream"), "reads", "",
         "-aqlst -f|--filter=text --format=text --no-trunc --all --quiet --size --last=text "
@@ -84,7 +84,7 @@ ROWS = (
     Row(_both("save|image save|export|container export"), "runs", "", "-o|--output=write"),
     Row(_both("load|image load|import"), "runs", "mention*", "-q -i|--input=read"),
     Row(_both("compose ps|compose ls|compose images|compose logs|compose config"), "runs", "", ""),
-    Row("kubectl|oc|k3s", "runs", "", _KUBE, style="posix"),
+    Row("kubectl|oc|k3s", "runs", "", _KUBE, style="posix", refine=_in_container),
     Row("kubectl exec|oc exec|oc rsh", "runs", "text", f"-itq {_KUBE} --stdin --tty --quiet "
         "--pod-running-timeout=text",
         refine=_exec),

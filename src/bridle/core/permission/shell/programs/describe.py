@@ -86,8 +86,10 @@ def _known(
         if rest and is_open(rest[0]):
             draft.doubt(f"which command of {words[0]} this is shows only when it runs")
         draft.mention(rest[1:])
-        if rest or row.effect == "runs":
+        if rest:
             draft.at_least("runs")
+            if row.refine is not None:
+                row.refine(draft)
         _settle(draft)
         return draft.finish(text, others)
     spec = f"{sub.options} {row.options}" if row.everywhere else sub.options
@@ -133,7 +135,12 @@ def _filled(draft: Draft, options: Mapping[str, Option]) -> Draft:
 
 
 def _settle(draft: Draft) -> None:
-    if "info" in draft.parsed.marks and len(draft.words) == 2 and not draft.parsed.unknown:
+    alone = len(draft.words) == 2 and not draft.parsed.unknown
+    if (
+        "info" in draft.parsed.marks
+        and alone
+        and not (draft.doubts or draft.runs or draft.accesses)
+    ):
         draft.effect = "none"
     draft.hosts += hosts_in(draft.words[1:], bare=draft.row.hosts)
 

@@ -36,7 +36,7 @@ _DIFF = (
     "--find-object=text --pickaxe-all --pickaxe-regex -O=read --skip-to=text --rotate-to=text "
     "--relative?=text --text --ignore-cr-at-eol --ignore-space-at-eol --ignore-space-change "
     "--ignore-all-space --ignore-blank-lines -I|--ignore-matching-lines=text "
-    "--inter-hunk-context=text --function-context --exit-code --quiet --ext-diff:doubt "
+    "--inter-hunk-context=text --function-context --exit-code --quiet --ext-diff:helper "
     "--no-ext-diff --textconv:runs --no-textconv --ignore-submodules?=text --src-prefix=text "
     "--dst-prefix=text --no-prefix --default-prefix --line-prefix=text --ita-invisible-in-index "
     "--diff-filter=text --cc:patch --combined-all-paths --dd:patch --diff-merges=text "
@@ -338,7 +338,10 @@ _COMMANDS = (
         "-SWqm -s|--source=text -p|--patch --staged --worktree --ours --theirs --quiet --progress "
         "--overlay --no-overlay --pathspec-from-file=list --ignore-unmerged --recurse-submodules",
         refine=_pathspecs),
-    Row("checkout|switch", "runs", "",
+    Row("switch", "runs", "",
+        "-qftdmC -c|--create=text --orphan=text --detach --force --track?=text --no-track --guess "
+        "--no-guess --merge --conflict=text --quiet --discard-changes --ignore-other-worktrees"),
+    Row("checkout", "runs", "",
         "-qftldmp -b|-B|-c|-C=text --orphan=text --detach --force --track?=text --no-track "
         "--guess --no-guess --ours --theirs --merge --conflict=text --patch --quiet --progress "
         "--pathspec-from-file=list --overlay --no-overlay --create=text --discard-changes "

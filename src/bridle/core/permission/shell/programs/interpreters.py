@@ -12,6 +12,7 @@ _MODULES_THAT_RUN_WORDS = frozenset({
     "timeit", "pdb", "code", "runpy", "profile", "cProfile", "trace", "zipfile", "tarfile",
     "json.tool", "idlelib", "idlelib.idle", "asyncio", "sqlite3", "pickle", "doctest", "ensurepip",
 })  # fmt: skip
+_SCRIPT_OPTIONS = ("-c", "-e", "--command", "--execute")
 _HARMLESS_SQL = re.compile(
     r"(?is)\s*(select|\.tables|\.schema|explain|pragma \w+)\b"
     r"(?!.*(\.(shell|system|load|import|output|once|excel)|load_extension|edit\(|writefile"
@@ -21,7 +22,7 @@ _HARMLESS_SQL = re.compile(
 
 def _file_or_input(draft: Draft) -> None:
     """Without a file, what comes in is the code; the file's own words are not ours."""
-    if "info" in draft.parsed.marks or draft.doubts:
+    if draft.doubts or ("info" in draft.parsed.marks and len(draft.words) == 2):
         return
     rest = draft.words[1 + draft.parsed.rest :]
     if not rest or rest[0] == "-" or is_open(rest[0]) or "input" in draft.parsed.marks:
@@ -67,8 +68,12 @@ def _perl(draft: Draft) -> None:
 
 def _database(draft: Draft) -> None:
     """Their languages have commands that run programs and write files."""
-    given = [word for word in draft.words[1:] if not word.startswith("-")]
-    if len(given) < 2 or not all(map(_HARMLESS_SQL.match, given[1:])):
+    words = draft.words
+    if draft.program == "sqlite3":
+        scripts = [word for word in words[1:] if not word.startswith("-")][1:]
+    else:
+        scripts = [words[at + 1] for at in range(len(words) - 1) if words[at] in _SCRIPT_OPTIONS]
+    if not scripts or not all(map(_HARMLESS_SQL.match, scripts)):
         draft.doubt(f"a script of {draft.program} that is not read")
 
 
@@ -90,9 +95,10 @@ ROWS = (
     _language("python|pypy|ipython",
               "-bBdEhiIOPqsSuvxR? -V:info -c=code -m=text -W=text -X=text "
               "--check-hash-based-pycs=text --help-all:info", refine=_python),
-    _language("perl", "-acfFlnpsStTuUvwWxX -i?=text:inplace -e=code -E=code -I=code -M=code "
+    _language("perl", "-acfFlnpsStTuUwWxX -v:info -i?=text:inplace -e=code -E=code -I=code -M=code "
               "-m=code -0?=text -d?=code -D=text -C?=text -V?=text:info", refine=_perl),
-    _language("ruby", "-acdhlnpsSvwWy -i?=text:inplace -e=code -r=code -I=code -C=dir -E=text "
+    _language("ruby", "-acdhlnpsSwWy -v:info -i?=text:inplace -e=code -r=code -I=code -C=dir "
+              "-E=text "
               "-F=text -0?=text -x?=text -K=text -T?=text --verbose:info --enable=text "
               "--disable=text --yjit --jit", refine=_perl),
     _language("node|nodejs", "-hic -v:info -e|--eval=code -p|--print=code -r|--require=code "
@@ -116,7 +122,7 @@ ROWS = (
     Row("java|javaw", "runs", "mention*",
         "-version:info -cp=mention -classpath=mention --class-path=mention -jar=read "
         "-javaagent=code -agentlib=code -agentpath=code", style="single"),
-    Row("sqlite3|psql|mysql|mariadb|mongosh|redis-cli", "runs", "mention*", "",
+    Row("sqlite3|psql|mysql|mariadb|mongosh", "runs", "mention*", "",
         refine=_database),
     Row("ed|red", "runs", "write*", "-srp", refine=_ed),
     Row("bc", "runs", "code*", "-hilwsqv --mathlib"),

@@ -33,7 +33,7 @@ def _mentioned(word: str) -> Iterator[str]:
     parts = re.split(r"[=,;]", word)
     for part in parts:
         bare = part.lstrip("@<:!^")
-        if part is not word and (bare != part or len(parts) > 1) and not bare.startswith("-"):
+        if (bare != part or len(parts) > 1) and not bare.startswith("-"):
             yield bare
         scheme, colon, path = bare.partition(":")
         if colon and not path.startswith("//"):

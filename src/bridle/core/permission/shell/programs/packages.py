@@ -75,7 +75,7 @@ ROWS = (
     Row("pip list|pip show|pip freeze|pip check", "reads", "", _PIP_LISTS,
         samples=("pip list", "pip show pip", "pip freeze")),
     Row("uv", "none", "", "-qv -V:info --directory=dir --project=text --offline --no-cache "
-        "--quiet --verbose --color=text --no-progress --config-file=code"),
+        "--quiet --verbose --color=text --no-progress --config-file=code", refine=_runner),
     Row("uv tree|uv pip list|uv pip show|uv pip freeze|uv pip tree", "runs"),
     _inner("uv run|uv tool|uvx", _UV_RUN),
     _inner("poetry run|pipenv run|pdm run|rye run|hatch run|bundle exec|conda run|mamba run|pipx "
@@ -85,7 +85,7 @@ ROWS = (
     _inner("rustup run", "--install", skip=1),
     Row("poetry|pipenv|pdm|rye|hatch|bundle|bundler|conda|mamba|pipx|mise|asdf|nix|rbenv|pyenv"
         "|rustup",
-        "runs", "mention*", "-V:info -v", style="posix"),
+        "runs", "mention*", "-V:info -v", style="posix", refine=_runner),
     Row("apt|apt-get|aptitude|dnf|yum|apk|pacman|zypper|brew|dpkg|rpm|port", "runs", "mention*",
         "-o=code --setopt=code --pre-invoke=code --post-invoke=code -c=code -y -q --yes --quiet "
         "--no-install-recommends"),

@@ -7,7 +7,8 @@ directory for a container, `dir` the directory it changes to, `only` a glob of n
 is limited to, `shell` a script, `program` a program that it runs, `code` code that it loads,
 `config` a setting of git, `runs` anything that makes it more than a reader.
 Marks: `recursive`, `given` (there is no leading pattern among the operands), `hidden`, `untracked`,
-`info` (alone, it only prints), `writes`, `runs`, `doubt` (it can run any program); others are the
+`info` (alone, it only prints), `writes`, `runs`, `doubt` (it can run any program), `helper` (it
+runs one that is set up elsewhere); others are the
 row's own.
 """
 
@@ -44,7 +45,7 @@ def fill(draft: Draft, options: Mapping[str, Option]) -> None:
         draft.at_least("writes")
     if "runs" in marks:
         draft.at_least("runs")
-    if "doubt" in marks:
+    if {"doubt", "helper"} & marks:
         draft.doubt(f"an option of {draft.program} can run any program")
     if row.command is not None:
         _command(draft)

@@ -106,7 +106,7 @@ class Draft:
             text,
             tuple(dict.fromkeys([*others, *self.others])),
             self.effect,
-            self.row.names.partition("|")[0],
+            self.program,
             tuple(dict.fromkeys(accesses)),
             tuple(dict.fromkeys(self.hosts)),
             tuple(self._moved(run) for run in self.runs),

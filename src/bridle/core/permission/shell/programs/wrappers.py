@@ -84,6 +84,14 @@ def _su(draft: Draft) -> None:
     draft.others += suffixes(draft.words)
 
 
+def _sg(draft: Draft) -> None:
+    """`sg GROUP -c SCRIPT`, where -c may be left out."""
+    rest = [word for word in draft.words[1:] if word != "-"][1:]
+    if rest:
+        draft.script(" ".join(rest[rest[0] == "-c" :]).replace(HOLE, "$_"))
+    draft.others += suffixes(draft.words)
+
+
 def _sudo(draft: Draft) -> None:
     if "edit" in draft.parsed.marks:
         for run in draft.runs:
@@ -246,7 +254,8 @@ ROWS = (
     _wrapper("sudo", _FIRST_PERSON, "whole", assignments=True, refine=_sudo),
     _wrapper("doas", "-Lns -a=text -C=read -u=text", "whole", refine=_sudo),
     Row("sudoedit", "runs", "", _FIRST_PERSON, refine=_sudoedit),
-    Row("su|runuser|sg|newgrp", "runs", "",
+    Row("sg", "runs", own=True, refine=_sg),
+    Row("su|runuser|newgrp", "runs", "",
         "-mpflP -c|--command=shell --session-command=shell -s|--shell=program -g|--group=text "
         "-G|--supp-group=text -w|--whitelist-environment=text -u|--user=text -l|--login --pty "
         "--fast --preserve-environment", refine=_su),
