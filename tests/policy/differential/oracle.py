@@ -32,6 +32,7 @@ INSIDE = {
     "fgrep": {"grep"},
     "script": {"sh"},
     "install": {"strip"},
+    "npm": {"node"},
     "xargs": {"echo"},  # where no command is given
     "cc": {"cc1", "as", "collect2", "ld"},
     "gcc": {"cc1", "as", "collect2", "ld"},
@@ -76,7 +77,7 @@ READING_SECONDS = 3.0
 # Temporary files: of mktemp without a name, sort, ed, dash and patch; beside the file that sed, zip, ar,
 # shred, patch and bash's history rewrite.
 _SCRATCH = re.compile(
-    r"^/tmp/(tmp\.|sort|ed\.|sh-thd|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
+    r"^/tmp/(tmp\.|sort|ed\.|sh-thd|ssh-|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
     r"|/(sed|zi|st)[A-Za-z0-9]{6}$|/0+$|\.o[A-Za-z0-9]{6}$|-\d+\.tmp$"
 )
 _BACKUP = re.compile(r"(~|\.orig|\.rej)$")  # that cp -b, mv -b and patch leave beside a file

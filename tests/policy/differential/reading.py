@@ -178,7 +178,8 @@ def _reaches(access: Access, directory: str | None, path: str) -> bool:
 
 def _whole(access: Access, directory: str | None) -> str:
     """Its absolute path, from one of the directories."""
-    base = posixpath.join(tree.WORKSPACE, _at_home(directory or ""))
+    base = _PROCESS_CWD.sub(tree.WORKSPACE, _at_home(directory or ""))
+    base = posixpath.join(tree.WORKSPACE, base)
     named = _PROCESS_CWD.sub(base, _at_home(access.path))
     return re.sub("/+", "/", posixpath.join(base, named))
 
