@@ -107,8 +107,14 @@ def _folded(path: str) -> str:
     return "/".join(names.plain(part) for part in path.split("/"))
 
 
-def spot(path: str, context: Context, *, removed: bool = False, folders: Sequence[Directory] = ("",),
-         told: str = "") -> Spot:  # fmt: skip
+def spot(
+    path: str,
+    context: Context,
+    *,
+    removed: bool = False,
+    folders: Sequence[Directory] = ("",),
+    told: str = "",
+) -> Spot:
     told = told or shown(path[:_LONGEST])
     if len(path) > _LONGEST or any(len(part) > _LONGEST_NAME for part in path.split("/")):
         return Spot(told, frozenset({"outside"}))  # no file system has such a file

@@ -20,16 +20,19 @@ class ArithmeticNames:
         self._texts: set[str] = set()
         self._codes: set[str] = set()  # whose value the line itself writes as code
         self._computed = False
+        self._made_up = False
 
-    def count(self, text: str, *, computed: bool = False) -> None:
-        """This stands where numbers do. `computed`: a command prints some of it."""
+    def count(self, text: str, *, computed: bool = False, made_up: bool = False) -> None:
+        """This stands where numbers do. `computed`: a program prints some of it."""
         self._counted.update(_NAME.findall(text))
         if _ARGUMENT.search(text):
             self._counted.add(ARGUMENTS)
         self._computed |= computed
+        self._made_up |= made_up
 
-    def assign(self, name: str, value: str) -> None:
-        if is_code(value):
+    def assign(self, name: str, value: str, *, made_up: bool = False) -> None:
+        """`made_up`: the line itself computes it, from whatever texts."""
+        if is_code(value) or made_up:
             self._codes.add(name)
         elif not _NUMBER.fullmatch(value):
             self._texts.add(name)
@@ -40,7 +43,8 @@ class ArithmeticNames:
         found = sorted(self._counted & self._codes)
         if not found and self._codes and self._counted & self._texts:
             found = sorted(self._codes)
-        return [f"{name} is counted with, and holds commands" for name in found]
+        reasons = [f"{name} is counted with, and may hold commands" for name in found]
+        return [*reasons, *(["a number that the line makes up"] if self._made_up else [])]
 
     def doubts(self) -> list[str]:
         """Values that only the running shell knows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import islice, pairwise
 
 from bridle.core.permission.shell.parsed_script import HOLE
 from bridle.core.permission.shell.syntax import Literal, Part, Parts, UnparsableCommand
@@ -15,7 +15,8 @@ _Item = str | Part  # one unquoted character, or what no brace looks into
 
 
 def expand_braces(parts: Parts) -> list[Parts]:
-    if not any(isinstance(part, Literal) and not part.quoted and "{" in part.text for part in parts):
+    plain = [part.text for part in parts if isinstance(part, Literal) and not part.quoted]
+    if not any("{" in text for text in plain):
         return [parts]
     items: list[_Item] = []
     for part in parts:
@@ -64,9 +65,7 @@ def _first_list(items: list[_Item]) -> list[list[_Item]] | None:
         head, tail = items[:start], items[end + 1 :]
         if commas:
             bounds = [start, *commas, end]
-            return [
-                head + items[a + 1 : b] + tail for a, b in zip(bounds, bounds[1:], strict=False)
-            ]
+            return [head + items[a + 1 : b] + tail for a, b in pairwise(bounds)]
         inside = items[start + 1 : end]
         if all(isinstance(one, str) for one in inside):
             match = _SEQUENCE.fullmatch("".join(map(str, inside)))

@@ -92,4 +92,3 @@ def _with_stack(outcome: Outcome, stack: tuple[Directories, ...] | None) -> Outc
 def dirs(call: Call) -> Outcome:
     call.execution.note(call)
     return either(call.state.changed(stack=None) if "-c" in call.words else call.state)
-

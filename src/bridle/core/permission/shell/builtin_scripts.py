@@ -6,11 +6,11 @@ import re
 
 from bridle.core.permission.shell.command_execution import Call
 from bridle.core.permission.shell.evaluation import Outcome, either
-from bridle.core.permission.shell.parsed_script import FileAccess, is_open, joined
+from bridle.core.permission.shell.parsed_script import HOLE, FileAccess, is_open, joined
 from bridle.core.permission.shell.shell_programs import is_stdin, may_be_device
 from bridle.core.permission.shell.shell_state import ShellState, join
 
-_LATER = frozenset({"DEBUG", "ERR", "RETURN", "ZERR", "SIGDEBUG", "SIGERR", "SIGRETURN"})
+_AT_THE_END = frozenset({"EXIT", "0"})
 _ALIAS = re.compile(r"([\w.,@%+-]+)=([\w ./=,:@%+~-]*)", re.DOTALL)
 _RESERVED = frozenset({
     "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "for", "case", "esac", "in",
@@ -67,7 +67,7 @@ def trap(call: Call) -> Outcome:
     script, signals = rest[0], rest[1:]
     if is_open(script):
         execution.shell.unread("a trap that is made up as it runs")
-    if any(is_open(one) or one.upper() in _LATER for one in signals):
+    if any(one.upper() not in _AT_THE_END for one in signals):
         after = execution.script(script, call.state).after
         if after is None or after.key() != call.state.key():
             execution.shell.unread("a trap that changes the shell between commands")
@@ -175,7 +175,7 @@ def complete(call: Call) -> Outcome:
     flags = [word for word in call.words[1:] if word.startswith("-") or is_open(word)]
     for at, word in enumerate(call.words[:-1]):
         if word.startswith("-") and word.endswith("C"):
-            run_later(call, call.words[at + 1])
+            run_later(call, f"{call.words[at + 1]} {HOLE}")
     if any(is_open(flag) or set("FW") & set(flag) for flag in flags) or any(
         "$" in word or "`" in word for word in call.words[1:]
     ):
@@ -184,5 +184,6 @@ def complete(call: Call) -> Outcome:
 
 
 def run_later(call: Call, text: str) -> ShellState:
+    """A command that the shell completes with words of its own."""
     outcome = call.execution.script(text, call.state, computed=call.context.computed)
     return join(call.state, outcome.after) or call.state

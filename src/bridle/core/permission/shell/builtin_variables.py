@@ -20,7 +20,8 @@ def declare(call: Call) -> Outcome:
     execution, state = call.execution, call.state
     execution.note(call)
     name = call.words[0]
-    flags = "".join(word[1:] for word in call.words[1:] if word[:1] in ("-", "+") and "=" not in word)
+    options = [word for word in call.words[1:] if word[:1] in ("-", "+") and "=" not in word]
+    flags = "".join(word[1:] for word in options)
     _check(call)
     if "n" in flags and name != "export":
         execution.shell.unread(f"{name} makes a name stand for another")
@@ -29,6 +30,8 @@ def declare(call: Call) -> Outcome:
     for word in call.words[1:]:
         if (match := _PAIR.fullmatch(word)) and match[1] not in assigned:
             pairs.append((match[1], match[3] if match[2] is None else HOLE))
+            if match[3].startswith("(") and (is_code(match[3]) or is_open(match[3])):
+                execution.shell.unread(f"{name} expands a list once more")
         elif match is None and is_open(word):
             execution.shell.unread(f"{name} gives values to what is not known")
         elif match is None and _NAME.fullmatch(word):
@@ -111,7 +114,7 @@ def mapfile(call: Call) -> Outcome:
     for at, word in enumerate(call.words[1:], 1):
         if word.startswith("-") and "C" in word:
             script = word.partition("C")[2] or (call.words[at + 1 : at + 2] or [""])[0]
-            state = run_later(call._replace(state=state), script)
+            state = run_later(call._replace(state=state), f"{script} {HOLE}")
     return either(state)
 
 
@@ -149,5 +152,6 @@ def _unknown(call: Call, names: list[str]) -> ShellState:
         if is_open(word):
             call.execution.shell.unread(f"{call.words[0]} gives a value to what is not known")
         elif _NAME.fullmatch(name):
-            state = call.execution.assign(state, name, HOLE)
+            made_up = call.words[0] != "getopts" and call.state.stdin.text is not None
+            state = call.execution.assign(state, name, HOLE, made_up=made_up)
     return state

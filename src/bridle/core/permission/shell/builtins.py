@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from bridle.core.permission.shell import builtin_directories as directories
 from bridle.core.permission.shell import builtin_scripts as scripts
@@ -21,7 +22,7 @@ _LISTS = ("-p", "-a", "-s", "-ps", "-as", "-pa")
 def builtin(name: str, dialect: Dialect) -> Builtin | None:
     """None for what is a program in this dialect."""
     if dialect == "posix" and name not in DASH:
-        return _absent if name in BASH else None
+        return _absent if name in BASH or name in _KEYWORDS else None
     return _TABLE.get(name) if name in BASH or name in DASH or name in _ELSEWHERE else None
 
 
@@ -158,10 +159,9 @@ def _bind(call: Call) -> Outcome:
 def _history(call: Call) -> Outcome:
     """`-w` and `-a` write the file that is named, or HISTFILE."""
     flags = "".join(word[1:] for word in call.words[1:] if word.startswith("-"))
-    accesses: list[FileAccess] = []
-    for word in call.words[1:]:
-        if not word.startswith("-") and set("wanr") & set(flags):
-            accesses.append(FileAccess(word, "write" if set("wa") & set(flags) else "read"))
+    kind: Literal["read", "write"] = "write" if set("wa") & set(flags) else "read"
+    files = [word for word in call.words[1:] if not word.startswith("-")]
+    accesses = [FileAccess(word, kind) for word in files if set("wanr") & set(flags)]
     call.execution.note(call, "writes" if accesses else "none", tuple(accesses))
     return either(call.state)
 
@@ -234,9 +234,9 @@ _TABLE: dict[str, Builtin] = {
 }  # fmt: skip
 BASH = frozenset({
     ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen",
-    "complete", "compopt", "continue", "declare", "dirs", "disown", "echo", "enable", "eval", "exec",
-    "exit", "export", "false", "fc", "fg", "getopts", "hash", "help", "history", "jobs", "kill",
-    "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read", "readarray",
+    "complete", "compopt", "continue", "declare", "dirs", "disown", "echo", "enable", "eval",
+    "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash", "help", "history", "jobs",
+    "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read", "readarray",
     "readonly", "return", "set", "shift", "shopt", "source", "suspend", "test", "times", "trap",
     "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
 })  # fmt: skip
@@ -246,4 +246,5 @@ DASH = frozenset({
     "pwd", "read", "readonly", "return", "set", "shift", "test", "times", "trap", "true", "type",
     "ulimit", "umask", "unalias", "unset", "wait",
 })  # fmt: skip
+_KEYWORDS = frozenset({"[[", "]]", "function", "select", "coproc"})  # of bash
 _ELSEWHERE = frozenset({"noglob", "nocorrect", "-", "repeat", "chdir"})  # of zsh and others

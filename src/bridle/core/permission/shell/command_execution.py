@@ -23,7 +23,14 @@ from bridle.core.permission.shell.parsed_script import (
 from bridle.core.permission.shell.parser import DECLARATIONS, assignment_of
 from bridle.core.permission.shell.programs import Invocation, Run, describe
 from bridle.core.permission.shell.shell_programs import SHELLS, ShellCall, shell_call
-from bridle.core.permission.shell.shell_state import NO_STDIN, ShellState, Value, below, join, limited
+from bridle.core.permission.shell.shell_state import (
+    NO_STDIN,
+    ShellState,
+    Value,
+    below,
+    join,
+    limited,
+)
 from bridle.core.permission.shell.syntax import (
     ArrayValue,
     Assignment,
@@ -106,7 +113,11 @@ class CommandExecution:
             assigned.append((assignment.name, value))
             if not words:
                 expansion.state = self.assign(
-                    expansion.state, assignment.name, value, number=is_sum(assignment.value)
+                    expansion.state,
+                    assignment.name,
+                    value,
+                    number=is_sum(assignment.value),
+                    made_up=expansion.computed,
                 )
         before = expansion.state
         if not words:
@@ -133,7 +144,8 @@ class CommandExecution:
     def _record_output(self, node: SimpleCommand, state: ShellState) -> None:
         """The text that the command printed to a file, for whoever runs that file."""
         printed = self.shell.printed
-        if printed.text is None or not any(one.operator.startswith(">") for one in node.redirections):
+        written = any(one.operator.startswith(">") for one in node.redirections)
+        if printed.text is None or not written:
             return
         for at, one in enumerate(self.findings.written):
             if one.text is None and at >= len(self.findings.written) - len(node.redirections):
@@ -207,9 +219,17 @@ class CommandExecution:
         self.shell.printed = NO_STDIN
         name = words[0]
         if state.aliases and name in state.aliases:
-            self._alias(words, state, context)
+            value = state.aliases[name].split()
+            rest = state.changed(aliases={k: v for k, v in state.aliases.items() if k != name})
+            other = self._dispatch([*value, *words[1:]], rest, context._replace(span=None))
+            plain = self._dispatch(words, rest, context, first_computed, declared)
+            ok, failed = join(plain.ok, other.ok), join(plain.failed, other.failed)
+            return Outcome(
+                ok.changed(aliases=state.aliases) if ok else None,
+                failed.changed(aliases=state.aliases) if failed else None,
+            )
         if name in state.functions:
-            bodies, certain = state.functions[name]
+            certain = state.functions[name][1]
             outcome = self._call(name, words, state, context)
             if certain and name not in _SPECIAL:
                 return outcome
@@ -240,16 +260,11 @@ class CommandExecution:
         lost = state.lost()
         return either(join(state, lost) or lost)
 
-    def _alias(self, words: list[str], state: ShellState, context: Context) -> None:
-        value = state.aliases[words[0]].split()
-        self.program([*value, *words[1:]], state, context._replace(span=None))
-
-    def _call(
-        self, name: str, words: list[str], state: ShellState, context: Context
-    ) -> Outcome:
+    def _call(self, name: str, words: list[str], state: ShellState, context: Context) -> Outcome:
         shell = self.shell
         bodies, _ = state.functions[name]
         shell.called.add(name)
+        shell.arithmetic.assign("@", " ".join(words[1:]), made_up=context.computed)
         times = shell.calls.count(name)
         if times >= 2 or len(shell.calls) > _DEEPEST:
             if times < 2:
@@ -296,11 +311,14 @@ class CommandExecution:
         *,
         prefix: bool = False,
         number: bool = False,
+        made_up: bool = False,
     ) -> ShellState:
         """`prefix`: for one command alone, which is doubted by itself."""
         text = value if isinstance(value, str) else HOLE
         if not number:
-            self.shell.arithmetic.assign(name, text if isinstance(value, str) else " ".join(value))
+            plain = value if isinstance(value, str) else " ".join(value)
+            made_up = made_up and HOLE in plain
+            self.shell.arithmetic.assign(name, plain, made_up=made_up)
         if is_lookup_table(name) and not prefix:
             self.shell.unread(f"{name} changes what commands are")
         elif is_prompt(name) and text:
@@ -347,6 +365,8 @@ class CommandExecution:
             index = self.add(words, found, state, context)
             if "/" in words[0] and not is_open(words[0]):
                 self._runs_file(words[0], state, index, in_shell=False)
+            elif "PATH" in state.variables:
+                self._runs_file(words[0], state.changed(directories=(None,)), index, in_shell=False)
             if passes:
                 self.shell.printed = state.stdin
             return
@@ -403,9 +423,7 @@ class CommandExecution:
             doubts = (*found.doubts, *call.doubts)
             read = FileAccess(call.file, "read")
             accesses = found.accesses if read in found.accesses else (*found.accesses, read)
-            plain = replace(
-                found, runs=(), effect="runs", row="", doubts=doubts, accesses=accesses
-            )
+            plain = replace(found, runs=(), effect="runs", row="", doubts=doubts, accesses=accesses)
             index = self.add(words, plain, state, context)
             self._runs_file(call.file, state, index, in_shell=False)
             return True
@@ -570,7 +588,7 @@ _SPECIAL = frozenset({
     "set", "shift", "times", "trap", "unset",
 })  # fmt: skip
 
-_ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # builtins that some systems have as such
+_ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # of some systems
 
 
 def _operands(words: list[str]) -> list[str]:
@@ -604,5 +622,3 @@ def _restored(
     )
     kept = found.doubted(*doubts) if doubts else found
     return join(restored, kept)
-
-

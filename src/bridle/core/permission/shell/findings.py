@@ -88,12 +88,7 @@ class Findings:
 
     def texts_written_to(self, run: RunFile) -> list[str | None] | None:
         """What the line wrote to a file that it runs; None if it did not write there."""
-        names = _names(run.path, run.directories)
-        found = [
-            one.text
-            for one in self.written
-            if is_open(one.path) or not names.isdisjoint(_names(one.path, one.directories))
-        ]
+        found = [one.text for one in self.written if is_open(one.path) or _may_be_same(run, one)]
         return found or None
 
     def link(self, target: str, name: str, directories: Directories) -> None:
@@ -124,9 +119,12 @@ class Findings:
         return ParsedScript(tuple(commands), tuple(dict.fromkeys(redirections)), unread)
 
 
-def _names(path: str, directories: Directories) -> set[str]:
-    """All that a path may be; by its last name where the directory is not known."""
-    last = posixpath.basename(path)
-    wholes = [below(base, path) for base in directories]
-    found = {posixpath.normpath(whole) for whole in wholes if whole is not None}
-    return found | {f"?/{last}"} if None in wholes or len(found) > 1 else found
+def _may_be_same(run: RunFile, written: WrittenFile) -> bool:
+    """By the last name where a directory is not known."""
+    wholes = {below(base, run.path) for base in run.directories}
+    others = {below(base, written.path) for base in written.directories}
+    if None in wholes or None in others:
+        return posixpath.basename(run.path) == posixpath.basename(written.path)
+    return not {posixpath.normpath(one or "") for one in wholes}.isdisjoint(
+        posixpath.normpath(one or "") for one in others
+    )

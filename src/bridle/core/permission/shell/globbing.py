@@ -39,6 +39,8 @@ def globbed(pieces: Sequence[Piece], options: frozenset[str]) -> str:
         else:
             found.append(c)
     text = "".join(found)
+    if "nocaseglob" in options:
+        return HOLE
     if HIDDEN in options:
         text = _COMPONENT_GLOB.sub(HOLE, text)
     if DEEP in options:

@@ -276,7 +276,7 @@ class Lexer:
             operator = found[0]
             self.at = found.end()
         elif not match or not self.text.startswith("}", self.at):
-            operator = "bad" if not operator else operator
+            operator = operator or "bad"
         plain_quotes = quoted and operator in _TEXT_OPERATORS
         self.enter()
         word = Word(self.until("}", quoted=plain_quotes))

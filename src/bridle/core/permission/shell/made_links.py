@@ -38,9 +38,7 @@ def through_links(
             starts = (link.target, posixpath.join(posixpath.dirname(link.name), link.target))
             for start in dict.fromkeys(starts):
                 path = HOLE if HOLE in link.target else posixpath.join(start, rest)
-                more = replace(
-                    access, path=path.rstrip("/") or path, directories=link.directories
-                )
+                more = replace(access, path=path.rstrip("/") or path, directories=link.directories)
                 if more not in found and path != access.path:
                     found[more] = None
                     waiting.append(more)
@@ -54,10 +52,16 @@ def _rest(access: FileAccess, link: Link) -> str | None:
             whole, name = _whole(base, access.path), _whole(other, link.name)
             if whole is None or name is None:
                 return None if whole is None else posixpath.basename(access.path)
-            parts, names = whole.split("/"), name.split("/")
-            if len(parts) >= len(names) and all(map(_may_equal, parts, names)):
-                return "/".join(parts[len(names) :])
+            parts = whole.split("/")
+            for at in range(1, len(parts) + 1):
+                if _may_be(posixpath.normpath("/".join(parts[:at]) or "/"), name):
+                    return "/".join(parts[at:])
     return None
+
+
+def _may_be(path: str, name: str) -> bool:
+    parts, names = path.split("/"), posixpath.normpath(name).split("/")
+    return len(parts) == len(names) and all(map(_may_equal, parts, names))
 
 
 def _whole(base: str | None, path: str) -> str | None:
@@ -66,7 +70,7 @@ def _whole(base: str | None, path: str) -> str | None:
         return None
     if HOLE in path:
         return None
-    return posixpath.normpath(posixpath.join(base or "", path))
+    return posixpath.join(base or "", path)
 
 
 def _may_equal(one: str, other: str) -> bool:
@@ -82,4 +86,3 @@ def _may_equal(one: str, other: str) -> bool:
     return (heads[0].startswith(heads[1]) or heads[1].startswith(heads[0])) and (
         tails[0].endswith(tails[1]) or tails[1].endswith(tails[0])
     )
-

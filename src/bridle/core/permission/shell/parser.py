@@ -1,4 +1,4 @@
-"""The grammar of shell text: recursive descent over the words of the lexer, one dialect at a time."""
+"""The grammar of shell text: recursive descent over the words of the lexer, in one dialect."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class Parser(Lexer):
         while True:
             self.blanks()
             separator = self._separator()
-            if separator != "&&" and separator != "||":
+            if separator not in ("&&", "||"):
                 return left
             self.at += 2
             self._skip_lines()
@@ -648,8 +648,6 @@ class Parser(Lexer):
     def _shown(self) -> str:
         c = self.peek()
         return repr(c) if c in DELIMITERS and not c.isprintable() else c or "end"
-
-
 
 
 def assignment_of(word: Word, *, append: bool = True) -> Assignment | None:

@@ -1,4 +1,4 @@
-"""What a shell knows at one place of a line, as far as the line tells: every possibility at once."""
+"""What a shell knows at one place of a line: every possibility at once."""
 
 from __future__ import annotations
 

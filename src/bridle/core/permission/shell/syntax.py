@@ -106,7 +106,7 @@ class Assignment(Struct, frozen=True):
     subscript: Word | None = None
 
 
-class HereDocument(Struct):
+class HereDocument(Struct, eq=False):
     """Its body is known when the line that names it has been read to its end."""
 
     delimiter: str

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from bridle.core.permission.shell.arithmetic import ArithmeticNames
 from bridle.core.permission.shell.brace_expansion import expand_braces
-from bridle.core.permission.shell.globbing import HIDDEN, Piece, globbed
+from bridle.core.permission.shell.globbing import Piece, globbed
 from bridle.core.permission.shell.parameter_operators import trimmed
 from bridle.core.permission.shell.parsed_script import ANY, HOLE, is_open
 from bridle.core.permission.shell.shell_state import ShellState, Value
@@ -20,8 +20,10 @@ from bridle.core.permission.shell.syntax import (
     Literal,
     Parameter,
     Parts,
+    Pipeline,
     ProcessSubstitution,
     Script,
+    SimpleCommand,
     Subscript,
     Word,
 )
@@ -29,6 +31,15 @@ from bridle.core.permission.shell.syntax import (
 BLANKS = " \t\n"
 _PLAIN_TEXT = re.compile(r"[^*?\[{~]*")
 _NUMERIC = frozenset({"date", "wc", "nproc", "expr", "id"})  # print a number, as they are used
+_ASSIGNED = re.compile(
+    r"([A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|(?:\+\+|--)\s*([A-Za-z_]\w*)"
+    r"|([A-Za-z_]\w*)\s*(?:\+\+|--)"
+)
+_TEXT_PROGRAMS = frozenset({
+    "echo", "printf", "eval", "cat", "sh", "bash", "dash", "zsh", "ksh", "tr", "sed", "awk", "base64",
+    "rev", "xxd", "read", "command", "builtin", "exec", ".", "source", "python", "python3", "perl",
+})  # fmt: skip
+_ODD = re.compile(r"[\[$`\\]")
 _LONGEST = 20_000  # characters of a field
 
 
@@ -104,16 +115,16 @@ class Expansion:
             part.text if isinstance(part, Literal) else f"${part.name}" if isinstance(
                 part, Parameter) else "" for part in word.parts
         )  # fmt: skip
-        computed = any(isinstance(part, CommandSubstitution) for part in word.parts)
+        computed = _computed(word.parts)
         if HOLE in text or not text.lstrip("-").isdigit():
-            self._shell.arithmetic.count(raw, computed=computed)
+            self._shell.arithmetic.count(raw, **computed)
             names = [part.name for part in word.parts if isinstance(part, Parameter)]
             self._shell.arithmetic.count(" ".join(names))
 
     # -- parts -----------------------------------------------------------------------------------
 
     def _with_home(self, parts: Parts) -> Parts:
-        """The `~` that the word begins with, where it is the home directory of nobody knows whom."""
+        """The `~` that the word begins with, where the line says what that is."""
         first = parts[0] if parts else None
         if not isinstance(first, Literal) or first.quoted or not first.text.startswith("~"):
             return parts
@@ -187,7 +198,8 @@ class Expansion:
             case Parameter():
                 return self._parameter(part, parts, at)
             case CommandSubstitution():
-                self.runs_commands = self.computed = True
+                self.runs_commands = True
+                self.computed |= not is_program_output(part.body)
                 if part.in_shell:
                     self.state = self._shell.run_in_shell(part.body, self.state)
                     return HOLE
@@ -203,7 +215,7 @@ class Expansion:
                 self.text(Word(part.parts))
                 begins = at == 0 or str(getattr(parts[at - 1], "text", "")).endswith("/")
                 wide = "/" in part.text or is_open(part.text) or "$" in part.text
-                hidden = begins and ("." in part.text or HIDDEN in self.state.options)
+                hidden = begins and ("." in part.text or "!" in part.text)
                 return HOLE if wide or hidden else ANY
             case ArrayValue():
                 self.array(part)
@@ -212,18 +224,14 @@ class Expansion:
 
     def arithmetic(self, part: Arithmetic) -> None:
         self.text(Word(part.parts))
-        computed = any(
-            isinstance(one, CommandSubstitution) and not is_numeric(one.body) for one in part.parts
-        )
-        self._shell.arithmetic.count(_without_commands(part), computed=computed)
-        for name in re.findall(r"([A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|(?:\+\+|--)\s*([A-Za-z_]\w*)"
-                               r"|([A-Za-z_]\w*)\s*(?:\+\+|--)", part.text):  # fmt: skip
-            self.state = self.state.assigned(next(filter(None, name)), HOLE)
+        self._shell.arithmetic.count(_without_commands(part), **_computed(part.parts))
+        for names in _ASSIGNED.findall(part.text):
+            self.state = self.state.assigned(next(filter(None, names)), HOLE)
 
     # -- parameters ------------------------------------------------------------------------------
 
     def _parameter(self, part: Parameter, parts: Parts, at: int) -> str | tuple[str, ...]:
-        name, operator = part.name, part.operator
+        operator = part.operator
         if part.subscript is not None and self._index(part.subscript) is None:
             self.count(part.subscript)
         if part.indirect:
@@ -318,7 +326,7 @@ class Expansion:
         return text if text is not None and (text in "@*" or text.isdigit()) else None
 
     def _indirect(self, part: Parameter) -> None:
-        if part.operator in ("", "@") and part.subscript is None and part.inner.endswith(("@", "*")):
+        if part.subscript is None and part.inner.endswith(("@", "*")):
             return  # names that begin so
         if part.subscript is not None and self._index(part.subscript) in ("@", "*"):
             return  # the keys of an array
@@ -333,6 +341,31 @@ def is_numeric(script: Script) -> bool:
             words: Sequence[Word] = getattr(command, "words", ())
             return bool(words) and words[0].plain in _NUMERIC
     return False
+
+
+def is_program_output(script: Script) -> bool:
+    """Whether what it prints comes from programs, and not from texts of the line."""
+    for command in script.commands:
+        parts = command.commands if isinstance(command, Pipeline) else (command,)
+        for one in parts:
+            if not isinstance(one, SimpleCommand) or not one.words or one.redirections:
+                return False
+            program = one.words[0].plain
+            if program is None or program in _TEXT_PROGRAMS:
+                return False
+            literals = [p for word in one.words for p in word.parts]
+            if not all(isinstance(p, Literal) and not _ODD.search(p.text) for p in literals):
+                return False
+    return bool(script.commands)
+
+
+def _computed(parts: Parts) -> dict[str, bool]:
+    bodies = [one.body for one in parts if isinstance(one, CommandSubstitution)]
+    found = [body for body in bodies if not is_numeric(body)]
+    return {
+        "computed": bool(found),
+        "made_up": not all(map(is_program_output, found)),
+    }
 
 
 def is_sum(word: Word) -> bool:
