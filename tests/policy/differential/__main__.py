@@ -11,6 +11,7 @@ from pathlib import Path
 
 from differential import namespace, tree
 from differential.executor import Executor, NoNamespaces
+from differential.launchers import LAUNCHERS
 
 
 def main() -> None:
@@ -20,9 +21,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--minimise", type=int, default=8, help="how many failures of a cause")
     parser.add_argument("--blind", action="store_true", help="as if the reader said nothing")
+    parser.add_argument("--launcher", choices=[*LAUNCHERS], default="plain")
     parser.add_argument("--lines", type=Path, help="a JSON list of lines to run instead")
     given = parser.parse_args()
-    executor = Executor()  # before anything large is imported: it forks for each line
+    launcher = LAUNCHERS[given.launcher]()
+    executor = Executor(launcher)  # before anything large is imported: it forks for each line
     try:
         executor.run("bash", "true")
         namespace.enter_user_and_mounts()
@@ -32,6 +35,7 @@ def main() -> None:
         print(json.dumps({"skipped": f"no private namespaces: {error}"}))
         return
 
+    from differential import oracle
     from differential.generator import line
     from differential.shard import Shard
 
@@ -40,7 +44,10 @@ def main() -> None:
     else:
         seeds = range(given.start, given.start + given.count)
         lines = [(seed, line(seed)) for seed in seeds]
-    shard = Shard(executor, given.minimise, blind=given.blind)
+    fixed = oracle.BLIND if given.blind else None
+    if given.launcher != "plain":
+        fixed = oracle.ENFORCED
+    shard = Shard(executor, given.minimise, fixed)
     print(json.dumps(shard.run(lines, given.seconds)))
     executor.close()
 

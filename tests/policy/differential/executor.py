@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from differential import namespace, sandbox
 from differential.facts import Exec, Facts
+from differential.launchers import Launcher
 
 SHELLS = ("bash", "dash")
 
@@ -19,15 +20,17 @@ class NoNamespaces(Exception):
 
 
 class Executor:
-    """One sandbox that runs one line at a time. `launch` starts the shell, for enforcement."""
+    """One sandbox that runs one line at a time. The launcher starts the shell."""
 
-    def __init__(self, launch: sandbox.Launcher = sandbox.execute) -> None:
+    def __init__(self, launcher: Launcher | None = None) -> None:
         ours, theirs = socket.socketpair()
         errors, report = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
             ours.close()
-            _in_namespaces(theirs, launch, lambda why: os.write(report, why.encode()))
+            _in_namespaces(
+                theirs, launcher or Launcher(), lambda why: os.write(report, why.encode())
+            )
         theirs.close()
         os.close(report)
         self._socket = ours
@@ -60,15 +63,16 @@ class Executor:
 
 
 def _in_namespaces(
-    connection: socket.socket, launch: sandbox.Launcher, report: Callable[[str], object]
+    connection: socket.socket, launcher: Launcher, report: Callable[[str], object]
 ) -> None:
     """Never returns. This process waits; its child is the first one of the pid namespace."""
     try:
+        launcher.prepare()
         namespace.enter_all()
         child = os.fork()
         if child == 0:
             _die_with_parent()
-            sandbox.main(connection, launch)
+            sandbox.main(connection, launcher)
             os._exit(0)
         connection.close()
         os.waitpid(child, 0)

@@ -66,7 +66,7 @@ def enter_root(tree: str) -> None:
     os.mkdir(f"{root}/dev/pts")
     _mount("devpts", f"{root}/dev/pts", "devpts", _NOSUID, "newinstance,ptmxmode=0666")
     os.symlink("pts/ptmx", f"{root}/dev/ptmx")
-    for name in ("proc", "tmp", "stubs", "old"):
+    for name in ("proc", "tmp", "stubs", "log", "old"):
         os.mkdir(f"{root}/{name}")
     os.mkdir(f"{root}{tree}")
     _mount("proc", f"{root}/proc", "proc", _NOSUID | _NODEV)
@@ -131,6 +131,10 @@ def _map_ids(pid: int, uid: int, gid: int) -> None:
     Path(f"/proc/{pid}/uid_map").write_text(f"0 {uid} 1\n")
     Path(f"/proc/{pid}/setgroups").write_text("deny")
     Path(f"/proc/{pid}/gid_map").write_text(f"0 {gid} 1\n")
+
+
+def bind(source: str, target: str) -> None:
+    _bind(source, target, read_only=False)
 
 
 def _bind(source: str, target: str, *, read_only: bool) -> None:

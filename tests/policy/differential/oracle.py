@@ -124,6 +124,13 @@ BLIND = Judgement(
 )
 
 
+# Where enforcement is tested: whatever the reader says, nothing that is denied may run.
+ENFORCED = Judgement(
+    Reading(frozenset(), (), (), ("not judged",), frozenset(), is_opaque=True),
+    {**dict.fromkeys(BLIND.verdicts, "ask"), "commands": "allow"},
+)
+
+
 def judge(line: str) -> Judgement:
     signal.signal(signal.SIGALRM, _too_slow)
     signal.setitimer(signal.ITIMER_REAL, READING_SECONDS)

@@ -15,12 +15,12 @@ import signal
 import socket
 import stat
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from differential import exec_log, namespace, stubs, tree
 from differential.change_events import ChangeEvents
+from differential.launchers import Launcher
 
 SECONDS = 2.0
 _PROCESSES, _FILE_SIZE = 200, 1 << 20
@@ -33,33 +33,30 @@ ENVIRONMENT = {
 }
 _WATCHED = (tree.BASE, "/tmp")
 
-Launcher = Callable[[str, list[str], dict[str, str]], None]
 
-
-def execute(path: str, argv: list[str], environment: dict[str, str]) -> None:
-    """The launcher without any enforcement: become the shell."""
-    os.execve(path, argv, environment)
-
-
-def main(connection: socket.socket, launch: Launcher = execute) -> None:
+def main(connection: socket.socket, launcher: Launcher) -> None:
     """Called as the first process of the pid namespace."""
     namespace.enter_root(tree.BASE)
     stubs.install()
+    if not launcher.logs_execs:
+        stubs.install_recorders()
     namespace.seal_root()
-    Sandbox(launch).serve(connection)
+    Sandbox(launcher).serve(connection)
 
 
 class Sandbox:
-    def __init__(self, launch: Launcher) -> None:
-        self._launch = launch
-        self._listener = exec_log.listen()
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+        self._helpers = launcher.begin()
+        self._listener = exec_log.listen() if launcher.logs_execs else -1
         self._children, wakeup = os.pipe()
         for fd in (self._children, wakeup):
             os.set_blocking(fd, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wakeup)
         self._poll = select.poll()
-        self._poll.register(self._listener, select.POLLIN)
+        if launcher.logs_execs:
+            self._poll.register(self._listener, select.POLLIN)
         self._poll.register(self._children, select.POLLIN)
         self._before: tree.Snapshot = {}
         self._events = ChangeEvents()
@@ -84,6 +81,8 @@ class Sandbox:
         if pid == 0:
             self._become_shell(shell, line)
         status, timed_out = self._wait(pid)
+        if not self._launcher.logs_execs:
+            self._execs = stubs.recorded()
         read = tree.files_read(self._before)
         after = tree.snapshot(_WATCHED)
         changed = sorted({*tree.changes(self._before, after), *self._events.names()})
@@ -111,13 +110,12 @@ class Sandbox:
             null = os.open("/dev/null", os.O_RDWR)
             for fd in range(3):
                 os.dup2(null, fd)
-            os.closerange(3, 64)
             resource.setrlimit(resource.RLIMIT_NPROC, (_PROCESSES, _PROCESSES))
             resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_SIZE, _FILE_SIZE))
             resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             namespace.drop_capabilities()
-            self._launch(f"/bin/{shell}", [shell, "-c", os.fsdecode(line)], ENVIRONMENT)
+            self._launcher.launch(f"/bin/{shell}", [shell, "-c", os.fsdecode(line)], ENVIRONMENT)
         finally:
             os._exit(126)
 
@@ -133,6 +131,8 @@ class Sandbox:
                         status = done[1]
                         # what it left in the background has less time
                         deadline = min(deadline, time.monotonic() + SECONDS / 4)
+                if self._helpers and not self._others():
+                    return status, False
             except ChildProcessError:
                 return status, False
             left = deadline - time.monotonic()
@@ -146,12 +146,25 @@ class Sandbox:
                     with suppress(BlockingIOError):
                         os.read(fd, 4096)
 
+    def _others(self) -> list[int]:
+        """Processes of the line: all but us, the first one, and helpers of the launcher."""
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        return [pid for pid in pids if pid != 1 and pid not in self._helpers]
+
     def _kill_all(self) -> None:
-        """We are the first process of the namespace: -1 means everybody but us."""
-        os.kill(-1, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            while True:
-                os.waitpid(-1, 0)
+        if not self._helpers:
+            os.kill(-1, signal.SIGKILL)  # we are the first process: everybody but us
+            with suppress(ChildProcessError):
+                while True:
+                    os.waitpid(-1, 0)
+            return
+        while pids := self._others():
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
 
     def _notified(self, first: int) -> None:
         try:

@@ -16,9 +16,13 @@ from differential.syntax_tree import unexplained
 
 
 class Shard:
-    def __init__(self, executor: Executor, minimised: int, *, blind: bool) -> None:
-        self._judge = (lambda _: oracle.BLIND) if blind else oracle.judge
-        self._blind = blind
+    """`fixed`: taken for what is said of every line, instead of asking the reader."""
+
+    def __init__(
+        self, executor: Executor, minimised: int, fixed: oracle.Judgement | None = None
+    ) -> None:
+        self._judge = (lambda _: fixed) if fixed else oracle.judge
+        self._parses = fixed is None
         self._minimised = minimised
         self._executor = executor
         self._found: list[dict[str, Any]] = []
@@ -53,7 +57,7 @@ class Shard:
             if found:
                 self._report(seed, found, partial(self._failures, shell))
         self._counts["lines that did something"] += acted
-        if not self._blind and (seen := self._seen_elsewhere(line)):
+        if self._parses and (seen := self._seen_elsewhere(line)):
             self._report(seed, seen, self._seen_elsewhere)
 
     def _failures(self, shell: str, line: str) -> list[Failure]:
