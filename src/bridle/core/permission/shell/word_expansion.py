@@ -36,8 +36,9 @@ _ASSIGNED = re.compile(
     r"|([A-Za-z_]\w*)\s*(?:\+\+|--)"
 )
 _TEXT_PROGRAMS = frozenset({
-    "echo", "printf", "eval", "cat", "sh", "bash", "dash", "zsh", "ksh", "tr", "sed", "awk", "base64",
-    "rev", "xxd", "read", "command", "builtin", "exec", ".", "source", "python", "python3", "perl",
+    "echo", "printf", "eval", "cat", "sh", "bash", "dash", "zsh", "ksh", "tr", "sed", "awk",
+    "base64", "rev", "xxd", "read", "command", "builtin", "exec", ".", "source", "python",
+    "python3", "perl",
 })  # fmt: skip
 _ODD = re.compile(r"[\[$`\\]")
 _LONGEST = 20_000  # characters of a field
