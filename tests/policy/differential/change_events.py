@@ -30,7 +30,7 @@ class ChangeEvents:
 
     def names(self) -> set[str]:
         """Since the watch began, or this was called last."""
-        found = set()
+        found: set[str] = set()
         while True:
             try:
                 events = os.read(self._fd, 65536)

@@ -38,7 +38,6 @@ class ExecGate(Recorded):
 
     def prepare(self) -> None:
         from bridle.core.permission import Rule
-        from bridle.supervision.keeper import close_all_but
 
         package = import_module("bridle.supervision.exec_gate")
         modules: dict[str, Any] = {
@@ -46,7 +45,7 @@ class ExecGate(Recorded):
             for one in iter_modules(package.__path__)
         }
         self._client, self._entry = modules["client"], modules["entry"]
-        self._close_all_but = close_all_but
+        self._close_all_but = import_module("bridle.supervision.keeper").close_all_but
         rules = [Rule("denied", "deny", "no", commands=DENIED)]
         self._settings: dict[str, Any] = modules["settings"].gate_settings(
             "on", rules=rules, path="/stubs:/usr/bin:/bin"

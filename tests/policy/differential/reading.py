@@ -1,22 +1,15 @@
-"""What the reader says of a line, in the form that facts are held against.
-
-The reader and its structs were rewritten once: this module alone knows both forms.
-"""
+"""What the reader says of a line, in the form that facts are held against."""
 
 from __future__ import annotations
 
 import fnmatch
 import posixpath
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, Command, FileAccess
 from bridle.core.permission.shell.reader import read
 from differential import tree
-
-try:
-    from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE
-except ImportError:
-    from bridle.core.permission.shell.script import ANY, HOLE, ONE
 
 _SIGNS = re.compile(f"([{HOLE}{ANY}{ONE}])")
 _PROCESS_CWD = re.compile(r"^/+proc/+(self|thread-self|\d+)/+cwd(?=/|$)")
@@ -105,7 +98,7 @@ class Reading(NamedTuple):
 
 
 def reading(line: str) -> Reading:
-    script: Any = read(line)
+    script = read(line)
     programs: set[str] = set()
     accesses: list[Access] = []
     doubts: list[str] = []
@@ -113,53 +106,35 @@ def reading(line: str) -> Reading:
     opaque = False
     for command in script.commands:
         programs |= _programs(command)
+        accesses += [_access(one) for one in command.accesses]
         doubts += command.doubts
         if command.doubts:
             doubted |= _programs(command)
             opaque = opaque or _is_opaque(command)
-        accesses += _accesses(command)
-    for one in script.redirections:
-        accesses.append(_redirection(one))
-    unread = tuple(getattr(script, "unread", ()))
+    accesses += [_access(one, redirection=True) for one in script.redirections]
     return Reading(
-        frozenset(programs), tuple(accesses), tuple(doubts), unread, frozenset(doubted), opaque
+        *(frozenset(programs), tuple(accesses), tuple(doubts), script.unread, frozenset(doubted)),
+        is_opaque=opaque,
     )
 
 
-def _is_opaque(command: Any) -> bool:
+def _is_opaque(command: Command) -> bool:
     """It runs a script, or nobody knows what."""
     programs = _programs(command)
     runs_a_file = any("/" in word for word in command.words[:1])
     return runs_a_file or bool(programs & OPAQUE) or any(map(_SIGNS.search, programs))
 
 
-def _programs(command: Any) -> set[str]:
+def _programs(command: Command) -> set[str]:
     texts = [command.text, *command.others]
     first = [text.split(" ", 1)[0] for text in texts if text] + [*command.words[:1]]
     return {name.rpartition("/")[2] for name in first}
 
 
-def _accesses(command: Any) -> list[Access]:
-    if hasattr(command, "accesses"):
-        return [_access(one) for one in command.accesses]
-    kind = "remove" if command.removes else "write"
-    return [
-        *(Access(path, "read", command.folders, recursive=True) for path in command.reads),
-        *(Access(path, kind, command.folders, recursive=True) for path in command.writes),
-    ]
-
-
-def _access(one: Any, *, redirection: bool = False) -> Access:
+def _access(one: FileAccess, *, redirection: bool = False) -> Access:
     return Access(
-        *(one.path, one.kind, one.directories, one.recursive),
-        *(one.only, one.skips_hidden, redirection),
+        one.path, one.kind, one.directories, one.recursive, one.only, one.skips_hidden, redirection
     )
-
-
-def _redirection(one: Any) -> Access:
-    if hasattr(one, "directories"):
-        return _access(one, redirection=True)
-    return Access(one.path, "write" if one.writes else "read", one.folders, redirection=True)
 
 
 def _covers(access: Access, path: str, *, written: bool) -> bool:

@@ -79,7 +79,7 @@ def recorded() -> list[tuple[str, list[str], str, list[str]]]:
         return []
     calls = path.read_bytes().split(b"@end\0")
     path.unlink()
-    found = []
+    found: list[tuple[str, list[str], str, list[str]]] = []
     for call in calls:
         words = [os.fsdecode(word) for word in call.split(b"\0")[:-1]]
         if words:
