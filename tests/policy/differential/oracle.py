@@ -7,8 +7,9 @@ import re
 import signal
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Policy, Rule
@@ -21,6 +22,7 @@ from differential.reading import Reading, reading
 TRANSPARENT = frozenset({
     "env", "nohup", "timeout", "nice", "ionice", "xargs", "setsid", "stdbuf", "time", "sh", "bash",
     "dash", "flock", "taskset", "chrt", "prlimit", "setarch", "busybox", "rbash", "zsh",
+    "choom", "setpriv", "runuser", "uclampset", "linux64", "unshare", "nsenter", "chroot", "capsh",
 })  # fmt: skip
 # Programs that start others of their own accord: caller -> what it runs inside.
 INSIDE = {
@@ -69,16 +71,15 @@ READING = {
 WRITERS = READERS | {
     *("cp", "mv", "rm", "rmdir", "mkdir", "touch", "tee", "ln", "truncate", "install", "chmod"),
     *("mkfifo", "link", "unlink", "split", "csplit", "dd", "mktemp", "shred", "fallocate", "chown"),
+    *("gzip", "gunzip", "bzip2", "xz", "zip"),
 }
 
-CONTEXT = Context(PurePosixPath(tree.WORKSPACE), home=PurePosixPath(tree.HOME),
-                  resolve=posixpath.realpath)  # fmt: skip
 READING_SECONDS = 3.0
 # Temporary files: of mktemp without a name, sort, ed, dash and patch; beside the file that sed, zip, ar,
 # shred, patch and bash's history rewrite.
 _SCRATCH = re.compile(
     r"^/tmp/(tmp\.|sort|ed\.|sh-thd|ssh-|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
-    r"|/(sed|zi|st)[A-Za-z0-9]{6}$|/0+$|\.o[A-Za-z0-9]{6}$|-\d+\.tmp$"
+    r"|/(sed|zi|st)[A-Za-z0-9]{6}$|/0+$|\.[or][A-Za-z0-9]{6}$|-\d+\.tmp$"
 )
 _BACKUP = re.compile(r"(~|\.orig|\.rej)$")  # that cp -b, mv -b and patch leave beside a file
 _DENIED = Rule("denied", "deny", "no", commands=("rm *", "curl *", "git push*"))
@@ -107,6 +108,16 @@ def _policies() -> dict[str, Policy]:
         "tests": Policy.preset("ask", rules=[_TESTS]),
         "edits": Policy.preset("edits"),
     }
+
+
+@cache
+def _context() -> Context:
+    """As a session has it: links are followed, and files looked up, on the disk."""
+    more: dict[str, Any] = {}
+    if "files" in Context.__struct_fields__:
+        more["files"] = import_module("bridle.workspace.file_tree").DiskFiles()
+    home = PurePosixPath(tree.HOME)
+    return Context(PurePosixPath(tree.WORKSPACE), home=home, resolve=posixpath.realpath, **more)
 
 
 class Judgement(NamedTuple):
@@ -152,7 +163,7 @@ def _too_slow(*_: object) -> None:
 def _judge(line: str) -> Judgement:
     request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
     verdicts = {
-        name: policy.decide(request, CONTEXT).verdict for name, policy in _policies().items()
+        name: policy.decide(request, _context()).verdict for name, policy in _policies().items()
     }
     return Judgement(reading(line), verdicts)
 
@@ -220,6 +231,8 @@ def _beyond(preset: str, programs: frozenset[str], facts: Facts) -> Iterator[tup
                 yield "another npm ran", one.path, one.path
             elif not (one.cwd + "/").startswith(tree.WORKSPACE + "/"):
                 yield "npm test ran elsewhere", one.cwd, one.cwd
+        elif preset == "edits" and _only_writes(one):
+            continue
         elif one.path.startswith(tree.BASE) or not (one.program in programs or _only_reads(one)):
             yield f"ran under {preset}", one.program, " ".join(one.argv)
 
@@ -230,6 +243,14 @@ def _only_reads(one: Exec) -> bool:
         return False
     words = _arguments(one) if one.program == "git" else one.argv[1:]
     return not words or words[0] in reading_words | _VERSIONS
+
+
+def _only_writes(one: Exec) -> bool:
+    """It changes files that its words name; to unpack an archive may change any."""
+    if one.program == "git":
+        return _arguments(one)[:1] in (["add"], ["mv"], ["rm"])
+    packs = any(word in {"-c", "--create"} or "c" in word[:3] for word in one.argv[1:2])
+    return one.program == "tar" and packs
 
 
 def _arguments(git: Exec) -> list[str]:

@@ -75,7 +75,7 @@ class Difference(NamedTuple):
 EXPLAINED = (
     Difference("an unusual blank ends a word for it", r"[\v\f\r\x01\u00a0]"),
     Difference("a continued line ends a word for it", r"\\\n"),
-    Difference("a brace in the name of a file ends a group for it", r"[<>]\s*[{}]"),
+    Difference("a brace in the name of a file ends a group for it", r"[<>]\s*[^\s;&|]*[{}]"),
     Difference("an escape right after a quote begins a word for it", r"['\"]\\"),
     Difference("it keeps the escapes of backticks", r"`[^`]*\\"),
 )
