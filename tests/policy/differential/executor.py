@@ -7,12 +7,13 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 from differential import namespace, sandbox
 from differential.facts import Exec, Facts
 from differential.launchers import Launcher
 
-SHELLS = ("bash", "dash")
+SHELLS = tuple(name for name in ("bash", "dash") if Path("/bin", name).exists())
 
 
 class NoNamespaces(Exception):

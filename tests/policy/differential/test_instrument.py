@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 from differential.generator import line
+from differential.minimise import minimal
 from differential.shards import run_shard
 
 LINES = Path(__file__).with_name("lines.toml")
@@ -63,3 +64,8 @@ def test_most_lines_are_accepted_by_bash() -> None:
         if subprocess.run(["bash", "-n", "-c", text], capture_output=True).returncode == 0
     ]
     assert len(accepted) > 170
+
+
+def test_a_failing_line_is_cut_down_to_what_fails() -> None:
+    line = "echo 'a b'; if true; then cd src | touch ../z; fi # end"
+    assert minimal(line, lambda text: "cd" in text and "../z" in text) == "cd../z"
