@@ -13,7 +13,7 @@ from bridle.config.rules import rule_of, rule_table
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import STRICTNESS, Context, Policy, Rule
 from bridle.core.permission.always import rule_for
-from bridle.core.permission.shell.reader import read
+from bridle.core.permission.shell.reader import FAULT, read, read_words
 from bridle.core.tools import TOOLS
 
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"), agent="claude")
@@ -167,8 +167,9 @@ def spelled(draw: st.DrawFn, name: str) -> str:
 BEFORE = ("env ", "nohup ", "timeout 5 ", "command ", "nice -n 3 ", "exec ", "busybox ", "")
 AROUND = (
     "ls; {}", "ls && {}", "ls | {}", "( {} )", "{{ {}; }}", "if {}; then ls; fi", "echo $( {} )",
-    'echo "$( {} )"', "x=$( {} )", "ls\n{}", "! {}", "time {}", "for i in 1; do {}; done", "{} & ls",
-    "case x in x) {};; esac", "f() {{ {}; }}", "cat <( {} )", "  {}", "{}", "while {}; do ls; done",
+    'echo "$( {} )"', "x=$( {} )", "ls\n{}", "! {}", "time {}", "for i in 1; do {}; done",
+    "{} & ls", "case x in x) {};; esac", "f() {{ {}; }}", "cat <( {} )", "  {}", "{}",
+    "while {}; do ls; done",
 )  # fmt: skip
 
 
@@ -196,12 +197,69 @@ def test_what_no_rule_allows_is_asked_however_it_is_spelled_and_wrapped(line: st
     assert ALLOWING.decide(request, HERE).verdict == "ask"
 
 
+PIECES = st.sampled_from([
+    *"(){}[]$`'\"\\ ;|&<>\n#*a=!~?,+@:-%/0",
+    "$(", "${", "$((", "))", "<<E\n", "\nE\n", "<(", "[[ ", " ]]", "if ", "then ", "fi",
+    "for i in ", "do ", "done", "case x in ", "esac", "f() ", "function ", "eval ", "declare ",
+    "trap ", "alias ", "local ", "cd ", "x=", "a[", "sh -c ", "$'", "coproc ", "time ", "exec ",
+    ". ", "read ",
+])  # fmt: skip
+
+
+def is_sound(line: str) -> bool:
+    return not any(FAULT in reason for reason in read(line).unread)
+
+
 @settings(max_examples=200)
 @given(st.text(st.sampled_from(string.printable + "\u200b\0é"), max_size=60))
 def test_any_text_is_read_without_an_error(line: str) -> None:
-    read(line)
+    assert is_sound(line)
 
 
-@given(st.text(st.sampled_from("(){}[]$`'\"\\ ;|&<>\n#*a"), max_size=400))
+@given(st.text(max_size=40))
+def test_any_characters_are_read_without_an_error(line: str) -> None:
+    assert is_sound(line)
+
+
+@settings(max_examples=300)
+@given(st.lists(PIECES, max_size=40).map("".join))
 def test_signs_in_any_order_are_read_without_an_error(line: str) -> None:
-    read(line)
+    assert is_sound(line)
+
+
+@given(st.lists(st.text(max_size=10), max_size=5))
+def test_any_words_are_read_without_an_error(words: list[str]) -> None:
+    assert not any(FAULT in reason for reason in read_words(words).unread)
+
+
+ODD = [
+    "\u200b",
+    "\u202e",
+    "\r",
+    "\0",
+    "\x1b",
+    "\ud800",
+    "\u2028",
+    "\xa0",
+    "\ue000",
+    "\x07",
+    "\u00ad",
+]
+
+
+@given(st.text(st.sampled_from("ls -a;x"), max_size=9), st.sampled_from(ODD), st.integers(0, 9))
+def test_a_character_that_cannot_be_seen_is_named_and_nothing_is_rewritten(
+    line: str, odd: str, at: int
+) -> None:
+    script = read(line[:at] + odd + line[at:])
+    assert f"{odd!a}" in " ".join(script.unread)
+    assert all(command.span is None for command in script.commands)
+
+
+@given(wrapped("npm"))
+def test_a_command_stands_where_its_span_says(line: str) -> None:
+    for command in read(line).commands:
+        if command.span is not None and command.words[0] in ("ls", "npm", "echo"):
+            start, end = command.span
+            alone = read(line[start:end]).commands
+            assert [one.words for one in alone if one.span] == [command.words]

@@ -78,16 +78,21 @@ def _kill(call: Call) -> Outcome:
 
 
 def _leave(call: Call) -> Outcome:
-    """`exit`: nothing behind it runs."""
+    """`exit`: nothing behind it runs, unless its words are wrong."""
     call.execution.note(call)
+    if len(call.words) > 2 or any(map(is_open, call.words)):
+        return either(call.state)
     return Outcome(None, None)
 
 
 def _escape(call: Call) -> Outcome:
-    """`return`, `break`, `continue`: what is behind the function or loop goes on from here."""
+    """`return`, `break`, `continue`: what is behind the function or loop goes on from here.
+
+    Outside of any, and with wrong words, they do nothing.
+    """
     call.execution.note(call)
     call.execution.shell.escapes.append(call.state)
-    return Outcome(None, None)
+    return either(call.state)
 
 
 def _set(call: Call) -> Outcome:

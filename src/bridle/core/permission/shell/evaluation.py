@@ -42,6 +42,9 @@ from bridle.core.permission.shell.word_expansion import Expansion
 _MOST_ROUNDS = 4
 _MOST_ITEMS = 8
 _COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
+_CALLED = frozenset({
+    "chpwd", "precmd", "preexec", "command_not_found_handle", "command_not_found_handler",
+})  # fmt: skip
 _COPIES = frozenset("0123456789-")
 _MOST_CHARACTERS = 300_000  # of scripts inside of others
 _SCRIPT_COST = 500
@@ -387,7 +390,7 @@ class Evaluator:
         return either(expansion.state)
 
     def _define(self, node: FunctionDefinition, state: ShellState) -> Outcome:
-        if node.name.startswith("TRAP") or node.name in ("chpwd", "precmd", "preexec"):
+        if node.name.startswith("TRAP") or node.name in _CALLED:
             self.unread(f"{node.name} is called by some shells themselves")
         self.arithmetic.assign("@", HOLE)
         functions = {**state.functions, node.name: ((node,), True)}

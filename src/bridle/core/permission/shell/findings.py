@@ -17,6 +17,7 @@ from bridle.core.permission.shell.syntax import UnparsableCommand
 
 MOST_COMMANDS = 500
 _MOST_STEPS = 20_000
+_MODES = frozenset({"chmod", "chown", "chgrp"})  # leave what is in a file
 NO_FILE = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|fd/\d+|zero|urandom|random)")
 
 
@@ -24,6 +25,7 @@ class WrittenFile(NamedTuple):
     path: str
     directories: Directories
     text: str | None  # None: not known
+    place: int = -1  # of a command that may have written it
 
 
 class RunFile(NamedTuple):
@@ -65,10 +67,12 @@ class Findings:
         if len(self.commands) >= MOST_COMMANDS:
             raise UnparsableCommand(f"more than {MOST_COMMANDS} commands")
         self.commands.append(command)
+        place = len(self.commands) - 1
         for access in command.accesses:
-            if access.kind in ("write", "mention"):
-                self.written.append(WrittenFile(access.path, access.directories, None))
-        return len(self.commands) - 1
+            if access.kind == "mention" or (access.kind == "write" and command.row not in _MODES):
+                named = place if access.kind == "mention" else -1
+                self.written.append(WrittenFile(access.path, access.directories, None, named))
+        return place
 
     def access(self, access: FileAccess, text: str | None = None) -> None:
         """Of a redirection; `text` is what it writes, if known."""
@@ -88,12 +92,16 @@ class Findings:
 
     def texts_written_to(self, run: RunFile) -> list[str | None] | None:
         """What the line wrote to a file that it runs; None if it did not write there."""
-        found = [one.text for one in self.written if is_open(one.path) or _may_be_same(run, one)]
+        found = [
+            one.text
+            for one in self.written
+            if one.place < run.place and (is_open(one.path) or _may_be_same(run, one))
+        ]
         return found or None
 
-    def link(self, target: str, name: str, directories: Directories) -> None:
+    def link(self, target: str, name: str, directories: Directories, words: list[str]) -> None:
         """From the next command on, `name` may be a link to `target`."""
-        self._links.append(Link(target, name, directories, len(self.commands)))
+        self._links.append(Link(target, name, directories, len(self.commands), tuple(words)))
 
     def script(self) -> ParsedScript:
         for reason in self.arithmetic.unread():
@@ -101,7 +109,9 @@ class Findings:
         commands, redirections = self.commands, self.redirections
         if self._links:
             commands = [
-                replace(one, accesses=tuple(through_links(one.accesses, self._links, at)))
+                replace(
+                    one, accesses=tuple(through_links(one.accesses, self._links, at, one.words))
+                )
                 for at, one in enumerate(commands)
             ]
             redirections = [

@@ -7,10 +7,8 @@ import re
 from bridle.core.permission.shell.ansi_quoting import decode
 from bridle.core.permission.shell.syntax import (
     Arithmetic,
-    ArrayValue,
     CommandSubstitution,
     Dialect,
-    ExtendedGlob,
     HereDocument,
     Literal,
     Parameter,
@@ -19,22 +17,17 @@ from bridle.core.permission.shell.syntax import (
     ProcessSubstitution,
     Redirection,
     Script,
-    Subscript,
     UnparsableCommand,
     Word,
 )
 
 DEEPEST = 30
-DELIMITERS = frozenset(" \t\n|&;<>()")
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,%^@+=-]+")
-_RUN = re.compile(r"[^ \t\n|&;<>()\\'\"$`\[]+")
 _PLAIN_RUN = re.compile(r"[A-Za-z0-9_ .,:;+*%=&|~^#@!?/-]+")
 _QUOTED_RUN = re.compile(r"[^\\\"$`]+")
 _BLANKS = re.compile(r"[ \t]+")
 _MAY_BE_BLANK = frozenset(" \t#\\")
 _COMMENT = re.compile(r"#[^\n]*")
-_SUBSCRIPTED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
-_ARRAY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
 _OPERATOR = re.compile(r":?[-+=?]|##?|%%?|//?|\^\^?|,,?|@[A-Za-z](?=\})|:")
@@ -122,7 +115,9 @@ class Lexer:
             if end == len(self.text) or self.text[end] in " \t\n;|&<>)":
                 self.at = end
                 return Word((Literal(match[0]),), start, end)
-        reading = _WordReading(self, assigns=assigns, extglob=self.extglob or not command)
+        from bridle.core.permission.shell.word_reading import WordReading
+
+        reading = WordReading(self, assigns=assigns, extglob=self.extglob or not command)
         parts = reading.read()
         if self.at == start or (not parts and not reading.began):
             return None
@@ -314,7 +309,7 @@ class Lexer:
                 self.dollar(parts, quoted=quoted)
             elif c == "`":
                 parts.append(self.backticks(quoted=quoted))
-            elif c in "<>" and not quoted and self._substitutes():
+            elif c in "<>" and not quoted and self.substitutes():
                 parts.append(self.process_substitution())
             elif match := _PLAIN_RUN.match(self.text, self.at):
                 self.at = match.end()
@@ -325,7 +320,7 @@ class Lexer:
                 parts.append(Literal(c, quoted))
         raise UnparsableCommand(f"a {close} is missing")
 
-    def _substitutes(self) -> bool:
+    def substitutes(self) -> bool:
         return self.bash and self.text.startswith("(", self.at + 1)
 
     def process_substitution(self) -> ProcessSubstitution:
@@ -385,144 +380,3 @@ class Lexer:
         document.body = Word(tuple(parts))
         if any(isinstance(part, Parameter) and set("'\"") & set(part.inner) for part in parts):
             self.problems.append("a quote inside of an expansion of a here-document")
-
-
-class _WordReading:
-    """One word that has quotes, expansions or globs in it."""
-
-    def __init__(self, lexer: Lexer, *, assigns: bool, extglob: bool) -> None:
-        self._lexer = lexer
-        self._assigns = assigns and lexer.bash
-        self._extglob = extglob and lexer.bash
-        self._parts: list[Part] = []
-        self._literal = ""
-        self.began = False
-
-    def read(self) -> Parts:
-        lexer = self._lexer
-        if self._assigns and (match := _SUBSCRIPTED.match(lexer.text, lexer.at)):
-            self._subscript(match.end())
-        while c := lexer.peek():
-            if c in DELIMITERS:
-                if not self._continues(c):
-                    break
-            else:
-                self._piece(c)
-        self._flush()
-        return tuple(self._parts)
-
-    def _flush(self) -> None:
-        if self._literal:
-            self._parts.append(Literal(self._literal))
-            self._literal = ""
-
-    def _continues(self, c: str) -> bool:
-        """Whether this delimiter is a part of the word after all."""
-        lexer = self._lexer
-        if c in "<>" and lexer._substitutes():
-            self._flush()
-            self._parts.append(lexer.process_substitution())
-            return True
-        if c != "(":
-            return False
-        if self._assigns and self._is_array():
-            self._flush()
-            self._parts.append(self._array())
-            return True
-        if self._extglob and self._literal[-1:] in tuple("?*+@!"):
-            sign, self._literal = self._literal[-1], self._literal[:-1]
-            self._flush()
-            self._parts.append(self._extended(sign))
-            return True
-        return False
-
-    def _is_array(self) -> bool:
-        if not self._parts:
-            return _ARRAY_NAME.fullmatch(self._literal) is not None
-        return isinstance(self._parts[-1], Subscript) and self._literal in ("=", "+=")
-
-    def _piece(self, c: str) -> None:
-        lexer = self._lexer
-        self.began = True
-        match c:
-            case "\\":
-                self._flush()
-                following = lexer.text[lexer.at + 1 : lexer.at + 2]
-                lexer.at += 2
-                self._parts.append(Literal(following or "\\", quoted=True))
-            case "'":
-                self._flush()
-                self._parts.append(Literal(lexer.single_quoted(), quoted=True))
-            case '"':
-                self._flush()
-                lexer.double_quoted(self._parts)
-            case "$":
-                self._flush()
-                lexer.dollar(self._parts, quoted=False)
-            case "`":
-                self._flush()
-                self._parts.append(lexer.backticks(quoted=False))
-            case _:
-                match = _RUN.match(lexer.text, lexer.at)
-                found = match[0] if match else c
-                self._literal += found
-                lexer.at += len(found)
-
-    def _subscript(self, start: int) -> None:
-        """`name[…]` where an assignment may begin."""
-        lexer = self._lexer
-        before = lexer.at
-        lexer.at = start
-        try:
-            inner = lexer.until("]", opens="[")
-        except UnparsableCommand:
-            lexer.at = before
-            return
-        if not re.compile(r"\+?=").match(lexer.text, lexer.at):
-            lexer.at = before
-            return
-        self.began = True
-        self._parts += [Literal(lexer.text[before : start - 1]), Subscript(Word(inner))]
-
-    def _array(self) -> ArrayValue:
-        lexer = self._lexer
-        lexer.at += 1
-        items: list[Word] = []
-        while True:
-            lexer.blanks()
-            c = lexer.peek()
-            if c == "\n":
-                lexer.at += 1
-                lexer.read_documents()
-            elif c == ")":
-                lexer.at += 1
-                return ArrayValue(tuple(items))
-            else:
-                word = lexer.word(assigns=True) if c != "[" else self._keyed()
-                if word is None:
-                    raise UnparsableCommand("a list that cannot be read")
-                items.append(word)
-
-    def _keyed(self) -> Word | None:
-        """`[key]=value` of a list."""
-        lexer = self._lexer
-        start = lexer.at
-        lexer.at += 1
-        try:
-            inner = lexer.until("]", opens="[")
-        except UnparsableCommand:
-            inner = ()
-        if not lexer.text.startswith(("=", "+="), lexer.at):
-            lexer.at = start
-            return lexer.word()
-        value = lexer.word()
-        return Word((Literal(""), Subscript(Word(inner)), *(value.parts if value else ())), start)
-
-    def _extended(self, sign: str) -> ExtendedGlob:
-        lexer = self._lexer
-        start = lexer.at
-        lexer.at += 1
-        lexer.enter()
-        inner = lexer.until(")", opens="(")
-        lexer.depth -= 1
-        return ExtendedGlob(sign + lexer.text[start : lexer.at], inner)

@@ -21,10 +21,14 @@ class Link(NamedTuple):
     name: str
     directories: Directories
     place: int  # commands that were there before
+    words: tuple[str, ...]  # of the command that makes it
 
 
 def through_links(
-    accesses: Iterable[FileAccess], links: Sequence[Link], place: int
+    accesses: Iterable[FileAccess],
+    links: Sequence[Link],
+    place: int,
+    words: tuple[str, ...] = (),
 ) -> list[FileAccess]:
     """These, and what they lead to through links that were made before."""
     found = dict.fromkeys(accesses)
@@ -32,7 +36,8 @@ def through_links(
     while waiting and len(found) < _MOST:
         access = waiting.pop()
         for link in links:
-            rest = _rest(access, link) if link.place < place else None
+            made = link.place < place and link.words != words
+            rest = _rest(access, link) if made else None
             if rest is None:
                 continue
             starts = (link.target, posixpath.join(posixpath.dirname(link.name), link.target))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from bridle.core.permission.shell.command_execution import CommandExecution, Context
+from bridle.core.permission.shell.command_execution import CommandExecution
 from bridle.core.permission.shell.evaluation import Evaluator
 from bridle.core.permission.shell.findings import Findings
 from bridle.core.permission.shell.parsed_script import SIGNS, Command, ParsedScript
+from bridle.core.permission.shell.program_execution import Context
 from bridle.core.permission.shell.shell_state import ShellState
 from bridle.core.permission.shell.syntax import Dialect, UnparsableCommand
 
 LONGEST = 100_000
+FAULT = "the reader failed"
 _ODD = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"})
 _FINE = frozenset(" \t\n")
 # What bash and other shells read in different ways.
@@ -81,9 +83,8 @@ def _read_as(dialect: Dialect, text: str) -> ParsedScript:
     return findings.script()
 
 
-def _guarded(work: object, findings: Findings, *, syntax: bool = True) -> None:
+def _guarded(work: Callable[[], None], findings: Findings, *, syntax: bool = True) -> None:
     """`syntax`: text that is no command makes the line one that was not read."""
-    assert callable(work)
     try:
         work()
     except UnparsableCommand as error:
@@ -91,6 +92,8 @@ def _guarded(work: object, findings: Findings, *, syntax: bool = True) -> None:
             findings.unread(str(error))
     except RecursionError:
         findings.unread("too many things inside of each other")
+    except Exception as error:  # a fault of ours must not let a line through
+        findings.unread(f"{FAULT}: {error!r}")
 
 
 def _run_written_files(findings: Findings) -> None:

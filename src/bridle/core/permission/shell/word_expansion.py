@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Protocol
 
 from bridle.core.permission.shell.arithmetic import ArithmeticNames
@@ -12,6 +11,7 @@ from bridle.core.permission.shell.globbing import Piece, globbed
 from bridle.core.permission.shell.parameter_operators import trimmed
 from bridle.core.permission.shell.parsed_script import ANY, HOLE, is_open
 from bridle.core.permission.shell.shell_state import ShellState, Value
+from bridle.core.permission.shell.substitution_output import computed_by, is_program_output
 from bridle.core.permission.shell.syntax import (
     Arithmetic,
     ArrayValue,
@@ -20,27 +20,19 @@ from bridle.core.permission.shell.syntax import (
     Literal,
     Parameter,
     Parts,
-    Pipeline,
     ProcessSubstitution,
     Script,
-    SimpleCommand,
     Subscript,
     Word,
 )
 
 BLANKS = " \t\n"
 _PLAIN_TEXT = re.compile(r"[^*?\[{~]*")
-_NUMERIC = frozenset({"date", "wc", "nproc", "expr", "id"})  # print a number, as they are used
 _ASSIGNED = re.compile(
     r"([A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|(?:\+\+|--)\s*([A-Za-z_]\w*)"
     r"|([A-Za-z_]\w*)\s*(?:\+\+|--)"
 )
-_TEXT_PROGRAMS = frozenset({
-    "echo", "printf", "eval", "cat", "sh", "bash", "dash", "zsh", "ksh", "tr", "sed", "awk",
-    "base64", "rev", "xxd", "read", "command", "builtin", "exec", ".", "source", "python",
-    "python3", "perl",
-})  # fmt: skip
-_ODD = re.compile(r"[\[$`\\]")
+PROCESS_FILE = "/dev/fd/63"  # what a process substitution is named
 _LONGEST = 20_000  # characters of a field
 
 
@@ -116,7 +108,7 @@ class Expansion:
             part.text if isinstance(part, Literal) else f"${part.name}" if isinstance(
                 part, Parameter) else "" for part in word.parts
         )  # fmt: skip
-        computed = _computed(word.parts)
+        computed = computed_by(word.parts)
         if HOLE in text or not text.lstrip("-").isdigit():
             self._shell.arithmetic.count(raw, **computed)
             names = [part.name for part in word.parts if isinstance(part, Parameter)]
@@ -208,7 +200,8 @@ class Expansion:
             case ProcessSubstitution():
                 self.runs_commands = True
                 self._shell.substitute(part.body, self.state)
-                return HOLE
+                self.computed |= not is_program_output(part.body)
+                return PROCESS_FILE
             case Arithmetic():
                 self.arithmetic(part)
                 return HOLE
@@ -225,7 +218,7 @@ class Expansion:
 
     def arithmetic(self, part: Arithmetic) -> None:
         self.text(Word(part.parts))
-        self._shell.arithmetic.count(_without_commands(part), **_computed(part.parts))
+        self._shell.arithmetic.count(_without_commands(part), **computed_by(part.parts))
         for names in _ASSIGNED.findall(part.text):
             self.state = self.state.assigned(next(filter(None, names)), HOLE)
 
@@ -333,51 +326,6 @@ class Expansion:
             return  # the keys of an array
         self.text(part.word)
         self._shell.arithmetic.count(part.name)
-
-
-def is_numeric(script: Script) -> bool:
-    """Whether all that it prints is a number."""
-    match script.commands:
-        case (command,):
-            words: Sequence[Word] = getattr(command, "words", ())
-            return bool(words) and words[0].plain in _NUMERIC
-    return False
-
-
-def is_program_output(script: Script) -> bool:
-    """Whether what it prints comes from programs, and not from texts of the line."""
-    for command in script.commands:
-        parts = command.commands if isinstance(command, Pipeline) else (command,)
-        for one in parts:
-            if not isinstance(one, SimpleCommand) or not one.words or one.redirections:
-                return False
-            program = one.words[0].plain
-            if program is None or program in _TEXT_PROGRAMS:
-                return False
-            literals = [p for word in one.words for p in word.parts]
-            if not all(isinstance(p, Literal) and not _ODD.search(p.text) for p in literals):
-                return False
-    return bool(script.commands)
-
-
-def _computed(parts: Parts) -> dict[str, bool]:
-    bodies = [one.body for one in parts if isinstance(one, CommandSubstitution)]
-    found = [body for body in bodies if not is_numeric(body)]
-    return {
-        "computed": bool(found),
-        "made_up": not all(map(is_program_output, found)),
-    }
-
-
-def is_sum(word: Word) -> bool:
-    """Whether its value is a number, whatever it counts."""
-    return bool(word.parts) and all(
-        isinstance(part, Arithmetic)
-        or (isinstance(part, CommandSubstitution) and is_numeric(part.body))
-        or (isinstance(part, Parameter) and part.name in ("#", "?", "$", "!") and not part.operator)
-        or (isinstance(part, Parameter) and part.operator == "length")
-        for part in word.parts
-    )
 
 
 def _without_commands(part: Arithmetic) -> str:

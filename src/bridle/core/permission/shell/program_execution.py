@@ -1,0 +1,268 @@
+"""Programs that run: what each is, and what it runs in turn."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from bridle.core.permission.shell.evaluation import Evaluator
+from bridle.core.permission.shell.findings import NO_FILE, RunFile
+from bridle.core.permission.shell.parsed_script import (
+    HOLE,
+    Command,
+    FileAccess,
+    is_open,
+    joined,
+    unquoted,
+)
+from bridle.core.permission.shell.programs import Invocation, Run, StdinSource, describe
+from bridle.core.permission.shell.shell_programs import SHELLS, ShellCall, shell_call
+from bridle.core.permission.shell.shell_state import (
+    NO_STDIN,
+    ShellState,
+    below,
+    limited,
+)
+from bridle.core.permission.shell.syntax import (
+    Dialect,
+    UnparsableCommand,
+)
+
+_DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
+_CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
+COMPUTED = "commands made up as they run"
+_ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # of some systems
+
+
+class Context(NamedTuple):
+    """How a command came about."""
+
+    others: tuple[str, ...] = ()  # further readings of it
+    doubts: tuple[str, ...] = ()
+    prefix: tuple[str, ...] = ()  # assignments that may change what it does
+    inner: bool = False
+    span: tuple[int, int] | None = None
+    computed: bool = False  # some of its words are made up by the line itself
+    depth: int = 0
+    remote: bool = False
+    accesses: tuple[FileAccess, ...] | None = None  # instead of its own
+
+
+class ProgramExecution:
+    """Whatever runs in another process, and what is found of it."""
+
+    def __init__(self, shell: Evaluator) -> None:
+        self.shell = shell
+        self.findings = shell.findings
+
+    def program(self, words: list[str], state: ShellState, context: Context) -> None:
+        """A program of this name, whatever the shell itself knows under it."""
+        if context.depth > _DEEPEST:
+            raise UnparsableCommand("too many things inside of each other")
+        if posixpath.basename(words[0]) in SHELLS and self._shell_program(words, state, context):
+            return
+        if posixpath.basename(words[0]) in _ALSO_PROGRAMS and (rest := _operands(words)):
+            others = (*context.others, joined(words))
+            self.program(
+                rest, state, context._replace(others=others, span=None, depth=context.depth + 1)
+            )
+            return
+        found = self._described(words, state)
+        for target, name in found.links:
+            self.findings.link(target, name, state.directories, words)
+        passes = words == ["cat"]
+        if not found.runs:
+            index = self.add(words, found, state, context)
+            if "/" in words[0] and not is_open(words[0]):
+                self._runs_file(words[0], state, index, in_shell=False)
+            elif "PATH" in state.variables:
+                self._runs_file(words[0], state.changed(directories=(None,)), index, in_shell=False)
+            if passes:
+                self.shell.printed = state.stdin
+            elif found.row == "mktemp" and len(found.accesses) == 1:
+                self.shell.printed = StdinSource(found.accesses[0].path)
+            return
+        stands = all(run.judged == "inner" for run in found.runs) and not found.hosts
+        index = -1 if stands else self.add(words, found, state, context)
+        if stands:
+            for access in found.accesses:
+                self.findings.access(replace(access, directories=state.directories))
+        before = len(self.findings.commands)
+        for run in found.runs:
+            self._run(run, words, found, state, context)
+        if stands and len(self.findings.commands) == before:
+            self.add(words, found, state, context)
+
+    def _described(self, words: list[str], state: ShellState) -> Invocation:
+        key = (tuple(words), state.stdin)
+        found = self.findings.described.get(key)
+        if found is None:
+            found = self.findings.described[key] = describe(words, state.stdin)
+        return found
+
+    def _run(
+        self, run: Run, words: list[str], found: Invocation, state: ShellState, context: Context
+    ) -> None:
+        """What a program runs in turn."""
+        inside = state
+        if run.directory is not None:
+            moved = [below(base, run.directory) for base in state.directories]
+            inside = inside.changed(directories=limited(moved))
+        if run.stdin != "inherits":
+            inside = inside.changed(stdin=NO_STDIN)
+        outer = (*context.others, found.text, *found.others) if run.judged == "inner" else ()
+        doubts = (*context.doubts, *found.doubts) if run.judged == "inner" else ()
+        following = Context(
+            others=tuple(dict.fromkeys(outer)),
+            doubts=tuple(dict.fromkeys(doubts)),
+            prefix=context.prefix,
+            inner=context.inner or run.judged == "whole",
+            computed=context.computed,
+            depth=context.depth + 1,
+            remote=context.remote or run.remote,
+            accesses=run.accesses if run.accesses is not None else context.accesses,
+        )
+        if run.script is not None:
+            self.nested_script(run.script, ("bash", "posix"), inside, following)
+        elif run.words:
+            self.program(list(run.words), inside, following)
+
+    def _shell_program(self, words: list[str], state: ShellState, context: Context) -> bool:
+        """A shell that is called with its commands; False for one that runs a file."""
+        call = shell_call(words, state)
+        if call.file is not None:
+            found = describe(words, state.stdin)
+            doubts = (*found.doubts, *call.doubts)
+            read = FileAccess(call.file, "read")
+            accesses = found.accesses if read in found.accesses else (*found.accesses, read)
+            plain = replace(found, runs=(), effect="runs", row="", doubts=doubts, accesses=accesses)
+            index = self.add(words, plain, state, context)
+            self._runs_file(call.file, state, index, in_shell=False)
+            return True
+        if call.script is None:
+            doubt = call.doubts or ("a shell that runs what it is given",)
+            found = describe(words, NO_STDIN)
+            self.add(words, replace(found, runs=(), effect="runs", doubts=doubt), state, context)
+            return True
+        self._shell_script(words, call, state, context)
+        return True
+
+    def _shell_script(
+        self, words: list[str], call: ShellCall, state: ShellState, context: Context
+    ) -> None:
+        inside = state.changed(
+            options=state.options | call.options,
+            positional=call.positional,
+            variables={
+                name: value if name in state.exported else HOLE
+                for name, value in state.variables.items()
+            },
+            functions={name: (bodies, False) for name, (bodies, _) in state.functions.items()},
+            stdin=NO_STDIN if call.from_stdin else state.stdin,
+            aliases={},
+        )
+        base = posixpath.basename(words[0])
+        outer = (*context.others, joined(words), joined([base, *words[1:]]))
+        following = context._replace(
+            others=tuple(dict.fromkeys(outer)),
+            doubts=(*context.doubts, *call.doubts),
+            span=None,
+            depth=context.depth + 1,
+        )
+        before = len(self.findings.commands)
+        self.nested_script(call.script or "", call.dialects, inside, following)
+        if len(self.findings.commands) == before:
+            plain = Invocation(joined(words), effect="runs", doubts=call.doubts)
+            self.add(words, plain, state, context)
+
+    def nested_script(
+        self, text: str, dialects: Sequence[Dialect], state: ShellState, context: Context
+    ) -> None:
+        """Text for another shell."""
+        if context.depth > _DEEPEST:
+            raise UnparsableCommand("too many things inside of each other")
+        doubts = context.doubts
+        if is_open(text):
+            doubts = (*doubts, COMPUTED)
+            if context.computed:
+                self.shell.unread(COMPUTED)
+        for dialect in dialects:
+            inner = Evaluator(
+                dialect,
+                self.findings,
+                depth=self.shell.depth + context.depth + 1,
+                inner=self.shell.inner or context.inner,
+                readings=(*self.shell.readings, *context.others),
+                doubts=(*self.shell.doubts, *doubts),
+            )
+            try:
+                inner.read(text, state)
+                inner.finish()
+            except UnparsableCommand as error:
+                if dialect == "bash" or "bash" not in dialects:
+                    self.shell.unread(str(error))
+        if is_open(text) and not _CODE.search(text) and text.strip() == HOLE:
+            self.add([HOLE], Invocation(HOLE, doubts=(COMPUTED,)), state, context)
+
+    def _runs_file(self, path: str, state: ShellState, index: int, *, in_shell: bool) -> None:
+        self.findings.run.append(RunFile(path, state.directories, index, in_shell))
+
+    def source_file(self, path: str, state: ShellState, index: int) -> None:
+        self._runs_file(path, state, index, in_shell=True)
+
+    # -- what was found --------------------------------------------------------------------------
+
+    def add(
+        self,
+        words: Sequence[str],
+        found: Invocation,
+        state: ShellState,
+        context: Context,
+        *,
+        builtin: bool = False,
+    ) -> int:
+        shell = self.shell
+        self.findings.directories.update(state.directories)
+        accesses = found.accesses if context.accesses is None else context.accesses
+        if context.remote:
+            accesses = ()
+        elif state.directories != ("",):
+            accesses = tuple(replace(one, directories=state.directories) for one in accesses)
+        if any(one.path.startswith("/dev/") for one in accesses):
+            accesses = tuple(one for one in accesses if not NO_FILE.fullmatch(one.path))
+        prefix = context.prefix if builtin else (*context.prefix, *state.environment)
+        text, others = found.text, (*context.others, *found.others, unquoted(words))
+        effect = found.effect
+        doubts = (*shell.doubts, *context.doubts, *(() if builtin else state.doubts), *found.doubts)
+        if prefix:
+            others = (*others, text)
+            text = " ".join((joined(prefix), text))
+            effect = "runs" if not builtin else effect
+        if is_open(words[0]) and not doubts:
+            doubts = ("which program this is shows only when it runs",)
+        others = (*others, *shell.readings)
+        return self.findings.add(
+            Command(
+                words=tuple(words),
+                text=text,
+                others=tuple(one for one in dict.fromkeys(others) if one != text),
+                effect=effect if not doubts else "runs",
+                row=found.row if not doubts and not prefix else "",
+                doubts=tuple(dict.fromkeys(doubts)),
+                accesses=accesses,
+                hosts=found.hosts,
+                inner=context.inner or shell.inner,
+                span=context.span if not context.depth else None,
+            )
+        )
+
+
+def _operands(words: list[str]) -> list[str]:
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        at += 1
+    return words[at:]
