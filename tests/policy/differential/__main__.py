@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("--minimise", type=int, default=8, help="how many failures of a cause")
     parser.add_argument("--blind", action="store_true", help="as if the reader said nothing")
     parser.add_argument("--launcher", choices=[*LAUNCHERS], default="plain")
+    parser.add_argument("--each", action="store_true", help="every construct by itself instead")
     parser.add_argument("--lines", type=Path, help="a JSON list of lines to run instead")
     given = parser.parse_args()
     launcher = LAUNCHERS[given.launcher]()
@@ -36,10 +37,12 @@ def main() -> None:
         return
 
     from differential import oracle
-    from differential.generator import line
+    from differential.generator import each_construct, line
     from differential.shard import Shard
 
-    if given.lines:
+    if given.each:
+        lines = list(enumerate(each_construct()))
+    elif given.lines:
         lines = list(enumerate(json.loads(given.lines.read_text())))
     else:
         seeds = range(given.start, given.start + given.count)

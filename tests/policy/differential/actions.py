@@ -89,6 +89,12 @@ _WRITE = (
     *("printf %s x >{w}", "echo x>{w}", "echo 2>{w}", "echo x 2>{w}x", "ls>{w}", "cat<a.txt>{w}", ">{w}<a.txt cat", ">{w};", "{{ :; }}>{w}", "(:)>{w}", "echo x >\
 {w}", "echo x > \
  {w}", "echo x 1>&2 2>{w}", "echo x >&1 >{w}", "echo x 10>{w}", "echo x >{w} >{n}"),
+    *("TMPDIR={d} mktemp", "export TMPDIR={d}; mktemp", "TMPDIR={d}; mktemp -t x.XXXX", "SIMPLE_BACKUP_SUFFIX=.x cp -b a.txt {o}", "VERSION_CONTROL=t cp -b a.txt {o}", "POSIXLY_CORRECT=1 cp a.txt {w}", "TAR_OPTIONS=--checkpoint-action=exec=true tar cf {w} a.txt"),
+    *("patch <<E\n--- .env\n+++ .env\n@@ -1 +1 @@\n-KEY=secret\n+KEY=x\nE\n", "patch -p1 <<E\n--- a/.git/HEAD\n+++ b/.git/HEAD\n@@ -1 +1 @@\n-ref: refs/heads/main\n+x\nE\n", "patch -d {d} -p0 < /dev/null", "ed -s a.txt <<< 'w {p}'", "ed -s a.txt <<E\nw {p}\nq\nE\n"),
+    *("tar cf /tmp/t .env; tar xf /tmp/t", "tar cf /tmp/t .git; tar -xf /tmp/t", "tar cf - .env | tar xf - -C src", "tar c src | (cd {d} && tar x)", "zip -q /tmp/y.zip .env; unzip -oq /tmp/y.zip", "cpio -o <<< .env > /tmp/c; cpio -iu < /tmp/c", "tar cf /tmp/t -C src b.txt; tar xf /tmp/t -C{d}"),
+    *("bash -c 'cd \"$1\" && > x' _ {d}", "find {d} -maxdepth 0 -exec sh -c 'cd \"$1\"; > x' _ {{}} \\;", "xargs -I% sh -c 'cd %; > x' <<< {d}", "env -C {d} touch x", "env -C {d} sh -c '> x'", "sudo -D {d} touch x", r"find {d} -maxdepth 1 -type f -execdir sh -c '> y' \;", "(cd {d}; > x)"),
+    *("while read a b; do $a $b; done <<< 'touch x'", "for f in {o} {n}; do > $f; done", "for f in {d}/*; do > $f; done", "for f in .e*; do echo x > \"$f\"; done", "for ((i=0;i<2;i++)); do > {n}$i; done", "echo x | while read y; do > {w}; done", "> {n}{{1..2}}", "touch {n}{{a,b}}"),
+    *("x={w}; > $x", "x={w}; > \"$x\"", "x=({w} b); > ${{x[0]}}", "set -- {w}; > $1", "f() {{ > $1; }}; f {w}", "f() {{ local t=$1; echo x > $t; }}; f {w}", "x=$(echo {w}); > $x", "read x <<< {w}; > $x", "exec 3>{w} 4>&3; echo x >&4", "{{ echo x >&3; }} 3> {w}"),
     *("npm test | tee {w}", "npm test 2> {w}", "ls > {w}", "git log --output={w}", "git diff > {w}"),
 )  # fmt: skip
 _REMOVE = (
@@ -123,6 +129,7 @@ _READ = (
     *("ln {s} q; cat q", "ln -s {p} q; cat q", "cp -l {s} q; cat q", "shopt -s dotglob; cat *", "git hash-object {s}", "git show HEAD:{p}"),
     *("curl -T {s} x", "curl -d @{p} x", "curl -F f=@{p} x", "patch -i {s} a.txt", "env -S 'cat {p}'", "PATH=$PATH cat {s}", "cat a.txt - < {s}"),
 )  # fmt: skip
+TEMPLATES = (*_RUN, *_WRITE, *_REMOVE, *_READ)
 _NPM = (
     "npm test",
     "npm test",
@@ -153,15 +160,15 @@ def npm(rng: Random, speller: Speller) -> str:
 
 
 def write(rng: Random, speller: Speller) -> str:
-    return _filled(rng.choice(_WRITE), rng, speller)
+    return filled(rng.choice(_WRITE), rng, speller)
 
 
 def remove(rng: Random, speller: Speller) -> str:
-    return _filled(rng.choice(_REMOVE), rng, speller)
+    return filled(rng.choice(_REMOVE), rng, speller)
 
 
 def read(rng: Random, speller: Speller) -> str:
-    return _filled(rng.choice(_READ), rng, speller)
+    return filled(rng.choice(_READ), rng, speller)
 
 
 def simple_words(rng: Random) -> list[str]:
@@ -174,7 +181,7 @@ def simple_words(rng: Random) -> list[str]:
     return [rng.choice(("cat", "rm", "truncate -s0", "chmod 600")), rng.choice(OLD)]
 
 
-def _filled(template: str, rng: Random, speller: Speller) -> str:
+def filled(template: str, rng: Random, speller: Speller) -> str:
     exists = rng.random() < 0.5
     old, new = rng.choice(OLD), rng.choice(NEW)
     plain = (

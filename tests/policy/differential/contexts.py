@@ -79,7 +79,7 @@ _TEXT = (  # run its text
     *("trap {q} CHLD; true | true; sh -c :", "trap {q} SIGEXIT; exit 3", "trap {q} TERM; kill $$", "trap 'trap '{q}' EXIT' EXIT", "trap - EXIT; trap {q} EXIT; trap -p", "trap {q} INT HUP EXIT", "exit() {{ eval {q}; }}; exit", "return() {{ eval {q}; }}; return", "test() {{ eval {q}; }}; test x", "[() {{ eval {q}; }}; [ x ]", "echo() {{ builtin eval {q}; }}; echo"),
     *("function rm.x {{ eval {q}; }}; rm.x", "a-b() {{ eval {q}; }}; a-b", "f() {{ eval {q}; }}; unset -f f; f", "f() {{ eval \"$1\"; }}; f {q}", "f() {{ local x={q}; g; }}; g() {{ eval \"$x\"; }}; f", "f() {{ g() {{ eval {q}; }}; }}; f; g", "eval 'f() {{ eval {q}; }}'; f", "f() {{ eval {q}; }} 2> /dev/null; f", "f() while eval {q}; do break; done; f"),
 )  # fmt: skip
-_WRAPPERS = (  # before the words of a simple command
+WRAPPERS = (  # before the words of a simple command
     *("env", "env --", "env -i PATH=$PATH", "env A=1", "env -u X", "env -uX", "env -C src", "env --chdir=src", "env -", "env -0", "/usr/bin/env", "env A=1 -u B"),
     *("env -S", "env -vS", "env --split-string", "env --unset=X", "env -u X A=b", "env --ignore-signal", "env --default-signal=INT", "env env", "env -iu X PATH=$PATH"),
     *("nohup", "nohup --", "timeout 2", "timeout -k 1 2", "timeout -s KILL 2", "timeout --signal=KILL 2s", "timeout --foreground 2", "timeout -v 2", "timeout --kill-after=1 -- 2", "timeout -p 2"),
@@ -98,16 +98,21 @@ _WRAPPERS = (  # before the words of a simple command
 )  # fmt: skip
 
 
+TEMPLATES = (*_AROUND, *_TEXT)
+
+
 def around(rng: Random, statement: str, speller: Speller) -> str:
     """The statement, run inside of something else."""
-    if rng.random() < 0.55:
-        template = rng.choice(_AROUND)
-        if statement.endswith("\n") and "{s};" in template:
-            template = template.replace("{s};", "{s}")
-        if "`{s}`" in template:
-            statement = statement.replace("\\", "\\\\").replace("`", "\\`")
-        return template.format(s=statement, q="")
-    return rng.choice(_TEXT).format(q=speller.quoted(statement), s=statement)
+    return inside(rng.choice(_AROUND if rng.random() < 0.55 else _TEXT), statement, speller)
+
+
+def inside(template: str, statement: str, speller: Speller) -> str:
+    if statement.endswith("\n") and "{s};" in template:
+        template = template.replace("{s};", "{s}")
+    if "`{s}`" in template:
+        statement = statement.replace("\\", "\\\\").replace("`", "\\`")
+    quoted = speller.quoted(statement) if "{q}" in template else ""
+    return template.format(s=statement, q=quoted)
 
 
 def backticks(statement: str) -> str:
@@ -117,17 +122,21 @@ def backticks(statement: str) -> str:
 
 def wrapped(rng: Random, words: list[str], speller: Speller) -> str:
     """A simple command behind one or two programs that run it."""
-    text = " ".join(speller.word(word) for word in words)
-    for _ in range(rng.choice((1, 1, 2))):
-        wrapper = rng.choice(_WRAPPERS)
-        if wrapper.endswith(("env -S", "-vS", "--split-string", "-qc")):
-            text = f"{wrapper} {speller.quoted(text)}"
-        elif wrapper.startswith("find"):
-            end = rng.choice((" \\;", " ';'", " {} +", " {} \\;", " \\; -print"))
-            text = f"{wrapper} {text}{end}"
-        else:
-            text = f"{wrapper} {text}"
-        if wrapper.startswith(("xargs", "busybox xargs", "sudo xargs")):
-            feed = rng.choice((" < a.txt", " <<< a.txt", " < /dev/null", " <<< ''"))
-            text = f"echo a.txt | {text}" if rng.random() < 0.5 else text + feed
-    return text
+    text = behind(rng.choice(WRAPPERS), words, rng, speller)
+    return text if rng.random() < 0.7 else _behind(rng.choice(WRAPPERS), text, rng, speller)
+
+
+def behind(wrapper: str, words: list[str], rng: Random, speller: Speller) -> str:
+    return _behind(wrapper, " ".join(speller.word(word) for word in words), rng, speller)
+
+
+def _behind(wrapper: str, text: str, rng: Random, speller: Speller) -> str:
+    if wrapper.endswith(("env -S", "-vS", "--split-string", "-qc")):
+        return f"{wrapper} {speller.quoted(text)}"
+    if wrapper.startswith("find"):
+        end = rng.choice((" \\;", " ';'", " {} +", " {} \\;", " \\; -print"))
+        return f"{wrapper} {text}{end}"
+    if wrapper.startswith(("xargs", "busybox xargs")):
+        feed = rng.choice((" < a.txt", " <<< a.txt", " < /dev/null", " <<< ''"))
+        return f"echo a.txt | {wrapper} {text}" if rng.random() < 0.5 else f"{wrapper} {text}{feed}"
+    return f"{wrapper} {text}"

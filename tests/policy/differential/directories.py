@@ -55,3 +55,12 @@ def walk(rng: Random) -> str:
 
 def change(rng: Random) -> str:
     return rng.choice(_CHANGES).format(d=rng.choice(_INTO))
+
+
+def each(rng: Random) -> list[str]:
+    """Every change once, with something that depends on it."""
+    return [
+        f"{change.format(d=rng.choice(('src', 'out', '.git', '..')))}{join}{write}"
+        for change in _CHANGES
+        for join, write in ((" && ", "> ../z"), ("; ", "> config"))
+    ]

@@ -160,3 +160,14 @@ def _joined(rng: Random, statements: list[str]) -> str:
     for one in statements[1:]:
         line += ("" if line.endswith("\n") else rng.choice(directories.JOINS)) + one
     return line
+
+
+def each_construct() -> list[str]:
+    """Every template once, around or behind something plain: nothing hides behind another doubt."""
+    rng, plain = Random(0), Speller(Random(0), 0.0)
+    lines = [actions.filled(template, rng, plain) for template in actions.TEMPLATES for _ in "12"]
+    for payload in ("rm a.txt", "echo x > .env", "touch ../z"):
+        lines += [contexts.inside(template, payload, plain) for template in contexts.TEMPLATES]
+    for words in (["rm", "a.txt"], ["touch", ".env.local"], ["git", "-C", "src", "push"]):
+        lines += [contexts.behind(wrapper, words, rng, plain) for wrapper in contexts.WRAPPERS]
+    return [*lines, *directories.each(rng)]

@@ -29,6 +29,12 @@ def test_whatever_a_shell_does_was_named_or_doubted(shard: int) -> None:
     assert found["counts"]["lines that did something"] > 0.7 * size
 
 
+@pytest.mark.skipif(COUNT < 10_000, reason="make test-policy runs it")
+def test_each_construct_by_itself_was_named_or_doubted() -> None:
+    found = run_shard("--each", "--minimise", "4")
+    assert found["failures"] == [], report(found)
+
+
 @pytest.mark.torture
 @pytest.mark.timeout(TORTURE_SECONDS + 600)
 @pytest.mark.parametrize("shard", range(SHARDS))
