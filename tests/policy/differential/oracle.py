@@ -71,15 +71,17 @@ READING = {
 WRITERS = READERS | {
     *("cp", "mv", "rm", "rmdir", "mkdir", "touch", "tee", "ln", "truncate", "install", "chmod"),
     *("mkfifo", "link", "unlink", "split", "csplit", "dd", "mktemp", "shred", "fallocate", "chown"),
-    *("gzip", "gunzip", "bzip2", "xz", "zip"),
+    *("gzip", "gunzip", "bzip2", "xz", "zip", "mknod"),
 }
 
+# What they write is said by their input, and not by the line.
+UNPACKERS = frozenset({"tar", "unzip", "cpio", "patch"})
 READING_SECONDS = 3.0
 # Temporary files: of mktemp without a name, sort, ed, dash and patch; beside the file that sed, zip, ar,
-# shred, patch and bash's history rewrite.
+# ln, shred, patch and bash's history rewrite.
 _SCRATCH = re.compile(
     r"^/tmp/(tmp\.|sort|ed\.|sh-thd|ssh-|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
-    r"|/(sed|zi|st)[A-Za-z0-9]{6}$|/0+$|\.[or][A-Za-z0-9]{6}$|-\d+\.tmp$"
+    r"|/(sed|zi|st|Cu)[A-Za-z0-9]{6}$|/0+$|\.[or][A-Za-z0-9]{6}$|-\d+\.tmp$"
 )
 _BACKUP = re.compile(r"(~|\.orig|\.rej)$")  # that cp -b, mv -b and patch leave beside a file
 _DENIED = Rule("denied", "deny", "no", commands=("rm *", "curl *", "git push*"))
@@ -204,7 +206,8 @@ def _allowed(facts: Facts, judged: Judgement) -> Iterator[tuple[str, str, str]]:
             if denied := _denied(one):
                 yield "denied program ran", denied, " ".join(one.argv)
     places = {_place(path): path for path in facts.changed if _is_guarded(path)}
-    if places and verdicts["auto"] == "allow" and certain:
+    unpacked = UNPACKERS.intersection(one.program for one in facts.execs)
+    if places and verdicts["auto"] == "allow" and certain and not unpacked:
         yield "guarded path changed under auto", min(places), places[min(places)]
     secret = f"{tree.WORKSPACE}/.env"
     if verdicts["secret"] == "allow" and certain:
@@ -238,6 +241,8 @@ def _beyond(preset: str, programs: frozenset[str], facts: Facts) -> Iterator[tup
 
 
 def _only_reads(one: Exec) -> bool:
+    if one.program in {"gzip", "bzip2", "xz", "zstd"}:
+        return bool({"-c", "--stdout", "-l", "-t"}.intersection(one.argv))
     reading_words = READING.get(one.program)
     if reading_words is None:
         return False
