@@ -110,19 +110,20 @@ def test_links_that_a_command_makes_or_copies_are_told(
     [
         ("none", "node -v|python3 --version|which ls|date|whoami|printenv LANG|ps aux|java "
             "-version"),
-        ("reads", "ls|cat a|grep x a|git status|git log -3|git diff|git show|git branch -a|git "
-                  "tag|git tag -l 'v*'|git remote -v|git stash list|git config --get a.b|git "
-                  "config -l|git config user.name|npm ls|npm config get registry|pip list|docker "
-                  "ps|find . -name x|sed -n 1,5p a|awk '{print $1}' a|jq .a b|sort a|diff a b|tar "
-                  "tf a|git grep x|git worktree list|git clean -n|git ls-files|xxd a|uniq a|rg x"),
+        ("reads", "ls|find . -exec ls ';'|cat a|grep x a|git status|git log -3|git diff|git "
+                  "show|git branch -a|git tag|git tag -l 'v*'|git remote -v|git stash list|git "
+                  "config --get a.b|git config -l|git config user.name|npm ls|npm config get "
+                  "registry|pip list|docker ps|find . -name x|sed -n 1,5p a|awk '{print $1}' a|jq "
+                  ".a b|sort a|diff a b|tar tf a|git grep x|git worktree list|git clean -n|git "
+                  "ls-files|xxd a|uniq a|rg x"),
         ("writes", "mkdir a|touch a|mv a b|cp a b|rm a|ln -s a b|tee a|sed -i s/a/b/ c|chmod +x a"
                    "|git add .|git mv a b|git rm a|sort -o a b|uniq a b|find . -delete|tar xf a"),
         ("runs", "env|printenv|ps axe|git branch new|git branch -D a|git tag v1|git tag -d v1|git "
                  "remote add a b|git stash|git commit -m x|git push|git config -e|git diff "
-                 "--ext-diff|git log --textconv|git grep -O x|git -c a.b=c log|find . -exec ls "
-                 "';'|rg --pre x y|sort --compress-program=x a|npm test|npm install|./ls|/tmp/cat "
-                 "a|bin/git status|git co|docker run a|make -n|curl http://a.example|kubectl get "
-                 "pods|gh pr list|hostname evil|date -s now|sed -n 'w x' a|sed s/a/b/e a|awk "
+                 "--ext-diff|git log --textconv|git grep -O x|git -c a.b=c log|rg --pre x y|sort "
+                 "--compress-program=x a|npm test|npm install|./ls|/tmp/cat a|bin/git status|git "
+                 "co|docker run a|make -n|curl http://a.example|kubectl get pods|gh pr "
+                 "list|hostname evil|date -s now|sed -n 'w x' a|sed s/a/b/e a|awk "
                  "'BEGIN{system(\"x\")}'|awk '{print>\"x\"}' a|jq 'include \"a\"; .' b|pip list "
                  "-o|tsc --noEmit|go list|cargo metadata|git submodule foreach ls|unknown"),
     ],
@@ -217,6 +218,8 @@ def test_what_find_passes_on_lies_below_where_it_starts() -> None:
     assert run.accesses == (FileAccess("src", "read", recursive=True, only=("*.py",)),)
     (run,) = _describe("find .git -name config -execdir touch x ';'").runs
     assert run.accesses == (FileAccess(".git", "write", recursive=True, only=("x",)),)
+    (run,) = _describe("find src -exec env -u + rm {} ';'").runs
+    assert run.accesses == (FileAccess("src", "remove", recursive=True),)
     (run,) = _describe("find src -exec sh -c 'rm \"$1\"' _ {} ';'").runs
     assert run.accesses is None  # what the script does is read by whoever reads scripts
 
@@ -301,7 +304,7 @@ def test_hosts_are_told(line: str, hosts: tuple[str, ...]) -> None:
 
 _POOL = ["", "-", "--", "-x", "-rf", "--output=x", "-o", "a", ".env", HOLE, ANY, f"-{HOLE}", "A=1",
          f"--x={HOLE}", "{}", ";", "+", "-exec", "-c", "ls -la", "HEAD:a", "@a", ":(top)a", "a:b",
-         "\n", "é", "'", "-" * 40, f"{ONE}b", "--help", "s/a/b/w x", "run", "exec", "-i"]  # fmt: skip
+         "\n", "é", "'", "-" * 40, f"{ONE}b", "--help", "s/a/b/w x", "run", "exec"]  # fmt: skip
 
 
 def test_no_words_make_the_table_fail() -> None:
@@ -312,10 +315,12 @@ def test_no_words_make_the_table_fail() -> None:
         found = describe(words, StdinSource(chooser.choice([None, "", "a b\n"])))
         assert found.effect in ("none", "reads", "writes", "runs")
         if found.effect in ("none", "reads"):
-            assert not found.runs and not found.doubts
+            assert not found.doubts
+            assert all(run.judged == "both" for run in found.runs)  # each is judged by itself
             assert all(one.kind in ("read", "mention") for one in found.accesses)
         if found.effect == "writes":
-            assert not found.runs and not found.doubts
+            assert not found.doubts
+            assert all(run.judged == "both" for run in found.runs)
 
 
 def test_more_files_than_are_looked_at_are_a_write_to_anywhere() -> None:

@@ -8,10 +8,12 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from bridle.core.permission.shell.parsed_script import FileAccess
 from bridle.core.permission.shell.programs import describe
 from bridle.core.permission.shell.programs.row import Row
 from bridle.core.permission.shell.programs.table import ROWS
@@ -124,6 +126,26 @@ def _written(lines: list[str], workspace: Path) -> list[str]:
     return found
 
 
+def _opened(lines: list[str], workspace: Path) -> set[str]:
+    """Files of the workspace that hold text or secrets, and were opened."""
+    found = set()
+    for line in lines:
+        path = _PATH.search(line)
+        if path and re.match(r"\d+\s+open(at)?\(", line) and " = -1 " not in line:
+            name = os.path.relpath(workspace / path[1], workspace)
+            if name in ("a.txt", "src/b.py", "data.json", ".env", "a.tar", "a.zip"):
+                found.add(name)
+    return found
+
+
+def _is_named(name: str, accesses: Sequence[FileAccess], workspace: Path) -> bool:
+    for one in accesses:
+        path = os.path.relpath(workspace / one.path, workspace)
+        if path == name or (one.recursive and (path == "." or name.startswith(f"{path}/"))):
+            return True
+    return False
+
+
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 @pytest.mark.parametrize(
     ("row", "sample"), _SAMPLES, ids=[sample.replace("/", "|") for _, sample in _SAMPLES]
@@ -146,10 +168,27 @@ def test_a_row_that_reads_writes_nothing_and_runs_nothing_of_the_workspace(
     ]
     assert executed[1:] or len(executed) == 1, "strace saw nothing"
     assert [path for path in executed if path.startswith(str(workspace))] == []
+    if words[0] != "git":  # which looks at all that it tracks
+        opened = _opened(lines, workspace)
+        assert [name for name in opened if not _is_named(name, found.accesses, workspace)] == []
     written = [path for path in _written(lines, workspace) if "/.git/index" not in path]
     if words[0] not in _CACHES:
         assert written == []
     assert [path for path in written if path.startswith(str(workspace))] == []
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_the_instrument_sees_a_write_and_a_program_of_the_workspace(
+    workspace: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "workspace"
+    shutil.copytree(workspace, root, symlinks=True)
+    (tmp_path / "home").mkdir()
+    before = _state(root)
+    lines = _traced("./ls; touch q", root)
+    assert {name for name in _state(root) if name not in before} == {"q", "ran"}
+    assert str(root / "q") in _written(lines, root)
+    assert any("execve(" in line and '"./ls"' in line for line in lines)
 
 
 def test_every_row_that_reads_has_a_sample_or_is_not_to_be_had() -> None:

@@ -9,6 +9,7 @@ from bridle.core.permission.shell.evaluation import Outcome, either
 from bridle.core.permission.shell.parsed_script import HOLE, FileAccess, is_open, joined
 from bridle.core.permission.shell.shell_programs import is_stdin, may_be_device
 from bridle.core.permission.shell.shell_state import ShellState, join
+from bridle.core.permission.shell.word_expansion import PROCESS_FILE
 
 _AT_THE_END = frozenset({"EXIT", "0"})
 _ALIAS = re.compile(r"([\w.,@%+-]+)=([\w ./=,:@%+~-]*)", re.DOTALL)
@@ -49,7 +50,7 @@ def source(call: Call) -> Outcome:
     if is_open(path) or stdin or may_be_device(path, state.directories):
         doubts = ("commands read from what is not known",)
         execution.note(call, "runs", (FileAccess(path, "read"),), doubts)
-        if call.context.computed or stdin:
+        if call.context.computed or (path != PROCESS_FILE and not is_open(path)):
             execution.shell.unread(doubts[0])
         return either(join(state, state.lost()) or state)
     index = execution.note(call, "runs", (FileAccess(path, "read"),))

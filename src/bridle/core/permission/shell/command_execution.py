@@ -87,7 +87,9 @@ class CommandExecution(ProgramExecution):
         for assignment in node.assignments:
             value = self._value(assignment, expansion)
             assigned.append((assignment.name, value))
-            if not words:
+            if words:  # some shells expand the next one before this is set
+                expansion.state = expansion.state.assigned(assignment.name, HOLE)
+            else:
                 expansion.state = self.assign(
                     expansion.state,
                     assignment.name,
@@ -95,6 +97,14 @@ class CommandExecution(ProgramExecution):
                     number=is_sum(assignment.value),
                     made_up=expansion.computed,
                 )
+        if words and assigned:
+            variables = {**expansion.state.variables}
+            for name, _ in assigned:
+                variables.pop(name)
+            variables |= {
+                name: one for name, one in state.variables.items() if name not in variables
+            }
+            expansion.state = expansion.state.changed(variables=variables)
         before = expansion.state
         if not words:
             self.shell.printed = NO_STDIN

@@ -97,24 +97,6 @@ class Evaluator:
         self.traps: list[tuple[str, ShellState]] = []
         self._loops = 0
         self._commands = CommandExecution(self)
-        self._cases: dict[type, Callable[[Any, ShellState], Outcome]] = {
-            SimpleCommand: self._commands.simple,
-            Script: self._script,
-            AndOr: self._and_or,
-            Pipeline: self._pipeline,
-            Redirected: self._redirected,
-            Subshell: self._subshell,
-            Background: self._background,
-            Coprocess: self._coprocess,
-            If: self._if,
-            Loop: self._loop,
-            For: self._for,
-            ArithmeticFor: self._arithmetic_for,
-            Case: self._case,
-            FunctionDefinition: self._define,
-            Condition: self._condition,
-            ArithmeticCommand: self._arithmetic_command,
-        }
 
     def unread(self, reason: str) -> None:
         self.findings.unread(reason)
@@ -154,7 +136,11 @@ class Evaluator:
 
     def evaluate(self, node: Node, state: ShellState) -> Outcome:
         self.findings.step()
-        return self._cases[type(node)](node, state)
+        found: Outcome = _CASES[type(node)](self, node, state)
+        return found
+
+    def _simple(self, node: SimpleCommand, state: ShellState) -> Outcome:
+        return self._commands.simple(node, state)
 
     # -- for words -------------------------------------------------------------------------------
 
@@ -433,3 +419,23 @@ class Evaluator:
             known = text if one.operator in (">", ">|") and one.descriptor in ("", "1") else None
             if path:
                 self.findings.access(access, known)
+
+
+_CASES: dict[type, Callable[[Any, Any, ShellState], Outcome]] = {
+    SimpleCommand: Evaluator._simple,
+    Script: Evaluator._script,
+    AndOr: Evaluator._and_or,
+    Pipeline: Evaluator._pipeline,
+    Redirected: Evaluator._redirected,
+    Subshell: Evaluator._subshell,
+    Background: Evaluator._background,
+    Coprocess: Evaluator._coprocess,
+    If: Evaluator._if,
+    Loop: Evaluator._loop,
+    For: Evaluator._for,
+    ArithmeticFor: Evaluator._arithmetic_for,
+    Case: Evaluator._case,
+    FunctionDefinition: Evaluator._define,
+    Condition: Evaluator._condition,
+    ArithmeticCommand: Evaluator._arithmetic_command,
+}

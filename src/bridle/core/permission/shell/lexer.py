@@ -115,6 +115,8 @@ class Lexer:
             if end == len(self.text) or self.text[end] in " \t\n;|&<>)":
                 self.at = end
                 return Word((Literal(match[0]),), start, end)
+        elif start == len(self.text) or self.text[start] in " \t\n;|&()":
+            return None
         from bridle.core.permission.shell.word_reading import WordReading
 
         reading = WordReading(self, assigns=assigns, extglob=self.extglob or not command)

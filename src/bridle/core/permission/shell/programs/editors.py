@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bridle.core.permission.shell.programs.git import patched_files
+from bridle.core.permission.shell.programs.git_arguments import patched_files
 from bridle.core.permission.shell.programs.row import Draft, Row
 
 

@@ -128,7 +128,6 @@ def _execute(
     words = tuple(word.replace("{}", HOLE) for word in command)
     if not words:
         return
-    draft.at_least("runs")
     directory = HOLE if name.endswith("dir") else None
     accesses = _accesses(command, starts, only, in_directory=directory is not None)
     run = Run(words, judged="both", directory=directory, later=True, accesses=accesses)
@@ -141,11 +140,16 @@ def _accesses(
     """Those of the inner command, with `{}` for everything that is found below the starts."""
     from bridle.core.permission.shell.programs.describe import describe  # which describes find
 
-    inner = describe([word.replace("{}", _FOUND) for word in command], StdinSource())
-    if inner.runs or "{}" in command[0]:
-        return None  # whoever reads what it runs knows more
+    told: list[FileAccess] = []
+    waiting = [tuple(word.replace("{}", _FOUND) for word in command)]
+    while waiting:
+        inner = describe(waiting.pop(), StdinSource())
+        if any(run.script is not None or run.directory for run in inner.runs):
+            return None  # whoever reads scripts knows more
+        told += inner.accesses
+        waiting += [run.words for run in inner.runs]
     found: list[FileAccess] = []
-    for one in inner.accesses:
+    for one in told:
         if one.path == _FOUND:
             found += [replace(one, path=start, recursive=True, only=only) for start in starts]
         elif _FOUND in one.path:

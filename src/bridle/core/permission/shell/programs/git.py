@@ -6,13 +6,10 @@ monitors) is not told here: only what the words of a command ask for.
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
-from bridle.core.permission.shell.parsed_script import HOLE, joined
-from bridle.core.permission.shell.programs.row import Draft, Row
+from bridle.core.permission.shell.programs import git_arguments as arguments
+from bridle.core.permission.shell.programs.row import Row
 
 _TOP = (
     "-C=dir -c=config --config-env=code --exec-path?=code --git-dir=code --work-tree=code "
@@ -63,155 +60,6 @@ _LOG = (
 )
 
 
-def _shows(draft: Draft) -> None:
-    """`log` prints file contents only when asked; each file that is named counts all the same."""
-    shows = "patch" in draft.parsed.marks
-    named = any(one.kind == "read" for one in draft.accesses)
-    if shows and not (named and draft.parsed.plain):
-        draft.access(".", "read", recursive=True)
-    for option, value in draft.parsed.values:
-        if option.name == "-L":
-            draft.access(value.rpartition(":")[2], "read")
-
-
-def _diff(draft: Draft) -> None:
-    if "untracked" in draft.parsed.marks:
-        return
-    if not draft.parsed.plain:  # the words may be revisions alone
-        draft.access(".", "read", recursive=True)
-
-
-def _show(draft: Draft) -> None:
-    words = draft.parsed.operands
-    if not words or (any(":" not in word.lstrip(":") for word in words) and not draft.parsed.plain):
-        draft.access(".", "read", recursive=True)
-
-
-def _cat_file(draft: Draft) -> None:
-    if any(word.startswith("--batch") for word in draft.words[1:]):
-        draft.access(".", "read", recursive=True)
-
-
-def _grep(draft: Draft) -> None:
-    """Words behind the pattern may be revisions as well as files."""
-    operands = draft.parsed.operands
-    files = operands if "given" in draft.parsed.marks else operands[1:]
-    if not files:
-        draft.access(".", "read", recursive=True)
-
-
-def _lists(draft: Draft) -> None:
-    """Of branch and tag, the forms that list; a name among the operands makes or changes one."""
-    marks = draft.parsed.marks
-    if (draft.parsed.operands and "lists" not in marks) or "changes" in marks:
-        draft.at_least("runs")
-
-
-def _config(draft: Draft) -> None:
-    """A setting of git can start programs: to write one is to write the file that holds it."""
-    marks, operands = draft.parsed.marks, draft.parsed.operands
-    if draft.parsed.unknown:
-        draft.at_least("runs")
-    reads = "gets" in marks or operands[:1] in (["get"], ["list"]) or not operands
-    edits = "changes" in marks or operands[:1] in (["set"], ["unset"], ["edit"], ["rename-section"])
-    if reads and not edits:
-        return
-    if not edits and len(operands) < 2 and not draft.parsed.open:
-        return
-    file = draft.parsed.value("--file")
-    if "global" in marks:
-        file = "~/.gitconfig"
-    elif "system" in marks:
-        file = "/etc/gitconfig"
-    draft.access(file or ".git/config", "write")
-
-
-def _pathspecs(draft: Draft) -> None:
-    """What git writes out of its own store: files that are named, but for the whole tree."""
-    for path in draft.parsed.operands:
-        if posixpath.normpath(path or ".") != ".":
-            draft.access(path, "write", recursive=True)
-
-
-def _clean(draft: Draft) -> None:
-    if "dry" in draft.parsed.marks:
-        draft.effect = "reads"
-        draft.accesses.clear()
-    elif "ignored" in draft.parsed.marks and not draft.parsed.operands:
-        draft.access(".", "remove", recursive=True)
-
-
-def patched_files(draft: Draft) -> None:
-    """The files that a patch changes, where the line itself holds the patch."""
-    text = draft.stdin.text
-    if text is None or draft.parsed.operands or draft.parsed.value("--input") is not None:
-        draft.access(".", "write")
-        return
-    for line in text.splitlines():
-        head, _, rest = line.partition(" ")
-        if head in ("+++", "---", "***") or line.startswith(("rename to ", "copy to ")):
-            path = rest.partition("\t")[0].removeprefix("to ").strip()
-            if path and path != "/dev/null":
-                draft.access(path, "write")
-                draft.access(path.partition("/")[2], "write")
-
-
-def _bisect(draft: Draft) -> None:
-    operands = draft.words[1:]
-    if operands[:1] == ["run"]:
-        draft.doubt("git bisect can run any program")
-        draft.run(operands[1:], "whole")
-
-
-def _submodule(draft: Draft) -> None:
-    words = [word for word in draft.words[1:] if word not in ("--quiet", "-q", "--recursive")]
-    if words[:1] == ["foreach"]:
-        draft.doubt("git submodule can run any program")
-        draft.script(_shell_text(words[1:]))
-    elif words[:1] == ["add"]:
-        operands = [word for word in words[1:] if not word.startswith("-")]
-        for path in operands[1:] or [posixpath.basename(operands[0])] if operands else []:
-            draft.access(path.removesuffix(".git"), "write", recursive=True)
-        draft.access(".gitmodules", "write")
-
-
-def _shell_text(words: Sequence[str]) -> str:
-    text = words[0] if len(words) == 1 else joined(words)
-    return text.replace(HOLE, "$_")
-
-
-def _clone(draft: Draft) -> None:
-    operands = draft.parsed.operands
-    if len(operands) == 1:
-        name = posixpath.basename(operands[0].rstrip("/")).removesuffix(".git")
-        draft.access(name.rpartition(":")[2], "write", recursive=True)
-    for word in operands[:1]:
-        if "ext::" in word:
-            draft.doubt("ext:: of git can run any program")
-
-
-def _remote_helper(draft: Draft) -> None:
-    if any("ext::" in word for word in draft.words[1:]):
-        draft.doubt("ext:: of git can run any program")
-
-
-def _filters(draft: Draft) -> None:
-    draft.doubt(f"{draft.program} can run any program")
-    for at, word in enumerate(draft.words):
-        if word in ("-x", "--extcmd", "--tree-filter", "--index-filter", "--msg-filter",
-                    "--env-filter", "--commit-filter", "--tag-name-filter"):  # fmt: skip
-            draft.script(_shell_text(draft.words[at + 1 : at + 2] or [""]))
-        elif word.startswith("--extcmd="):
-            draft.script(word.partition("=")[2])
-
-
-def _mv(draft: Draft) -> None:
-    operands = draft.parsed.operands
-    for path in operands[:-1]:
-        draft.access(posixpath.join(operands[-1], posixpath.basename(path.rstrip("/"))), "write",
-                     recursive=True)  # fmt: skip
-
-
 _UPLOAD = "--upload-pack=program -o=text --depth=text -j|--jobs=text"
 _MERGE = (
     "-nqve -S?=text -s|--strategy=text -X|--strategy-option=text -m=text -F=read --ff --no-ff "
@@ -226,15 +74,15 @@ _COMMANDS = (
         "-u|--untracked-files?=text --ignore-submodules?=text --ignored?=text --column?=text "
         "--no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames?=text",
         tracked=True, samples=("git status", "git status -sb --porcelain=v1", "git -C . status")),
-    Row("log|whatchanged", "reads", "rev*", f"{_LOG} {_DIFF}", tracked=True, refine=_shows,
+    Row("log|whatchanged", "reads", "rev*", f"{_LOG} {_DIFF}", tracked=True, refine=arguments.shows,
         samples=("git log --oneline -3", "git log -p -1", "git --no-pager log --stat -- a.txt")),
-    Row("diff", "reads", "rev*", _DIFF, tracked=True, refine=_diff,
+    Row("diff", "reads", "rev*", _DIFF, tracked=True, refine=arguments.diff,
         samples=("git diff", "git diff --stat HEAD", "git diff HEAD -- a.txt")),
-    Row("show", "reads", "rev*", f"{_LOG} {_DIFF}", tracked=True, refine=_show,
+    Row("show", "reads", "rev*", f"{_LOG} {_DIFF}", tracked=True, refine=arguments.show,
         samples=("git show HEAD", "git show HEAD:a.txt", "git show --stat --format=%h")),
     Row("diff-tree|diff-index|diff-files|range-diff", "reads", "rev*",
         f"{_LOG} {_DIFF} --root -v -r --no-commit-id --creation-factor=text", tracked=True,
-        refine=_diff, samples=("git diff-tree --name-only -r HEAD",)),
+        refine=arguments.diff, samples=("git diff-tree --name-only -r HEAD",)),
     Row("shortlog", "reads", "rev*",
         "-snecw --numbered --summary --email --committer --group=text --format=text --since=text "
         "--until=text --after=text --before=text --author=text --no-merges --merges --all "
@@ -271,7 +119,7 @@ _COMMANDS = (
     Row("cat-file", "reads", "rev*",
         "-tspe --filters:runs --textconv:runs --path=text --batch?=text --batch-check?=text "
         "--batch-command?=text --batch-all-objects --buffer --unordered --follow-symlinks "
-        "--allow-unknown-type", tracked=True, refine=_cat_file,
+        "--allow-unknown-type", tracked=True, refine=arguments.cat_file,
         samples=("git cat-file -p HEAD", "git cat-file -t HEAD:a.txt")),
     Row("grep", "reads", "text rev*",
         "-aIirvwhHEGFPnlLzocpWq --cached -f=read:given -e=text:given --and --or --not "
@@ -283,11 +131,11 @@ _COMMANDS = (
         "--files-with-matches --name-only --files-without-match --null --only-matching --count "
         "--color?=text --no-color --break --heading --show-function --function-context "
         "-m|--max-count=text --threads=text --quiet "
-        "--textconv:runs -#", tracked=True, refine=_grep,
+        "--textconv:runs -#", tracked=True, refine=arguments.grep,
         samples=("git grep -n x", "git grep -e x -- src")),
     Row("reflog|reflog show|stash "
         "list|stash show", "reads", "rev*", f"{_LOG} {_DIFF}", tracked=True,
-        refine=_shows, samples=("git reflog", "git stash list", "git stash show -p")),
+        refine=arguments.shows, samples=("git reflog", "git stash list", "git stash show -p")),
     Row("reflog expire|reflog delete", "runs"),
     Row("branch", "reads", "",
         "-ravqi -D|-d|-M|-m|-c|-C|-f|--delete|--move|--copy|--force:changes --list:lists "
@@ -296,20 +144,20 @@ _COMMANDS = (
         "--points-at=text:lists --sort=text --format=text --column?=text --no-column "
         "--color?=text --no-color --ignore-case --abbrev?=text --no-abbrev "
         "-u|--set-upstream-to=text:changes --unset-upstream:changes -t|--track?=text:changes "
-        "--no-track:changes --edit-description:changes", refine=_lists,
+        "--no-track:changes --edit-description:changes", refine=arguments.lists,
         samples=("git branch", "git branch -a", "git branch --list 'm*'")),
     Row("tag", "reads", "",
         "-i -l|--list:lists -n?=text:lists --contains?=text:lists --no-contains?=text:lists "
         "--merged?=text:lists --no-merged?=text:lists --points-at=text:lists --sort=text "
         "--format=text --column?=text --no-column --color?=text -a|-s|-f|-d|-v|--annotate|--sign"
         "|--force|--delete|--verify:changes -m=text:changes "
-        "-F=read:changes -u=text:changes", refine=_lists,
+        "-F=read:changes -u=text:changes", refine=arguments.lists,
         samples=("git tag", "git tag -l 'v*'", "git tag -n")),
-    Row("remote|remote get-url", "reads", "", "-v|--verbose --push --all", refine=_lists,
+    Row("remote|remote get-url", "reads", "", "-v|--verbose --push --all", refine=arguments.lists,
         samples=("git remote", "git remote -v")),
     Row("remote add|remote set-url|remote remove|remote rm|remote rename|remote set-head"
         "|remote set-branches|remote update|remote prune|remote show", "runs", "",
-        refine=_remote_helper),
+        refine=arguments.remote_helper),
     Row("config", "reads", "",
         "-z --get:gets --get-all:gets --get-regexp:gets --get-urlmatch:gets -l|--list:gets "
         "--get-color:gets --get-colorbool:gets --show-origin --show-scope --name-only --local "
@@ -317,7 +165,7 @@ _COMMANDS = (
         "--bool --int --path --null --includes --no-includes --default=text --add:changes "
         "--replace-all:changes --unset:changes --unset-all:changes --rename-section:changes "
         "--remove-section:changes -e|--edit:changes,runs --fixed-value "
-        "--all --regexp", refine=_config,
+        "--all --regexp", refine=arguments.config,
         samples=("git config --get user.name", "git config -l", "git config user.name")),
     Row("count-objects|check-ignore|check-attr|for-each-ref|show-ref|ls-remote --get-url|version"
         "|help -a", "reads", "",
@@ -330,14 +178,15 @@ _COMMANDS = (
         "-nvfAuNk -i|-p|-e|--interactive|--patch|--edit:runs --dry-run --verbose --force --all "
         "--no-all --update --intent-to-add --refresh --ignore-errors --ignore-missing "
         "--renormalize --sparse --chmod=text --pathspec-from-file=list --pathspec-file-nul"),
-    Row("mv", "writes", "remove/* write/", "-fknv --force --dry-run --verbose", refine=_mv),
+    Row("mv", "writes", "remove/* write/", "-fknv --force --dry-run --verbose",
+        refine=arguments.mv),
     Row("rm", "writes", "remove/*",
         "-nqfr --cached --force --dry-run --ignore-unmatch --quiet --sparse "
         "--pathspec-from-file=list"),
     Row("restore", "runs", "",
         "-SWqm -s|--source=text -p|--patch --staged --worktree --ours --theirs --quiet --progress "
         "--overlay --no-overlay --pathspec-from-file=list --ignore-unmerged --recurse-submodules",
-        refine=_pathspecs),
+        refine=arguments.pathspecs),
     Row("switch", "runs", "",
         "-qftdmC -c|--create=text --orphan=text --detach --force --track?=text --no-track --guess "
         "--no-guess --merge --conflict=text --quiet --discard-changes --ignore-other-worktrees"),
@@ -345,17 +194,18 @@ _COMMANDS = (
         "-qftldmp -b|-B|-c|-C=text --orphan=text --detach --force --track?=text --no-track "
         "--guess --no-guess --ours --theirs --merge --conflict=text --patch --quiet --progress "
         "--pathspec-from-file=list --overlay --no-overlay --create=text --discard-changes "
-        "--recurse-submodules --ignore-other-worktrees", refine=_pathspecs),
+        "--recurse-submodules --ignore-other-worktrees", refine=arguments.pathspecs),
     Row("clean", "runs", "remove/*",
         "-qfdi -n|--dry-run:dry -x|-X:ignored -e|--exclude=text --force --quiet --interactive",
-        refine=_clean),
+        refine=arguments.clean),
     Row("checkout-index", "runs", "write*",
         "-afnqu --all --prefix=write/ --stage=text --temp --stdin -z --index --force --mkdir"),
     Row("apply|am", "runs", "read*",
         "-3RzvqNCs -p=text --check --stat --numstat --summary --index --cached --reverse "
         "--reject --directory=write/ --exclude=text --include=text --whitespace=text "
         "--unsafe-paths:doubt --3way --intent-to-add --recount --build-fake-ancestor=write "
-        "--verbose --quiet --continue --abort --skip --signoff --keep-cr", refine=patched_files),
+        "--verbose --quiet --continue --abort --skip --signoff --keep-cr",
+        refine=arguments.patched_files),
     Row("commit", "runs", "read*",
         "-avqesnoz -S?=text -m|--message=text -F|--file=read -t|--template=read "
         "-c|-C|--reuse-message=text --reedit-message=text --fixup=text --squash=text "
@@ -370,7 +220,8 @@ _COMMANDS = (
         "-qpN --soft --mixed --hard --merge --keep --quiet --patch --pathspec-from-file=list"),
     Row("merge|pull|cherry-pick|revert", "runs", "",
         f"{_MERGE} --upload-pack=program --rebase?=text --no-rebase -rx --all --prune --tags "
-        "--depth=text --gpg-sign?=text --mainline=text --set-upstream", refine=_remote_helper),
+        "--depth=text --gpg-sign?=text --mainline=text --set-upstream",
+        refine=arguments.remote_helper),
     Row("rebase", "runs", "",
         f"-ipfkr {_MERGE} -x|--exec=shell:doubt --onto=text --interactive --root --keep-base "
         "--autosquash --no-autosquash --update-refs --rebase-merges?=text --force-rebase "
@@ -382,13 +233,13 @@ _COMMANDS = (
         "--refs --symref --sort=text --get-url --recurse-submodules?=text --shallow-since=text "
         "--filter=text --set-upstream --update-head-ok --progress --server-option=text "
         "--exit-code",
-        refine=_remote_helper),
+        refine=arguments.remote_helper),
     Row("push", "runs", "",
         "-nqvfud46 --receive-pack=program --exec=program -o|--push-option=text --all --mirror "
         "--tags --follow-tags --atomic --dry-run --force --force-with-lease?=text "
         "--force-if-includes --delete --prune --set-upstream --thin --no-thin --quiet --verbose "
         "--progress --no-verify --porcelain --repo=text "
-        "--signed?=text --recurse-submodules=text", refine=_remote_helper),
+        "--signed?=text --recurse-submodules=text", refine=arguments.remote_helper),
     Row("fetch-pack|send-pack|upload-pack|receive-pack|upload-archive", "runs", "mention*",
         "--upload-pack=program --receive-pack=program --exec=program"),
     Row("clone", "runs", "text write/",
@@ -398,7 +249,7 @@ _COMMANDS = (
         "--server-option=text --bundle-uri=text --local --no-checkout --bare --mirror "
         "--dissociate --single-branch --no-single-branch --no-tags --recurse-submodules?=text "
         "--recursive?=text --shallow-submodules --sparse --quiet --verbose --progress --no-local "
-        "--no-hardlinks --also-filter-submodules", refine=_clone),
+        "--no-hardlinks --also-filter-submodules", refine=arguments.clone),
     Row("init", "runs", "write/",
         "-q --template=code --separate-git-dir=write/ -b|--initial-branch=text "
         "--object-format=text --shared?=text --bare --quiet"),
@@ -407,7 +258,7 @@ _COMMANDS = (
         "--guess-remote --track --quiet --force"),
     Row("worktree list", "reads", "", "-vz --porcelain --verbose", samples=("git worktree list",)),
     Row("worktree move|worktree remove", "runs", "remove/ write/", "-f --force"),
-    Row("submodule", "runs", "", "", style="posix", refine=_submodule),
+    Row("submodule", "runs", "", "", style="posix", refine=arguments.submodule),
     Row("submodule status", "reads", "", "--cached --recursive",
         samples=("git submodule status",)),
     Row("bundle create", "runs", "write", "-q --quiet --progress --all --version=text"),
@@ -420,11 +271,12 @@ _COMMANDS = (
         "--worktree-attributes --add-file=read --verbose --list -#", tracked=True,
         default="rev"),
     Row("fast-export", "runs", "", "-o=write --output=write --all --export-marks=write"),
-    Row("bisect", "runs", "", "", style="posix", refine=_bisect),
-    Row("filter-branch|difftool|mergetool", "runs", "", "-xdtmgy", style="posix", refine=_filters),
+    Row("bisect", "runs", "", "", style="posix", refine=arguments.bisect),
+    Row("filter-branch|difftool|mergetool", "runs", "", "-xdtmgy", style="posix",
+        refine=arguments.filters),
     Row("send-email|instaweb|daemon|shell|remote-ext|cvsserver"
         "|svn|p4|web--browse|imap-send", "runs",
-        "mention*", "", refine=_filters),
+        "mention*", "", refine=arguments.filters),
 )  # fmt: skip
 ROWS = (
     Row("git", "none", "", _TOP, style="posix"),

@@ -11,7 +11,7 @@ _REPLACE = "|".join(
 )
 _COMMAND = re.compile(
     rf"(?:{_ADDRESS}(?:\s*,\s*{_ADDRESS})?\s*!?\s*)?"
-    rf"(?:[pdDPNnhHgGxl=]|[qQ]\d*|[aic](?:\\|\s)[^\n]*|{_REPLACE}|(?=\{{))"
+    rf"(?:[pdDPNnhHgGxl=]|[qQ]\d*|[aic](?:\\|[ \t])[^\n]*|{_REPLACE}|(?=\{{))"
 )
 _BETWEEN = re.compile(r"[\s;{}]*")
 _LONGEST = 2_000

@@ -217,7 +217,7 @@ ROWS = (
     _wrapper("nohup|noglob|nocorrect|-|catchsegv|unbuffer|chronic|dbus-run-session|fakeroot"),
     _wrapper("busybox|toybox", "--list --install:writes"),
     _wrapper("setsid", "-cfw --ctty --fork --wait"),
-    _wrapper("time|gtime", "-apvqV -f|--format=text -o|--output=write:doubt --append --portability "
+    _wrapper("time|gtime", "-apvqV -f|--format=text -o|--output=write --append --portability "
              "--verbose --quiet"),
     _wrapper("nice|gnice", "-n|--adjustment=text -#"),
     _wrapper("ionice", "-t -c|--class=text -n|--classdata=text -p|--pid=text:pid "
