@@ -78,9 +78,9 @@ WRITERS = READERS | {
 UNPACKERS = frozenset({"tar", "unzip", "cpio", "patch"})
 READING_SECONDS = 3.0
 # Temporary files: of mktemp without a name, sort, ed, dash and patch; beside the file that sed, zip, ar,
-# ln, shred, patch and bash's history rewrite.
+# ln, shred, patch and bash's history rewrite; what npm stores at home.
 _SCRATCH = re.compile(
-    r"^/tmp/(tmp\.|sort|ed\.|sh-thd|ssh-|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
+    r"^/mnt/home/\.npm|^/tmp/(tmp\.|sort|ed\.|sh-thd|ssh-|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
     r"|/(sed|zi|st|Cu)[A-Za-z0-9]{6}$|/0+$|\.[or][A-Za-z0-9]{6}$|-\d+\.tmp$"
 )
 _BACKUP = re.compile(r"(~|\.orig|\.rej)$")  # that cp -b, mv -b and patch leave beside a file
