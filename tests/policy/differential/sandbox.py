@@ -90,7 +90,7 @@ class Sandbox:
             self._clear_tmp()
             self._before = {}
         for path in read:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 os.utime(path, ns=(0, 0))
         return {
             "execs": self._execs,

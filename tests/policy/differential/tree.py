@@ -114,6 +114,6 @@ def files_read(before: Snapshot) -> list[str]:
             try:
                 if Path(path).lstat().st_atime_ns:
                     found.append(path)
-            except FileNotFoundError:
-                continue
+            except OSError:
+                continue  # gone, or behind a link that leads nowhere
     return sorted(found)
