@@ -16,6 +16,9 @@ from differential.launchers import Launcher
 SHELLS = tuple(name for name in ("bash", "dash") if Path("/bin", name).exists())
 
 
+_SYSTEM = "not given by this system: "  # any other error is a fault of ours, and no reason to skip
+
+
 class NoNamespaces(Exception):
     """This machine gives us no private namespaces; the text says why."""
 
@@ -46,7 +49,8 @@ class Executor:
         except OSError:
             answer = b""
         if not answer:
-            raise NoNamespaces(os.read(self._errors, 4096).decode() or "the sandbox ended")
+            why = os.read(self._errors, 4096).decode() or "the sandbox ended"
+            raise NoNamespaces(why) if why.startswith(_SYSTEM) else RuntimeError(why)
         found = json.loads(answer)
         execs = tuple(
             Exec(path, tuple(argv), cwd, tuple(via)) for path, argv, cwd, via in found["execs"]
@@ -78,7 +82,8 @@ def _in_namespaces(
         connection.close()
         os.waitpid(child, 0)
     except BaseException as error:
-        report(f"{type(error).__name__}: {error}")
+        system = _SYSTEM if isinstance(error, OSError) else ""
+        report(f"{system}{type(error).__name__}: {error}")
     finally:
         os._exit(0)
 

@@ -51,13 +51,14 @@ class ExecGate(Recorded):
             "on", rules=rules, path="/stubs:/usr/bin:/bin"
         )
         judge = modules["command_rules"].CommandRules.decoded(self._settings["policy"])
-        assert judge.denial((b"rm", b"x"))  # imports what judging needs
-        judge.denial((b"sh", b"-c", b"echo $((1)) | xargs find . -exec git -C x push \\;"))
+        script = b"echo $((1)) | xargs find . -exec git -C x push \\;"
+        for words in ((b"rm", b"x"), (b"sh", b"-c", script)):
+            judge.denial(words, "/")  # imports what judging needs
 
     def begin(self) -> set[int]:
         gate = self._client.GateProcess.start(self._settings, self._close_all_but)
         if isinstance(gate, str):
-            raise OSError(f"no gate: {gate}")
+            raise RuntimeError(f"no gate: {gate}")
         self._gate = gate
         return {gate.pid}
 
