@@ -44,7 +44,7 @@ class ExecGate(Recorded):
             one.name: import_module(f"{package.__name__}.{one.name}")
             for one in iter_modules(package.__path__)
         }
-        self._client, self._entry = modules["client"], modules["entry"]
+        self._client = modules["client"]
         self._close_all_but = import_module("bridle.supervision.keeper").close_all_but
         rules = [Rule("denied", "deny", "no", commands=DENIED)]
         self._settings: dict[str, Any] = modules["settings"].gate_settings(
@@ -63,8 +63,7 @@ class ExecGate(Recorded):
         return {gate.pid}
 
     def launch(self, path: str, argv: list[str], environment: dict[str, str]) -> None:
-        entrance = self._entry.Entry(self._gate.entrance.fileno(), 1, no_new_privileges=True)
-        entrance.enter(os.getpid(), [os.fsencode(word) for word in argv])
+        self._gate.entry().enter(os.getpid(), [os.fsencode(word) for word in argv])
         os.execve(path, argv, environment)
 
 
