@@ -25,6 +25,9 @@ test: $(READY) ## the tests that need nothing but this checkout
 	PYTEST_DEBUG_TEMPROOT="$$($(BIN)/python tests/memory_folder.py)" \
 	  $(BIN)/pytest -n 5 --dist worksteal -m "not real and not torture" --ignore tests/real
 
+test-policy: $(READY) ## 10,000 generated shell lines, read by us and run by bash and dash
+	BRIDLE_POLICY_LINES=10000 $(BIN)/pytest -n 2 -m "not torture" tests/policy/differential
+
 test-real: $(READY) ## real agent CLIs (from npm) with a scripted model; as root, an ordinary user
 	$(BIN)/python tests/real/clis.py install
 	$(BIN)/pytest -n 4 -m real --reruns 1 tests/real --ignore tests/real/test_ordinary_user.py
@@ -78,4 +81,4 @@ fix: $(READY) ## format and mend what ruff can
 help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup check test test-real torture bench bench-hooks bench-mcp bench-tui demo lock docs verdicts fix help
+.PHONY: setup check test test-policy test-real torture bench bench-hooks bench-mcp bench-tui demo lock docs verdicts fix help

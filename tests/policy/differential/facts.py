@@ -1,0 +1,26 @@
+"""What a line did when a real shell ran it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Exec(NamedTuple):
+    """One execve that reached a program."""
+
+    path: str  # absolute, as the caller named it
+    argv: tuple[str, ...]
+    cwd: str
+    via: tuple[str, ...]  # the programs that led to it, nearest first; none: the shell itself
+
+    @property
+    def program(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+class Facts(NamedTuple):
+    execs: tuple[Exec, ...] = ()
+    changed: tuple[str, ...] = ()  # created, written, removed or given another mode
+    read: tuple[str, ...] = ()
+    timed_out: bool = False
+    status: int = 0

@@ -1,0 +1,132 @@
+"""What tree-sitter-bash sees in a line: commands whose names are written out."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from tree_sitter import Language, Node, Parser
+from tree_sitter_bash import language
+
+from differential.oracle import TRANSPARENT
+from differential.reading import Reading
+
+# Names that are no programs, or that another command stands for.
+_STANDS_ASIDE = TRANSPARENT | {
+    *(
+        "time",
+        "command",
+        "builtin",
+        "exec",
+        "eval",
+        "coproc",
+        ".",
+        "source",
+        "!",
+        "noglob",
+        "nocorrect",
+    ),
+    *(
+        "if",
+        "then",
+        "else",
+        "elif",
+        "fi",
+        "for",
+        "while",
+        "until",
+        "do",
+        "done",
+        "case",
+        "esac",
+        "in",
+    ),
+    *(
+        "function",
+        "select",
+        "{",
+        "}",
+        "[[",
+        "]]",
+        "((",
+        "))",
+        "return",
+        "break",
+        "continue",
+        "exit",
+    ),
+}
+_LITERAL = frozenset({"word", "raw_string", "string", "concatenation", "string_content", "number"})
+_DEFINED = re.compile(
+    r"(?:^|[\s;&|(){}`])(?:function\s+)?([\w.:+-]+)\s*\(\s*\)|function\s+([\w.:+-]+)"
+)
+_ALIASED = re.compile(r"\balias\b[^\n;]*?\s([\w.:+-]+)=")
+
+
+class Difference(NamedTuple):
+    """A kind of command that tree-sitter sees and bash does not, and why."""
+
+    reason: str
+    line: str  # where in a line such a thing is found
+
+
+# Where tree-sitter-bash is known to read a line otherwise than bash does.
+EXPLAINED = (
+    Difference("an unusual blank ends a word for it", r"[\v\f\r\x01\u00a0]"),
+    Difference("a continued line ends a word for it", r"\\\n"),
+    Difference("a brace in the name of a file ends a group for it", r"[<>]\s*[^\s;&|]*[{}]"),
+    Difference("an escape right after a quote begins a word for it", r"['\"]\\"),
+    Difference("it keeps the escapes of backticks", r"`[^`]*\\"),
+)
+
+
+@cache
+def _parser() -> Parser:
+    return Parser(Language(language()))
+
+
+def commands_seen(line: str) -> list[str] | None:
+    """Base names of the commands with literal names; None where it could not parse the line."""
+    source = line.encode(errors="surrogateescape")
+    root = _parser().parse(source).root_node
+    if root.has_error:
+        return None
+    names: list[str] = []
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        pending += node.children
+        if node.type == "command" and (name := node.child_by_field_name("name")):
+            text = _literal(name)
+            if text:
+                names.append(text.rpartition("/")[2])
+    return names
+
+
+def unexplained(line: str, said: Reading) -> list[str]:
+    """Commands that it sees, and that the reader neither names nor doubts."""
+    if said.unread or said.doubts:
+        return []
+    seen = commands_seen(line)
+    if seen is None or any(re.search(one.line, line) for one in EXPLAINED):
+        return []
+    ours = _STANDS_ASIDE | {a or b for a, b in _DEFINED.findall(line)} | {*_ALIASED.findall(line)}
+    return sorted({name for name in seen if name not in ours and not said.names(name)})
+
+
+def _literal(node: Node) -> str:
+    """The text of a name that no expansion is part of."""
+    if any(child.type not in _LITERAL for child in _below(node)):
+        return ""
+    text = (node.text or b"").decode(errors="surrogateescape")
+    if "'" in text or '"' in text:
+        plain = re.fullmatch(r"'([^']*)'|\"([^\"\\$`]*)\"", text)
+        return (plain[1] or plain[2] or "") if plain else ""
+    if re.search(r"[*?\[\]{}~]", text):
+        return ""
+    return re.sub(r"\\(.)", r"\1", text.replace("\\\n", ""), flags=re.DOTALL)
+
+
+def _below(node: Node) -> list[Node]:
+    return [one for child in node.named_children for one in (child, *_below(child))]
