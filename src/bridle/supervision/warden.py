@@ -95,6 +95,8 @@ class Warden:
                 events = {number for number, _ in self._ready.poll(self._patience())}
                 if self._harness and self._harness.fileno() in events:
                     self._hear_harness(self._harness)
+                if self._gate and self._gate.control.fileno() in events:
+                    self._hear_gate(self._gate)  # before the end of a program that it refused
                 for kept in [one for one in self._kept.values() if one.post.fileno() in events]:
                     if not self._listen(kept):
                         self._ready.unregister(kept.post.fileno())
@@ -104,8 +106,6 @@ class Warden:
                     self._reap()
                 for kept in self._kept.values():
                     kept.end_if_hung()
-                if self._gate and self._gate.control.fileno() in events:
-                    self._hear_gate(self._gate)
                 if self._standby:
                     self._standby.mind()
                 if self._door:

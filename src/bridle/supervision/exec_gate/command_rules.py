@@ -71,7 +71,7 @@ class CommandRules:
         denied = [rule for group in self._groups for rule in denied_commands(group)]
         heads = {_program(one) for rule in denied for one in rule.commands}
         self.programs = frozenset(os.fsencode(head) for head in heads)
-        self._heads = tuple(self.programs)
+        self._heads = tuple({head.rsplit(b"/", 1)[-1] for head in self.programs})
         self._known: dict[tuple[bytes, ...], Rule | None] = {}
 
     @classmethod
@@ -141,4 +141,4 @@ def _certain(command: Command) -> Command:
 
 def _program(pattern: str) -> str:
     """The literal beginning of the program that a pattern names."""
-    return text_glob(pattern).pieces[0].partition(" ")[0].rsplit("/", 1)[-1]
+    return text_glob(pattern).pieces[0].partition(" ")[0]

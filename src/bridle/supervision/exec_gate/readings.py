@@ -82,9 +82,9 @@ class Readings:
             raise _error(errno.EACCES)
         if not file.status.st_nlink and not self._is_running(file):
             raise Unnamed
-        denied = self._denied.name_of(file)
+        denied = self._denied.names_of(file)
         arguments = argv[1:]
-        names = [argv[0].lstrip(b"-"), path, file.name, denied]
+        names = [argv[0].lstrip(b"-"), path, file.name, *denied]
         for name in dict.fromkeys(name for name in names if name):
             self.found.append(Reading(name, arguments))
         head = _head(file)
@@ -93,7 +93,7 @@ class Readings:
                 program, *option = interpreter
                 words = [program, *option, path, *arguments]
                 self._add(self._files.find(program), program, words, depth + 1)
-        elif head.startswith(_ELF) and (denied == LOADER or _is_loader(file.name, path)):
+        elif head.startswith(_ELF) and (LOADER in denied or _is_loader(file.name, path)):
             self._add_loaded(arguments, depth)
 
     def _add_loaded(self, arguments: Sequence[bytes], depth: int) -> None:
