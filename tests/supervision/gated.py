@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridle.core.permission import Rule
-from bridle.supervision.exec_gate.settings import ExecRefused, Wanted, gate_settings
+from bridle.supervision.exec_gate.settings import ExecRefused, GateState, Wanted, gate_settings
 from bridle.supervision.tree import Child, Warden
 
 if TYPE_CHECKING:
@@ -46,9 +46,16 @@ class Gated:
         self.warden = warden
         self.path = path
         self.refused: list[ExecRefused] = []
+        self.states: list[bool] = []
         settings = gate_settings(wanted, rules=rules, path=path)
         self.enforcement = {"exec": settings} if settings else {}
-        warden.on_exec_refused = self.refused.append
+        warden.watch_execs(self._reported)
+
+    def _reported(self, report: ExecRefused | GateState) -> None:
+        if isinstance(report, ExecRefused):
+            self.refused.append(report)
+        else:
+            self.states.append(report.enforced)
 
     @classmethod
     @asynccontextmanager

@@ -389,14 +389,12 @@ async def test_without_a_rule_that_denies_commands_there_is_no_gate(tmp_path: Pa
 
 
 async def test_when_the_gate_is_killed_nothing_more_runs(gated: Gated, tmp_path: Path) -> None:
-    states: list[bool] = []
-    gated.warden.on_exec_gate = lambda state: states.append(state.enforced)
     os.mkfifo(tmp_path / "go")
     text = "echo ready; read line < go; env true; echo $?"
     child = await gated.start(["/bin/sh", "-c", text], tmp_path)
     assert await said(child) == "ready\n"
     os.kill(gated.gate_pid(), signal.SIGKILL)
-    await until(lambda: states == [True, False])
+    await until(lambda: gated.states == [True, False])
     await go(tmp_path)
     assert await said(child) == "126\n"
     await child.wait()

@@ -57,9 +57,8 @@ class ExecRules:
 
     def attach(self, warden: Warden) -> None:
         """Reports what this warden's gate refuses, and keeps its rules up to date."""
-        warden.on_exec_gate = self._gate_changed
-        warden.on_exec_refused = self._refused
         self._wardens = [one for one in self._wardens if not one.lost] + [warden]
+        warden.watch_execs(self._reported)
         if warden.exec_gate.enforced:  # another harness started it, by rules of its time
             self.update(self._runner().remembered_rules())
 
@@ -73,9 +72,11 @@ class ExecRules:
         for warden in judging:
             warden.update_exec_policy(policy)
 
-    def _gate_changed(self, state: GateState) -> None:
-        if not state.enforced:
-            text = f"rules that deny commands are only advice: {state.reason}"
+    def _reported(self, report: GateState | ExecRefused) -> None:
+        if isinstance(report, ExecRefused):
+            self._refused(report)
+        elif not report.enforced:
+            text = f"rules that deny commands are only advice: {report.reason}"
             self._runner().liaison.tell(Notice(level="warning", kind="policy", text=text))
 
     def _refused(self, refused: ExecRefused) -> None:

@@ -174,7 +174,6 @@ class Sessions:
             terms,
             lambda: runner,  # which needs a host that needs these
         )
-        judged.attach(warden)
 
         def host(terms: Terms) -> SessionHost:
             _register(known, terms)
@@ -228,6 +227,7 @@ class Sessions:
             opened=tenure.begins,
             rules_changed=judged.update,
         )
+        judged.attach(warden)
         bench = await tools.open(spec, terms, runner.liaison, known, judged) if tools else None
         runner.warm()
         unwatch = self._watch_storage(runner)
