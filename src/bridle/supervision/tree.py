@@ -364,7 +364,7 @@ class Warden:
             case ("exec_gate", str(reason)):
                 self.exec_gate = GateState(enforced=not reason, reason=reason)
                 self._exec_watcher(self.exec_gate)
-            case ("exec_refused", _, command, rule, source, reason):
+            case ("exec_refused", command, rule, source, reason):
                 self._exec_watcher(ExecRefused(command, rule, source, reason))
             case (word, number, *rest) if child := self._children.get(number):
                 self._take_news(child, word, rest)

@@ -85,21 +85,16 @@ class CommandRules:
     def denial(self, words: tuple[bytes, ...], *, cut: bool = False) -> Rule | None:
         """The rule that denies this command line. `cut`: it goes on after these words, and is
         denied where it may come to one that is."""
-        size = sum(map(len, words)) + len(words)
-        if not self._may_be_denied(words):
-            return None
-        if cut or size > _REMEMBERED_UP_TO:
+        text = b"\0".join(words)
+        if not any(head in text for head in self._heads):
+            return None  # no denied program's name stands in it
+        if cut or len(text) > _REMEMBERED_UP_TO:
             return self._decide(words, cut=cut)
         if words not in self._known:
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
             self._known[words] = self._decide(words, cut=False)
         return self._known[words]
-
-    def _may_be_denied(self, words: tuple[bytes, ...]) -> bool:
-        """False for a line that no denied program's name stands in."""
-        text = b"\0".join(words)
-        return any(head in text for head in self._heads)
 
     def _decide(self, words: tuple[bytes, ...], *, cut: bool) -> Rule | None:
         plain = [os.fsdecode(word).translate(_REPLACED) for word in words]

@@ -36,11 +36,18 @@ _MOST_STARTS = 8  # execs by which a program's own process may come to be the pr
 
 
 class Watched:
-    """One program whose calls are judged: as it announced itself before its first exec."""
+    """One program whose calls are judged."""
 
-    def __init__(self, number: int, pid: int, count: int, whole: int, rest: int) -> None:
-        self.number = number
-        self._pid = pid
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._count = 0
+        self._whole = 0
+        self._rest = 0
+        self._left = 0
+
+    def expect(self, count: int, whole: int, rest: int) -> None:
+        """Its process is about to become the program, with so many arguments behind its name; all
+        words have the one checksum, the arguments the other."""
         self._count = count
         self._whole = whole
         self._rest = rest
@@ -49,7 +56,7 @@ class Watched:
     def starts(self, pid: int, argv: list[bytes]) -> bool:
         """Whether this is the program itself being started: by us, or by the `env` or the shell
         script that stands before it, with all of its arguments. Nobody judges that."""
-        if pid != self._pid or not self._left:
+        if pid != self.pid or not self._left:
             return False
         self._left -= 1
         if checksum(argv) == self._whole:
@@ -106,10 +113,15 @@ class Gate:
 
     def _register(self) -> None:
         channel = Channel(self._registrations)
-        for message in channel.receive():
-            listener = channel.take_files(1)[0]
-            self._watched[listener] = Watched(*message)
-            self._ready.register(listener, select.POLLIN)
+        for word, pid, *rest in channel.receive():
+            if word == "watch":
+                listener = channel.take_files(1)[0]
+                self._watched[listener] = Watched(pid)
+                self._ready.register(listener, select.POLLIN)
+            else:
+                for watched in self._watched.values():
+                    if watched.pid == pid:
+                        watched.expect(*rest)
 
     def _load(self) -> CommandRules:
         """The rules are read by the policy's own code, which takes a while to import."""
@@ -132,7 +144,7 @@ class Gate:
         try:
             code = self._decide(listener, call)
         except Exception as error:  # whatever it is, nothing unknown may run
-            self._report(listener, call.pid, "", f"{type(error).__name__}: {error}")
+            self._report(call.pid, "", f"{type(error).__name__}: {error}")
             code = errno.EPERM
         seccomp.respond(listener, call.id, code)
 
@@ -146,9 +158,8 @@ class Gate:
                 return errno.EPERM
             if error.errno in (errno.EFAULT, errno.EIO, errno.ENAMETOOLONG):
                 return errno.EFAULT if error.errno == errno.EIO else error.errno
-            self._report(
-                listener, notification.pid, "", f"its memory cannot be read: {error.strerror}"
-            )
+            reason = f"its memory cannot be read: {error.strerror}"
+            self._report(notification.pid, "", reason)
             return errno.EPERM
         if not seccomp.is_waiting(listener, notification.id):
             return errno.EPERM
@@ -173,7 +184,7 @@ class Gate:
         except OSError as error:
             return error.errno or errno.EPERM
         except (Unnamed, Unreadable) as error:
-            self._report(listener, call.pid, shown, str(error))
+            self._report(call.pid, shown, str(error))
             return errno.EPERM
         finally:
             files.close()
@@ -183,27 +194,20 @@ class Gate:
             rule = rules.denial(reading.words, cut=call.cut)
             if rule is not None:
                 text = _shown(_short(reading))
-                self._report(listener, call.pid, text, rule.note, rule.name, rule.source)
+                self._report(call.pid, text, rule.note, rule.name, rule.source)
                 return errno.EPERM
         return 0
 
     def _report(
-        self,
-        listener: int,
-        pid: int,
-        command: str,
-        reason: str,
-        rule: str = "",
-        source: str = "",
+        self, pid: int, command: str, reason: str, rule: str = "", source: str = ""
     ) -> None:
         """Once, though the caller goes on through the folders of its PATH."""
-        number = self._watched[listener].number
         report = (pid, command or f"process {pid}", rule, source, reason)
         if report == self._reported:
             return
         self._reported = report
         try:
-            self._control.send("refused", number, *report[1:])
+            self._control.send("refused", *report[1:])
         except OSError:
             pass  # the warden is gone, which ends us next
 
