@@ -194,6 +194,21 @@ async def test_every_level_of_supervision_has_it(level: Level, tmp_path: Path, t
     assert (done.out, done.refused) == ("0\n", ["forbidden"])
 
 
+async def test_the_programs_inside_of_busybox_are_denied_as_well(tmp_path: Path) -> None:
+    if not (busybox := shutil.which("busybox")):
+        pytest.skip("no busybox")
+    (tmp_path / "kept").touch()
+    for name in ("rm", "ash", "innocent"):
+        (tmp_path / name).symlink_to(busybox)
+    text = (
+        "./rm kept; ./ash -c 'rm kept'; busybox rm kept; busybox sh -c 'rm kept';"
+        " bash -c 'exec -a rm ./innocent kept'; ./ash -c 'echo fine'"
+    )
+    async with Gated.open(tmp_path / "r", deny("rm *")) as gated:
+        done = await gated.run(text, tmp_path)
+    assert (done.out, len(done.refused), (tmp_path / "kept").exists()) == ("fine\n", 5, True), done
+
+
 async def test_a_changed_copy_is_not_known_again(gated: Gated, tools: Path, tmp_path: Path) -> None:
     """What is promised is a guard rail, not a wall."""
     text = f"cp {tools}/forbidden copy; printf x >> copy; ./copy a"

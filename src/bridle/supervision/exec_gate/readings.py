@@ -26,6 +26,7 @@ _MOST_HEADS = 4096
 _DEEPEST = 8  # the kernel follows 5 interpreters; the loader adds to it
 _ELF = b"\x7fELF"
 _LOADER = re.compile(rb"(ld(64|-linux[\w-]*|-musl-[\w-]+|-[\d.]+)?|libc\.musl-[\w-]+)\.so(\.\d+)?")
+_MANY_PROGRAMS = (b"busybox", b"toybox")
 LOADER = b"ld.so"
 _LOADER_VALUES = frozenset({
     b"--library-path", b"--inhibit-rpath", b"--audit", b"--preload", b"--argv0",
@@ -87,6 +88,8 @@ class Readings:
         names = [argv[0].lstrip(b"-"), path, file.name, *denied]
         for name in dict.fromkeys(name for name in names if name):
             self.found.append(Reading(name, arguments))
+        if file.name in _MANY_PROGRAMS:  # under the name of one: its shell runs others by itself
+            self.found.append(Reading(file.name, [argv[0].rsplit(b"/", 1)[-1], *arguments]))
         head = _head(file)
         if head.startswith(b"#!"):
             if interpreter := _interpreter(head):
