@@ -571,6 +571,22 @@ print([libc.syscall(438, found, number, 0) for number in range(20)])
     assert done.stdout == f"{[-1] * 20}\n", done.stderr
 
 
+async def test_the_warden_reads_for_a_gate_that_may_not(
+    gated: Gated, tools: Path, tmp_path: Path
+) -> None:
+    """As under Yama, where only ancestors of a process may look into it."""
+    settings = {**gated.enforcement["exec"], "memory_by_warden": True}
+    gated.enforcement = {"exec": settings}
+    text = (
+        "for n in 1 2 3; do (forbidden $n; permitted; echo $?) & done; wait;"
+        f" {LOADER} {tools}/forbidden a"
+    )
+    done = await gated.run(text, tmp_path, {"RAN": "/dev/null"})
+    assert done.out == "0\n" * 3
+    assert sorted(done.refused)[:3] == [f"forbidden {n}" for n in (1, 2, 3)]
+    assert len(done.refused) == 4
+
+
 # -- where it cannot be had ----------------------------------------------------------------------
 
 

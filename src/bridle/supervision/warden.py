@@ -349,7 +349,9 @@ class Warden:
             for word, *rest in gate.control.receive():
                 if word == "refused":
                     self._say("exec_refused", *rest)
-        except EOFError:
+                elif word == "memory":
+                    gate.open_memory(*rest)
+        except (EOFError, OSError):
             self._lose_gate(gate)
 
     def _lose_gate(self, gate: GateProcess) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 import os
 
 from bridle.supervision import processes
-from bridle.supervision.channel import Channel
+from bridle.supervision.channel import Channel, frame, rights
 from bridle.supervision.exec_gate import gate as gate_process
 from bridle.supervision.exec_gate.entry import Entry
+from bridle.supervision.exec_gate.exec_call import open_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,6 +73,18 @@ class GateProcess:
             self.control.send("policy", policy)
         except OSError:
             pass  # it is gone, which SIGCHLD tells
+
+    def open_memory(self, pid: int) -> None:
+        """For the gate, where only ancestors of a process may look into it."""
+        try:
+            memory = open_memory(pid)
+        except OSError as error:
+            self.control.send("memory", error.errno)
+            return
+        try:
+            self.control.socket.sendmsg([frame(("memory", 0))], rights([memory]))
+        finally:
+            os.close(memory)
 
     def end(self) -> None:
         self.close()

@@ -17,8 +17,9 @@ import sys
 from bridle.supervision import kernel
 from bridle.supervision.channel import Channel
 from bridle.supervision.exec_gate import seccomp
+from bridle.supervision.exec_gate.availability import only_ancestors_may_read, refusal
 from bridle.supervision.exec_gate.entry import checksum
-from bridle.supervision.exec_gate.exec_call import read_call
+from bridle.supervision.exec_gate.exec_call import open_memory, read_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class Gate:
         self._policy: bytes = settings["policy"]
         self._modules: list[str] = settings["modules"]
         self._path: bytes = settings["path"]
+        self._by_warden: bool = settings["memory_by_warden"] or only_ancestors_may_read()
+        self._waiting: list[tuple[Any, ...]] = []  # messages that came before an answer
         self._watched: dict[int, Watched] = {}  # by listener
         self._rules: CommandRules | None = None
         self._files: DeniedFiles | None = None
@@ -93,8 +96,7 @@ class Gate:
                 self._load()
             for number, event in events:
                 if number == self._control.fileno():
-                    for message in self._control.receive():
-                        self._obey(message)
+                    self._waiting += self._control.receive()
                 elif number == self._registrations.fileno():
                     self._register()
                 elif event & select.POLLIN:
@@ -103,6 +105,8 @@ class Gate:
                     self._ready.unregister(number)
                     del self._watched[number]
                     os.close(number)
+            while self._waiting:
+                self._obey(self._waiting.pop(0))
 
     def _obey(self, message: tuple[Any, ...]) -> None:
         match message:
@@ -152,7 +156,7 @@ class Gate:
         """0, or the errno that the call is to fail with."""
         watched = self._watched[listener]
         try:
-            call = read_call(notification)
+            call = self._read(notification)
         except OSError as error:
             if not seccomp.is_waiting(listener, notification.id):
                 return errno.EPERM
@@ -169,6 +173,26 @@ class Gate:
         if not rules.denies:
             return 0
         return self._judge(listener, notification, call, rules)
+
+    def _read(self, notification: Notification) -> ExecCall:
+        pid = notification.pid
+        memory = self._memory_by_warden(pid) if self._by_warden else open_memory(pid)
+        try:
+            return read_call(notification, memory)
+        finally:
+            os.close(memory)
+
+    def _memory_by_warden(self, pid: int) -> int:
+        """An ancestor of the caller may look into it where this process may not."""
+        self._control.send("memory", pid)
+        while True:
+            for message in self._control.receive():
+                match message:
+                    case ("memory", 0):
+                        return self._control.take_files(1)[0]
+                    case ("memory", int(code)):
+                        raise OSError(code, os.strerror(code))
+                self._waiting.append(message)
 
     def _judge(
         self, listener: int, notification: Notification, call: ExecCall, rules: CommandRules
@@ -231,40 +255,6 @@ def run(control: Channel, registrations: Any, settings: dict[str, Any]) -> NoRet
         os.write(2, traceback.format_exc().encode(errors="replace"))
         code = 70
     os._exit(code)
-
-
-def refusal(*, no_new_privileges: bool) -> str | None:
-    """Why the gate cannot be had here, found by trying; this process is filtered from then on."""
-    if reason := seccomp.unsupported():
-        return reason
-    try:
-        os.close(seccomp.install(no_new_privileges=no_new_privileges))
-    except OSError as error:
-        return _REASONS.get(error.errno or 0) or f"seccomp: {error.strerror}"
-    try:
-        os.close(os.open(f"/proc/{os.getppid()}/mem", os.O_RDONLY | os.O_CLOEXEC))
-    except OSError as error:
-        return f"the memory of other processes cannot be read: {error.strerror}{_yama()}"
-    return None
-
-
-_REASONS = {
-    errno.EBUSY: "another program listens to the calls of this one already, as a harness does in"
-    " which this one runs",
-    errno.EACCES: "it needs CAP_SYS_ADMIN, or the no_new_privs flag",
-    errno.ENOSYS: "the kernel has no seccomp filters",
-    errno.EINVAL: "the kernel has no seccomp listeners (they came with Linux 5.0)",
-}
-
-
-def _yama() -> str:
-    try:
-        file = os.open("/proc/sys/kernel/yama/ptrace_scope", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    scope = os.read(file, 8).decode().strip()
-    os.close(file)
-    return f" (kernel.yama.ptrace_scope is {scope})"
 
 
 def _short(reading: Reading) -> list[bytes]:

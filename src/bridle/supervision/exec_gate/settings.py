@@ -66,6 +66,7 @@ def gate_settings(
         "modules": _modules(),
         "path": os.fsencode(path or os.defpath),
         "required": wanted == "on",
+        "memory_by_warden": False,  # where the gate may not read it, it finds that out by itself
         "no_new_privileges": wanted == "on" or os.geteuid() == 0,
     }
 
