@@ -19,7 +19,7 @@ from gated import LOADER, PATH, Gated, Ran, deny, run_as
 
 from bridle.core.permission import Rule
 from bridle.supervision.exec_gate import seccomp
-from bridle.supervision.exec_gate.settings import gate_settings
+from bridle.supervision.exec_gate.settings import GateState, gate_settings, probe
 from bridle.supervision.tree import Child, Level
 
 pytestmark = pytest.mark.skipif(
@@ -626,9 +626,19 @@ asyncio.run(main())
     ], done
 
 
-async def test_a_start_that_cannot_be_enforced_leaves_nothing_behind(
+def test_what_this_machine_can_enforce_is_found_by_trying() -> None:
+    assert probe() == GateState(enforced=True, reason="")
+
+
+async def test_what_cannot_be_had_inside_of_a_harness_is_found_by_trying(
     gated: Gated, tmp_path: Path
 ) -> None:
+    code = "from bridle.supervision.exec_gate.settings import probe; print(probe().reason)"
+    done = await gated.run([sys.executable, "-c", code], tmp_path)
+    assert done.out.startswith("another program listens")
+
+
+async def test_when_the_rules_cannot_be_loaded_nothing_runs(gated: Gated, tmp_path: Path) -> None:
     settings = {**gated.enforcement["exec"], "modules": None}
     gated.enforcement = {"exec": settings}
     done = await gated.run("env true; echo $?", tmp_path)

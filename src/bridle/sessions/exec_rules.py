@@ -24,20 +24,6 @@ if TYPE_CHECKING:
 _MOST_TEXTS = 1_000
 
 
-def exec_enforcement(
-    terms: Terms, agent: str, path: str | None, remembered: Sequence[Rule] = ()
-) -> dict[str, Any]:
-    """For the enforcement of a spawn: "exec" with its settings, or nothing."""
-    settings = gate_settings(
-        terms.enforcement.commands,
-        rules=(*remembered, *terms.rules),
-        tightening=terms.tightening,
-        agent=agent,
-        path=path,
-    )
-    return {} if settings is None else {"exec": settings}
-
-
 class ExecRules:
     """`runner` is the session that they are of: its agent, its answers, its log."""
 
@@ -49,11 +35,18 @@ class ExecRules:
 
     def enforcement(self, environment: Mapping[str, str]) -> dict[str, Any]:
         """Of a program that is started now, with this environment."""
-        path = environment.get("PATH")
-        if not may_be_enforced(self.terms.enforcement.commands):
+        wanted = self.terms.enforcement.commands
+        if not may_be_enforced(wanted):
             return {}
         runner = self._runner()
-        return exec_enforcement(self.terms, runner.agent, path, runner.remembered_rules())
+        settings = gate_settings(
+            wanted,
+            rules=(*runner.remembered_rules(), *self.terms.rules),
+            tightening=self.terms.tightening,
+            agent=runner.agent,
+            path=environment.get("PATH"),
+        )
+        return {"exec": settings} if settings else {}
 
     def attach(self, warden: Warden) -> None:
         """Reports what this warden's gate refuses, and keeps its rules up to date."""

@@ -30,7 +30,7 @@ class HeadStart:
         """Nothing happens where the program is not known before there is a prompt, or needs a file:
         the warden's folder is no safe place before the warden holds it."""
         from bridle.agents.stdio import StdioAgent, found
-        from bridle.sessions.exec_rules import exec_enforcement
+        from bridle.supervision.exec_gate.settings import gate_settings
 
         if terms.supervision != self._level:
             self.drop()
@@ -43,12 +43,19 @@ class HeadStart:
         env = {name: word for name, word in program.env.items() if isinstance(word, str)}
         if (len(argv), len(env)) == (len(program.argv), len(program.env)):
             env = {**terms.environment, **env}
+            settings = gate_settings(
+                terms.enforcement.commands,
+                rules=terms.rules,
+                tightening=terms.tightening,
+                agent=agent.info.name,
+                path=path,
+            )
             self.launched = spawn_early(
                 self.launched,
                 argv,
                 cwd=spec.cwd,
                 env=env,
-                enforcement=exec_enforcement(terms, agent.info.name, path),
+                enforcement={"exec": settings} if settings else {},
             )
 
     def drop(self) -> None:

@@ -50,3 +50,8 @@ def _ptrace_scope() -> str:
     scope = os.read(file, 8).decode().strip()
     os.close(file)
     return scope
+
+
+def main() -> None:
+    """What `settings.probe` runs: the reason why not, or nothing, on standard output."""
+    os.write(1, (refusal(no_new_privileges=True) or "").encode())

@@ -7,10 +7,10 @@ denies is let through: the first rule that matches decides, as in the policy.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from msgspec import Struct, json
+from msgspec import json
 from msgspec.structs import replace
 
 from bridle.core.permission.acts import Act
@@ -19,6 +19,7 @@ from bridle.core.permission.rules import Rule
 from bridle.core.permission.shell.reader import read_words
 from bridle.core.permission.shell.script import HOLE, SIGNS, Command, joined, unquoted
 from bridle.core.permission.spots import Context
+from bridle.supervision.exec_gate.exec_policy import ExecPolicy, denied_commands, unenforceable
 
 _SHELL = frozenset({"Bash", "shell"})  # the tool and the class that commands are judged as
 # what these are told to run is judged when they run it
@@ -26,39 +27,6 @@ _SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh"
 _REPLACED = str.maketrans(dict.fromkeys(SIGNS, "\ufffd"))
 _MOST_REMEMBERED = 4096
 _REMEMBERED_UP_TO = 4096  # bytes of a command line
-
-
-class ExecPolicy(Struct, frozen=True, omit_defaults=True):
-    """What the gate is told: the rules in their order, and who they are for."""
-
-    rules: tuple[Rule, ...] = ()
-    tightening: tuple[Rule, ...] = ()  # count only where they are stricter
-    agent: str = ""
-
-    def encoded(self) -> bytes:
-        return json.encode(self)
-
-
-def unenforceable(rule: Rule) -> str | None:
-    """Why the gate does not judge by this rule; None for one that it does."""
-    if rule.paths:
-        return "it names files as well"
-    if rule.hosts:
-        return "it names hosts"
-    if rule.servers:
-        return "it names tools of MCP servers"
-    if rule.modes is not None:
-        return "it holds in some modes alone"
-    if rule.line is not None:
-        return "it names a whole command line"
-    if rule.verdict == "deny" and not rule.commands:
-        return "it names no command"
-    return None
-
-
-def denied_commands(rules: Iterable[Rule]) -> list[Rule]:
-    """The rules that make a gate worth having."""
-    return [rule for rule in rules if rule.verdict == "deny" and unenforceable(rule) is None]
 
 
 class CommandRules:

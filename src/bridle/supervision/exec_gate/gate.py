@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bridle.supervision.exec_gate.readings import Reading
     from bridle.supervision.exec_gate.seccomp import Notification
 
-_IDLE = 5  # milliseconds without a call, then the rules are loaded
+_IDLE = 30  # milliseconds without a call, then the rules are loaded: a start needs the cores
 _SHOWN = 500  # characters of a refused command
 _MOST_STARTS = 8  # execs by which a program's own process may come to be the program
 

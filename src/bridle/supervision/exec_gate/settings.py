@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bridle.core.errors import SupervisionUnavailable
+from bridle.supervision.launch import command
 
 if TYPE_CHECKING:
     from bridle.core.permission import Rule
@@ -56,8 +58,8 @@ def gate_settings(
     if not may_be_enforced(wanted):
         return None
     if not any(rule.verdict == "deny" and rule.commands for rule in (*rules, *tightening)):
-        return None  # without the policy's modules, which most sessions have not loaded by now
-    from bridle.supervision.exec_gate.command_rules import denied_commands
+        return None
+    from bridle.supervision.exec_gate.exec_policy import denied_commands
 
     if not denied_commands((*rules, *tightening)):
         return None
@@ -76,7 +78,7 @@ def may_be_enforced(wanted: Wanted) -> bool:
 
 
 def exec_policy(rules: Sequence[Rule], tightening: Sequence[Rule], agent: str) -> bytes:
-    from bridle.supervision.exec_gate.command_rules import ExecPolicy
+    from bridle.supervision.exec_gate.exec_policy import ExecPolicy
 
     return ExecPolicy(tuple(rules), tuple(tightening), agent).encoded()
 
@@ -87,9 +89,19 @@ def _modules() -> list[str]:
     return [one for one in sys.path if one]
 
 
+def probe() -> GateState:
+    """Whether this machine can enforce rules on commands at all, tried in a process of its own:
+    it takes some 50 ms, so call it from a thread."""
+    done = subprocess.run(
+        command("exec_gate.availability"), stdout=subprocess.PIPE, env={}, check=True
+    )
+    reason = done.stdout.decode()
+    return GateState(enforced=not reason, reason=reason)
+
+
 def rule_state(rule: Rule, wanted: Wanted, gate: GateState | None = None) -> RuleState:
     """For a rule that denies. `gate`: of a session that runs; without it, what one would be."""
-    from bridle.supervision.exec_gate.command_rules import unenforceable
+    from bridle.supervision.exec_gate.exec_policy import unenforceable
 
     if rule.verdict != "deny":
         return RuleState(False, "it does not deny")
