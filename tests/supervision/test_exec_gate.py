@@ -19,8 +19,13 @@ from gated import LOADER, PATH, Gated, Ran, deny, run_as
 
 from bridle.core.permission import Rule
 from bridle.supervision.exec_gate import seccomp
-from bridle.supervision.exec_gate.settings import GateState, gate_settings, probe
-from bridle.supervision.tree import Child, Level
+from bridle.supervision.exec_gate.settings import (
+    ExecRefused,
+    GateState,
+    gate_settings,
+    probe,
+)
+from bridle.supervision.tree import Child, Level, Warden
 
 pytestmark = pytest.mark.skipif(
     seccomp.unsupported() is not None, reason=str(seccomp.unsupported())
@@ -446,6 +451,58 @@ async def test_a_program_that_waits_for_the_gate_can_be_killed(
             await child.kill()
     finally:
         os.kill(gate, signal.SIGCONT)
+
+
+async def test_the_gate_ends_with_its_warden(tmp_path: Path, level: Level) -> None:
+    async with Gated.open(tmp_path / "r", deny("forbidden"), level=level) as other:
+        child = await other.start(["/bin/sh", "-c", "env sleep 60; echo $?"], tmp_path)
+        gate = other.gate_pid()
+        os.kill(other.warden.pid, signal.SIGKILL)
+        await until(lambda: not Path(f"/proc/{gate}").exists())
+        await until(lambda: not Path(f"/proc/{child.pid}").exists())
+
+
+async def test_a_harness_that_comes_back_brings_the_rules_of_its_time(
+    tmp_path: Path, tools: Path
+) -> None:
+    """What lasts without a harness is still judged."""
+    path = f"{tools}:{PATH}"
+    first, second = (
+        gate_settings("on", rules=[deny(name)], path=path) for name in ("forbidden", "permitted")
+    )
+    assert first and second
+    warden = await Warden.start(records=tmp_path / "r", marker="lingers", linger=20.0)
+    os.mkfifo(tmp_path / "go")
+    (tmp_path / "job").mkdir()
+    once = "forbidden; echo $?; permitted; echo $?"
+    await warden.run(
+        ["/bin/sh", "-c", f"{once}; read line < go; {once}"],
+        cwd=tmp_path,
+        env={"PATH": path, "RAN": "/dev/null"},
+        name="job",
+        folder=tmp_path / "job",
+        cap=1000,
+        lasting=True,
+        enforcement={"exec": first},
+    )
+    output = tmp_path / "job/stdout"
+    await until(lambda: output.read_text() == "126\n0\n")
+    warden.let_go()
+    again = await Warden.rejoin(warden.folder)
+    assert again
+    try:
+        await until(lambda: again.exec_gate.enforced)
+        refused: list[object] = []
+        again.watch_execs(refused.append)
+        again.update_exec_policy(second["policy"])
+        await asyncio.sleep(0.2)
+        await go(tmp_path)
+        await again.running["job"].wait()
+    finally:
+        await again.close()
+    assert output.read_text() == "126\n0\n0\n126\n"
+    commands = [one.command for one in refused if isinstance(one, ExecRefused)]
+    assert commands == ["permitted"]
 
 
 async def test_twenty_thousand_arguments_are_read(
