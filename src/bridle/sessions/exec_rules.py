@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridle.core.events import Notice
@@ -27,8 +28,9 @@ _MOST_TEXTS = 1_000
 class ExecRules:
     """`runner` is the session that they are of: its agent, its answers, its log."""
 
-    def __init__(self, terms: Terms, runner: Callable[[], Runner]) -> None:
+    def __init__(self, terms: Terms, workspace: Path, runner: Callable[[], Runner]) -> None:
         self.terms = terms
+        self._workspace = workspace
         self._runner = runner
         self._wardens: list[Warden] = []
         self._counts: dict[str, int] = {}
@@ -44,6 +46,7 @@ class ExecRules:
             rules=(*runner.remembered_rules(), *self.terms.rules),
             tightening=self.terms.tightening,
             agent=runner.agent,
+            workspace=self._workspace,
             path=environment.get("PATH"),
         )
         return {"exec": settings} if settings else {}
@@ -61,7 +64,8 @@ class ExecRules:
         if not judging:
             return
         rules = (*remembered, *self.terms.rules)
-        policy = exec_policy(rules, self.terms.tightening, self._runner().agent)
+        agent = self._runner().agent
+        policy = exec_policy(rules, self.terms.tightening, agent, self._workspace)
         for warden in judging:
             warden.update_exec_policy(policy)
 

@@ -48,6 +48,7 @@ class HeadStart:
                 rules=terms.rules,
                 tightening=terms.tightening,
                 agent=agent.info.name,
+                workspace=spec.cwd,
                 path=path,
             )
             self.launched = spawn_early(

@@ -172,6 +172,7 @@ class Sessions:
         warden = await Warden.attach(launched)
         judged = ExecRules(
             terms,
+            spec.cwd,
             lambda: runner,  # which needs a host that needs these
         )
 

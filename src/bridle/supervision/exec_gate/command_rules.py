@@ -35,12 +35,12 @@ class CommandRules:
             tuple(rule for rule in rules if unenforceable(rule) is None)
             for rules in (policy.rules, policy.tightening)
         )
-        self._context = Context(cwd=PurePosixPath("/"), agent=policy.agent)
+        self._context = Context(cwd=PurePosixPath(policy.workspace), agent=policy.agent)
         denied = [rule for group in self._groups for rule in denied_commands(group)]
         heads = {_program(one) for rule in denied for one in rule.commands}
         self.programs = frozenset(os.fsencode(head) for head in heads)
         self._heads = tuple({head.rsplit(b"/", 1)[-1] for head in self.programs})
-        self._known: dict[tuple[bytes, ...], Rule | None] = {}
+        self._known: dict[tuple[str, tuple[bytes, ...]], Rule | None] = {}
 
     @classmethod
     def decoded(cls, policy: bytes) -> CommandRules:
@@ -50,24 +50,27 @@ class CommandRules:
     def denies(self) -> bool:
         return bool(self._heads)
 
-    def denial(self, words: tuple[bytes, ...], *, cut: bool = False) -> Rule | None:
-        """The rule that denies this command line. `cut`: it goes on after these words, and is
-        denied where it may come to one that is."""
+    def denial(self, words: tuple[bytes, ...], directory: str, *, cut: bool = False) -> Rule | None:
+        """The rule that denies this command line, run there. `cut`: it goes on after these words,
+        and is denied where it may come to one that is."""
         text = b"\0".join(words)
         if not any(head in text for head in self._heads):
             return None  # no denied program's name stands in it
         if cut or len(text) > _REMEMBERED_UP_TO:
-            return self._decide(words, cut=cut)
-        if words not in self._known:
+            return self._decide(words, directory, cut=cut)
+        key = (directory, words)
+        if key not in self._known:
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
-            self._known[words] = self._decide(words, cut=False)
-        return self._known[words]
+            self._known[key] = self._decide(words, directory, cut=False)
+        return self._known[key]
 
-    def _decide(self, words: tuple[bytes, ...], *, cut: bool) -> Rule | None:
+    def _decide(self, words: tuple[bytes, ...], directory: str, *, cut: bool) -> Rule | None:
         plain = [os.fsdecode(word).translate(_REPLACED) for word in words]
         plain[0] = plain[0] or "''"
-        for command in _commands([*plain, HOLE] if cut else plain):
+        for found in _commands([*plain, HOLE] if cut else plain):
+            # what a program does with its arguments is not in question here
+            command = replace(found, doubts=(), folders=(directory,))
             act = Act("command", "Bash", _SHELL, _SHELL, command=command, derived=command.inner)
             for group in self._groups:
                 rule = self._first(group, act, cut=cut)
@@ -94,12 +97,7 @@ def _commands(words: list[str]) -> list[Command]:
         found += read_words(short).commands
     if name.startswith("git-"):  # a part of git that can be run by itself
         found += read_words(["git", name.removeprefix("git-"), *words[1:]]).commands
-    return [_certain(command) for command in found]
-
-
-def _certain(command: Command) -> Command:
-    """What a program does with its arguments is not in question here."""
-    return replace(command, doubts=()) if command.doubts else command
+    return found
 
 
 def _program(pattern: str) -> str:

@@ -15,6 +15,7 @@ class ExecPolicy(Struct, frozen=True, omit_defaults=True):
     rules: tuple[Rule, ...] = ()
     tightening: tuple[Rule, ...] = ()  # count only where they are stricter
     agent: str = ""
+    workspace: str = "/"
 
     def encoded(self) -> bytes:
         return json.encode(self)

@@ -5,7 +5,7 @@ ENOSYS; while it is stopped, they wait. Nothing but the program's own first exec
 the rules are loaded.
 """
 
-# ruff: noqa: SIM105  # contextlib would cost every start some milliseconds
+# ruff: noqa: PTH115, SIM105  # pathlib and contextlib would cost every start some milliseconds
 
 from __future__ import annotations
 
@@ -205,6 +205,7 @@ class Gate:
         shown = _shown(call.argv or [call.path])
         try:
             readings = Readings(call, files, self._files).read()
+            directory = os.readlink(f"/proc/{call.pid}/cwd")
         except OSError as error:
             return error.errno or errno.EPERM
         except (Unnamed, Unreadable) as error:
@@ -215,7 +216,7 @@ class Gate:
         if not seccomp.is_waiting(listener, notification.id):
             return errno.EPERM
         for reading in readings:
-            rule = rules.denial(reading.words, cut=call.cut)
+            rule = rules.denial(reading.words, directory, cut=call.cut)
             if rule is not None:
                 text = _shown(_short(reading))
                 self._report(call.pid, text, rule.note, rule.name, rule.source)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bridle.core.errors import SupervisionUnavailable
@@ -51,6 +52,7 @@ def gate_settings(
     rules: Sequence[Rule],
     tightening: Sequence[Rule] = (),
     agent: str = "",
+    workspace: Path | str = "/",
     path: str | None = None,
 ) -> dict[str, Any] | None:
     """What goes under "exec" of a spawn's enforcement; None where there is nothing to judge, or
@@ -64,7 +66,7 @@ def gate_settings(
     if not denied_commands((*rules, *tightening)):
         return None
     return {
-        "policy": exec_policy(rules, tightening, agent),
+        "policy": exec_policy(rules, tightening, agent, workspace),
         "modules": _modules(),
         "path": os.fsencode(path or os.defpath),
         "required": wanted == "on",
@@ -77,10 +79,12 @@ def may_be_enforced(wanted: Wanted) -> bool:
     return wanted == "on" or (wanted == "auto" and os.geteuid() == 0)
 
 
-def exec_policy(rules: Sequence[Rule], tightening: Sequence[Rule], agent: str) -> bytes:
+def exec_policy(
+    rules: Sequence[Rule], tightening: Sequence[Rule], agent: str, workspace: Path | str
+) -> bytes:
     from bridle.supervision.exec_gate.exec_policy import ExecPolicy
 
-    return ExecPolicy(tuple(rules), tuple(tightening), agent).encoded()
+    return ExecPolicy(tuple(rules), tuple(tightening), agent, str(workspace)).encoded()
 
 
 @cache
