@@ -81,6 +81,19 @@ def ordinary_user() -> Iterator[kills.Stage]:
 
 
 @pytest.fixture(scope="session")
+def tools() -> Iterator[Path]:
+    """A folder for PATH with two programs that leave the file $RAN: `forbidden`, `permitted`."""
+    if not shutil.which("gcc"):
+        pytest.skip("no C compiler")
+    with tempfile.TemporaryDirectory(prefix="bridle-tools-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for tool in ("forbidden", "permitted"):
+            gated.build(folder / tool, gated.STUB.replace("@id", tool))
+        yield folder
+
+
+@pytest.fixture(scope="session")
 def bubblewrap() -> None:
     """Debian's package, where it is missing and root can get it; else tests say so and skip."""
     if shutil.which("bwrap") or os.geteuid() != 0 or not shutil.which("apt-get"):

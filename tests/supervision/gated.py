@@ -28,6 +28,18 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LOADER = next(iter(sorted(Path("/lib64").glob("ld-linux*.so*"))), Path("/lib/ld-linux.so.2"))
 
 
+# leaves the file $RAN
+STUB = """
+#include <fcntl.h>
+#include <stdlib.h>
+__attribute__((used)) static const char id[] = "@id";
+int main(void) {
+    char *path = getenv("RAN");
+    return path && open(path, O_WRONLY | O_CREAT | O_APPEND, 0666) >= 0 ? 0 : 3;
+}
+"""
+
+
 class Ran(NamedTuple):
     code: int
     out: str
@@ -37,6 +49,12 @@ class Ran(NamedTuple):
 
 def deny(*commands: str, **more: Any) -> Rule:
     return Rule("no", "deny", commands=commands, **more)
+
+
+def build(path: Path, source: str, *options: str) -> Path:
+    words = ["gcc", "-O1", *options, "-x", "c", "-", "-o", str(path)]
+    subprocess.run(words, input=source, text=True, check=True, capture_output=True)
+    return path
 
 
 class Gated:

@@ -17,11 +17,8 @@ from pathlib import Path
 
 import pytest
 from gated import LOADER, PATH, Gated, deny
-from test_exec_gate import tools
 
 from bridle.supervision.exec_gate import seccomp
-
-__all__ = ["tools"]
 
 pytestmark = pytest.mark.skipif(
     seccomp.unsupported() is not None, reason=str(seccomp.unsupported())
