@@ -23,13 +23,14 @@ from bridle.config.kinds import (
     text,
 )
 from bridle.core.errors import ConfigError
-from bridle.core.options import Handoff, Isolation, Preset, RateLimit, Supervision
+from bridle.core.options import Enforced, Handoff, Isolation, Preset, RateLimit, Supervision
 from bridle.paths import Paths, find_paths
 
 if TYPE_CHECKING:
     from bridle.core.permission import Rule
 
 APPROVE: tuple[Preset, ...] = ("none", "readonly", "ask", "edits", "auto")  # strictest first
+ENFORCED: tuple[Enforced, ...] = get_args(Enforced)
 HANDOFF: tuple[Handoff, ...] = get_args(Handoff)
 ISOLATION: tuple[Isolation, ...] = get_args(Isolation)  # strictest first
 NOTIFY = ("desktop", "bell", "none")
@@ -81,6 +82,12 @@ class Workspace(Struct, frozen=True):
     isolation: Isolation = "basic"
 
 
+class Enforcement(Struct, frozen=True):
+    """What the kernel holds of the rules, whatever an agent asks about."""
+
+    commands: Enforced = "auto"
+
+
 class Store(Struct, frozen=True):
     keep_days: int | None = None
 
@@ -129,6 +136,7 @@ class Config(Struct, frozen=True):
     prompts: Prompts = Prompts()
     until: Until = Until()
     workspace: Workspace = Workspace()
+    enforcement: Enforcement = Enforcement()
     screen: Screen = Screen()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models.NAME]
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
@@ -190,6 +198,11 @@ _SETTINGS = (
         choice(ISOLATION, strictest_first=True),
         "of their commands, at least",
     ),
+    Setting(
+        "enforcement.commands",
+        choice(ENFORCED, strictest_first=True),
+        "whether the kernel stops denied commands; auto: for root",
+    ),
     Setting("models", model_rows(), "names of models, added to the table that comes with bridle"),
     Setting("screen.theme", text(), "of the terminal interface; /theme shows them"),
     Setting("screen.breadcrumb", choice(PLACES), "where it tells how far the branch is"),
@@ -199,6 +212,7 @@ _SETTINGS = (
 )
 SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _SETTINGS}
 _SECTIONS: Mapping[str, type[Struct]] = {
+    "enforcement": Enforcement,
     "env": Env,
     "limits": Limits,
     "prompts": Prompts,

@@ -23,6 +23,7 @@ WhenBusy = Literal["queue", "refuse", "steer"]  # what becomes of a prompt withi
 Remember = Literal["session", "project"]  # where an answer becomes a rule
 Handoff = Literal["never", "limits", "always"]
 RateLimit = Literal["switch", "wait"]
+Enforced = Literal["on", "auto", "off"]  # strictest first
 
 
 class ResumeOptions(TypedDict, total=False):

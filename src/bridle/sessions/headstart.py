@@ -31,6 +31,7 @@ class HeadStart:
         """Nothing happens where the program is not known before there is a prompt, or needs a file:
         the warden's folder is no safe place before the warden holds it."""
         from bridle.agents.stdio import StdioAgent, found
+        from bridle.supervision.exec_gate.settings import gate_settings
 
         if terms.supervision != self._level:
             self.drop()
@@ -44,7 +45,21 @@ class HeadStart:
         if (len(argv), len(env)) == (len(program.argv), len(program.env)):
             scratch = open_scratch(terms.environment, self.session)
             env = {**with_scratch(terms.environment, scratch), **env}
-            self.launched = spawn_early(self.launched, argv, cwd=spec.cwd, env=env)
+            settings = gate_settings(
+                terms.enforcement.commands,
+                rules=terms.rules,
+                tightening=terms.tightening,
+                agent=agent.info.name,
+                workspace=spec.cwd,
+                path=path,
+            )
+            self.launched = spawn_early(
+                self.launched,
+                argv,
+                cwd=spec.cwd,
+                env=env,
+                enforcement={"exec": settings} if settings else {},
+            )
 
     def drop(self) -> None:
         """The warden ends by itself when nobody holds the other end."""

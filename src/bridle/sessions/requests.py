@@ -18,7 +18,7 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.core.options import check_options
-from bridle.core.permission import Context, Decision, Policy
+from bridle.core.permission import Context, Decision, Policy, Rule
 from bridle.core.permission.characters import visible
 from bridle.core.permission.instead import instead
 from bridle.sessions.clocks import Clocks
@@ -50,6 +50,7 @@ class Requests:
         recall: Callable[[], Recollection] = Recollection,
         remembered: Remembered | None = None,
         agent: Callable[[], AgentInfo] = lambda: AgentInfo("", ""),
+        rules_changed: Callable[[tuple[Rule, ...]], None] = lambda _: None,
     ) -> None:
         self._policy = policy
         self._clocks = clocks
@@ -59,6 +60,8 @@ class Requests:
         self._recalled: Recollection | None = None
         self._remembered = remembered
         self._agent = agent
+        self._rules_changed = rules_changed
+        self._rules: tuple[Rule, ...] = ()  # as they were last reported
         self._open: dict[str, Request] = {}
         self._naming = Naming()
 
@@ -89,7 +92,7 @@ class Requests:
         """What the policy says of it; None for a question, which is for a person."""
         if not isinstance(request, PermissionRequested):
             return None
-        rules = (*self._memory.rules, *(self._remembered.rules() if self._remembered else ()))
+        rules = self.remembered_rules()
         policy = self._policy.remembering(rules) if rules else self._policy
         return policy.decide(request, replace(context, agent=self._agent().name))
 
@@ -142,6 +145,8 @@ class Requests:
         self._clocks.stop(_clock_of(request_id))
         event = RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface)
         self._memory.answered(request, event)
+        if answer.remember:
+            self.remembered_rules()
         self._answered(request, event)
         self._naming.drop(request_id)
 
@@ -159,6 +164,7 @@ class Requests:
         """What the session always answered alike is asked from now on."""
         if not self._memory.forget(told):
             raise unknown_rule(told)
+        self.remembered_rules()
 
     def withdraw_all(self) -> None:
         for request_id in list(self._open):
@@ -172,6 +178,14 @@ class Requests:
         if self._recalled is None:
             self._recalled = self._recall()
         return self._recalled
+
+    def remembered_rules(self) -> tuple[Rule, ...]:
+        """Answers that count as rules by now: of the session, then of the project."""
+        rules = (*self._memory.rules, *(self._remembered.rules() if self._remembered else ()))
+        if rules != self._rules:
+            self._rules = rules
+            self._rules_changed(rules)
+        return rules
 
     def _settled_by(self, decision: Decision | None, request: Request) -> bool:
         """False: it is for a person."""

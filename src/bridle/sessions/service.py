@@ -152,6 +152,7 @@ class Sessions:
         # most commands look at sessions and run none
         from bridle.core.permission import WORKSPACE, Context, Policy
         from bridle.sessions.budget import Budget
+        from bridle.sessions.exec_rules import ExecRules
         from bridle.sessions.host import SessionHost
         from bridle.sessions.intake import Intake
         from bridle.sessions.journal import Journal
@@ -174,11 +175,17 @@ class Sessions:
         known = _known(terms)
         budget = Budget(terms.turn_cap)
         warden = await Warden.attach(launched)
+        judged = ExecRules(
+            terms,
+            spec.cwd,
+            lambda: runner,  # which needs a host that needs these
+        )
 
         scratch = open_scratch(terms.environment, row.id)
 
         def host(terms: Terms) -> SessionHost:
             _register(known, terms)
+            judged.terms = terms
             return SessionHost(
                 warden,
                 with_scratch(terms.environment, scratch),
@@ -188,6 +195,7 @@ class Sessions:
                 line_cap=terms.line_cap,
                 budget=budget,
                 patience=terms.limits.request,
+                enforcement=judged.enforcement,
             )
 
         remembered = self.remembered_in(spec.cwd)
@@ -226,8 +234,10 @@ class Sessions:
             shelf=Shelf(row.id, self.search, self.attachments, known),
             relay=relay or Relay(),
             opened=tenure.begins,
+            rules_changed=judged.update,
         )
-        bench = await tools.open(spec, terms, runner.liaison, known) if tools else None
+        judged.attach(warden)
+        bench = await tools.open(spec, terms, runner.liaison, known, judged) if tools else None
         runner.warm()
         unwatch = self._watch_storage(runner)
         door = Door(runner, broadcast)

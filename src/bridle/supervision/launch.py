@@ -9,7 +9,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from bridle.supervision.channel import frame, rights
 
@@ -25,12 +26,19 @@ _BOOT = (
 )
 
 
+# What the kernel is to hold of a session's rules: plain values that marshal can carry. "exec" are
+# the settings of `exec_gate`; what is absent is not enforced.
+Enforcement = Mapping[str, Any]
+NOT_ENFORCED: Enforcement = MappingProxyType({})
+
+
 class Early(NamedTuple):
     """A program that the warden was asked for before anybody could wait for it."""
 
     argv: list[str]
     cwd: str
     env: dict[str, str]
+    enforcement: Enforcement
     pipes: tuple[int, int, int]  # our ends
 
 
@@ -90,10 +98,15 @@ def launch(*, level: str = "auto", records: Path, marker: str, linger: float = 0
 
 
 def spawn_early(
-    launched: Launched, argv: Sequence[str], *, cwd: Path | str, env: Mapping[str, str]
+    launched: Launched,
+    argv: Sequence[str],
+    *,
+    cwd: Path | str,
+    env: Mapping[str, str],
+    enforcement: Enforcement = NOT_ENFORCED,
 ) -> Launched:
     """Ask for the first program while the warden still starts; `Warden.spawn` will hand it out."""
-    message = frame(spawn_message(1, argv, cwd, env))
+    message = frame((*spawn_message(1, argv, cwd, env), dict(enforcement)))
     if len(message) > _FITS_THE_SOCKET:
         return launched
     ours, theirs = open_pipes()
@@ -106,7 +119,7 @@ def spawn_early(
     finally:
         for number in theirs:
             os.close(number)
-    early = Early(list(argv), str(cwd), dict(env), ours)
+    early = Early(list(argv), str(cwd), dict(env), enforcement, ours)
     return launched._replace(early=early)
 
 

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
+    from bridle.supervision.exec_gate.entry import Entry
+
     Words = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
-    How = tuple[bytes | bool | None, int, Any]  # its input, the cap of its output, its rules
+    # its input, the cap of its output, what confines it, what is enforced
+    How = tuple[bytes | bool | None, int, Any, dict[str, Any]]
 else:
     import _signal as signal
     import _socket as socket
@@ -40,11 +43,12 @@ _LARGEST = 32 * 1024  # bytes of an order: it fits the socket of one that does n
 
 
 class Spare:
-    """As the warden sees it."""
+    """As the warden sees it. `judged`: its execs are."""
 
-    def __init__(self, pid: int, post: Channel) -> None:
+    def __init__(self, pid: int, post: Channel, *, judged: bool) -> None:
         self.pid = pid
         self.post = post
+        self.judged = judged
         self.row = processes.find(pid)
 
     def order(
@@ -64,24 +68,38 @@ class Spare:
 
 
 class Standby:
-    """When a warden has a spare: one is made after a command began, and goes if none follows."""
+    """When a warden has a spare: one is made after a command began, and goes if none follows.
 
-    def __init__(self, fork: Callable[[], int], level: str, lease: int, proc: int | None) -> None:
+    `entry` says how a spare puts itself under the gate, where there is one.
+    """
+
+    def __init__(
+        self,
+        fork: Callable[[], int],
+        level: str,
+        lease: int,
+        proc: int | None,
+        entry: Callable[[], Entry | None],
+    ) -> None:
         self.due = 0.0  # when one is to be made, or to go; 0 is never
         self._spare: Spare | None = None
         self._fork = fork
         self._level = level
         self._lease = lease
         self._proc = proc
+        self._entry = entry
 
     @property
     def pid(self) -> int:
         return self._spare.pid if self._spare else 0
 
-    def take(self) -> Spare | None:
+    def take(self, *, judged: bool) -> Spare | None:
         """For a command that begins: another is made soon."""
-        self.due = time.monotonic() + _MADE_AFTER
         spare, self._spare = self._spare, None
+        self.due = time.monotonic() + _MADE_AFTER
+        if spare and spare.judged is not judged:
+            spare.let_go()
+            return None
         return spare
 
     def hurry(self) -> None:
@@ -96,15 +114,16 @@ class Standby:
             self.drop()
             return
         ours, theirs = (Channel(end) for end in socket.socketpair())
+        entry = self._entry()
         try:
             pid = self._fork()
         except OSError:
             self.due = 0
             return
         if pid == 0:
-            SpareKeeper(self._level).run(theirs, None, self._lease, self._proc)
+            SpareKeeper(self._level, entry).run(theirs, None, self._lease, self._proc)
         theirs.close()
-        self._spare = Spare(pid, ours)
+        self._spare = Spare(pid, ours, judged=entry is not None)
         self.due = time.monotonic() + _KEPT_FOR
 
     def drop(self) -> None:
@@ -115,8 +134,10 @@ class Standby:
 
 
 class SpareKeeper(Keeper):
-    def __init__(self, level: str) -> None:
-        super().__init__(Program([], b"/", {}, ()), level=level, marker="", record=None, group=None)
+    def __init__(self, level: str, entry: Entry | None) -> None:
+        program = Program([], b"/", {}, (), entry=entry)
+        super().__init__(program, level=level, marker="", record=None, group=None)
+        self._entry = entry
 
     def _run(self, post: Channel, lifeline: int | None, proc: int | None) -> None:
         self._keeper = os.getpid()
@@ -158,7 +179,7 @@ class SpareKeeper(Keeper):
         files: list[int],
     ) -> None:
         assert self._record
-        stdin, cap, rules = how
+        stdin, cap, rules, _ = how
         flow, stdio = open_flow(files, stdin, cap)
         self._record.add("pipes", *(os.fstat(file).st_ino for file in stdio))
         try:
@@ -174,9 +195,11 @@ class SpareKeeper(Keeper):
         """The program's process, until it is told what it is."""
         other.close()
         myself = self._prepare(proc)
+        if self._entry:
+            self._entry.install(myself.pid)
         group, (argv, cwd, env), rules = _heard(orders)[0]
         *stdio, number = orders.take_files(4)
-        program = Program(argv, cwd, env, stdio, lambda: enforce(rules))
+        program = Program(argv, cwd, env, stdio, lambda: enforce(rules), self._entry)
         record = Record.passed_on("", number)
         enter(program, myself, record, Cgroup(group) if group else None, gate)
 

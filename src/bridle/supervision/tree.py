@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,16 @@ from bridle.core.agent import Word
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.channel import Channel, frame, rights
 from bridle.supervision.children import GONE_WITHIN, Child, Job, exit_of, open_files
-from bridle.supervision.launch import Launched, command, launch, open_pipes, spawn_message
+from bridle.supervision.exec_gate.settings import ExecRefused, GateState, not_enforced
+from bridle.supervision.launch import (
+    NOT_ENFORCED,
+    Enforcement,
+    Launched,
+    command,
+    launch,
+    open_pipes,
+    spawn_message,
+)
 from bridle.supervision.places import Places
 from bridle.supervision.rendezvous import knock
 from bridle.supervision.secret_files import variables_written, written
@@ -36,6 +45,7 @@ __all__ = [
     "sweep",
 ]
 
+_MOST_REPORTS = 100  # of a program that was started before anybody watches
 _HELD_WITHIN = 5.0  # by a harness that is just ending
 
 
@@ -54,6 +64,9 @@ class Warden:
         self.notes: tuple[str, ...] = ()
         self.pid = launched.process.pid if launched.process else 0
         self.running: dict[str, Job] = {}  # as found on coming back, by name
+        self.exec_gate = GateState()
+        self._exec_reports: deque[GateState | ExecRefused] = deque(maxlen=_MOST_REPORTS)
+        self._exec_watcher: Callable[[GateState | ExecRefused], None] = self._exec_reports.append
         self._process = launched.process
         self._lifeline = launched.lifeline
         self.folder = launched.folder  # the user's alone, and gone with the warden
@@ -120,19 +133,28 @@ class Warden:
         return warden
 
     async def spawn(
-        self, argv: Sequence[Word], *, cwd: Path | str, env: Mapping[str, Word], stdin: bool = True
+        self,
+        argv: Sequence[Word],
+        *,
+        cwd: Path | str,
+        env: Mapping[str, Word],
+        stdin: bool = True,
+        enforcement: Enforcement = NOT_ENFORCED,
     ) -> Child:
-        """Run a program with exactly `env` and the marker; OSError as exec or chdir gave it."""
+        """Run a program with exactly `env` and the marker; OSError as exec or chdir gave it.
+
+        `SupervisionUnavailable` where something is to be enforced that cannot be here.
+        """
         if self._ended.done():
             raise self._lost()
         words = written(self.folder, argv)
         variables = variables_written(self.folder, env)
-        if child := self._take_early(words, str(cwd), variables, stdin=stdin):
+        if child := self._take_early(words, str(cwd), variables, enforcement, stdin=stdin):
             return await self._started(child)
         self._count += 1
         message = spawn_message(self._count, words, cwd, variables)
         child, theirs = self._open_child(self._count, stdin=stdin)
-        self._send(*message, files=theirs)
+        self._send(*message, dict(enforcement), files=theirs)
         return await self._started(child)
 
     async def run(
@@ -147,6 +169,7 @@ class Warden:
         stdin: bytes | bool | None = None,
         lasting: bool = False,
         rules: Any = None,
+        enforcement: Enforcement = NOT_ENFORCED,
     ) -> Job:
         """Run a program that writes into `folder`: `stdout`, `stderr`, and how it ended.
 
@@ -163,7 +186,8 @@ class Warden:
         job = Job(self, self._count, name)
         job.lasting = lasting
         self._children[self._count] = job
-        self._send("run", *message[1:], name, lasting, stdin, cap, rules, files=files)
+        how = (stdin, cap, rules, dict(enforcement))
+        self._send("run", *message[1:], name, lasting, *how, files=files)
         try:
             await job.started()
         except BaseException:
@@ -186,17 +210,50 @@ class Warden:
         return child
 
     def _take_early(
-        self, argv: list[str], cwd: str, env: dict[str, str], *, stdin: bool
+        self,
+        argv: list[str],
+        cwd: str,
+        env: dict[str, str],
+        enforcement: Enforcement,
+        *,
+        stdin: bool,
     ) -> Child | None:
         """The program that was asked for at the launch, if it is this one."""
         early, self._early = self._early, None
         if early is None:
             return None
         child = self._early_child  # it may be gone already
-        if stdin and (early.argv, early.cwd, early.env) == (argv, cwd, env):
+        if (
+            stdin
+            and (early.argv, early.cwd, early.env) == (argv, cwd, env)
+            and self._agree(early.enforcement, enforcement)
+        ):
             return child
         self._forget(child)
         return None
+
+    def _agree(self, early: Enforcement, enforcement: Enforcement) -> bool:
+        """Rules that are known only by now reach the gate of a program that runs already."""
+        if early == enforcement:
+            return True
+        if "exec" not in early or "exec" not in enforcement:
+            return False
+        policy = enforcement["exec"]["policy"]
+        if {**early, "exec": {**early["exec"], "policy": policy}} != enforcement:
+            return False
+        self.update_exec_policy(policy)
+        return True
+
+    def watch_execs(self, watcher: Callable[[GateState | ExecRefused], None]) -> None:
+        """What the gate refuses, and whether there is one; also what was reported by now."""
+        self._exec_watcher = watcher
+        while self._exec_reports:
+            watcher(self._exec_reports.popleft())
+
+    def update_exec_policy(self, policy: bytes) -> None:
+        """Other rules for the gate, if there is one."""
+        if not self._ended.done():
+            self._send("exec_policy", policy)
 
     def _forget(self, child: Child) -> None:
         if not child._gone.done() and not self._ended.done():
@@ -304,6 +361,11 @@ class Warden:
                         hint=_HINTS.get(level, _HINTS["auto"]),
                     )
                 )
+            case ("exec_gate", str(reason)):
+                self.exec_gate = GateState(enforced=not reason, reason=reason)
+                self._exec_watcher(self.exec_gate)
+            case ("exec_refused", command, rule, source, reason):
+                self._exec_watcher(ExecRefused(command, rule, source, reason))
             case (word, number, *rest) if child := self._children.get(number):
                 self._take_news(child, word, rest)
 
@@ -328,6 +390,8 @@ class Warden:
                 self._give_up(child, OSError(number, text, name))
             case "unable", [text]:
                 self._give_up(child, _not_started(text))
+            case "unenforced", [text]:
+                self._give_up(child, not_enforced(text))
             case "exited", [status]:
                 child._exit.set_result(exit_of(status))
             case _ if isinstance(child, Job) and child._take(word, rest):

@@ -23,6 +23,7 @@ from bridle.supervision.keeper import (
     END_WITHIN,
     Keeper,
     Program,
+    close_all_but,
     end_group,
     wake_on_child_exit,
 )
@@ -37,11 +38,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bridle.supervision.door import Door
+    from bridle.supervision.exec_gate.client import GateProcess
+    from bridle.supervision.exec_gate.entry import Entry
     from bridle.supervision.outflow import Flow
     from bridle.supervision.spare import How, Spare, Standby, Words
 else:  # the C halves: their Python wrappers cost every start 9 ms
     import _signal as signal
     import _socket as socket
+
+
+class _Unenforced(Exception):
+    """What was asked to be enforced cannot be, with the reason."""
 
 
 class _Over(Exception):
@@ -70,6 +77,7 @@ class Warden:
         self._proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC) if LINUX else None
         self._kept: dict[int, Kept] = {}
         self._standby: Standby | None = None  # once a program's output went to files
+        self._gate: GateProcess | None = None  # once a program's execs are to be judged
         self._ready = select.poll()
 
     def serve(self) -> None:
@@ -87,6 +95,8 @@ class Warden:
                 events = {number for number, _ in self._ready.poll(self._patience())}
                 if self._harness and self._harness.fileno() in events:
                     self._hear_harness(self._harness)
+                if self._gate and self._gate.control.fileno() in events:
+                    self._hear_gate(self._gate)  # before the end of a program that it refused
                 for kept in [one for one in self._kept.values() if one.post.fileno() in events]:
                     if not self._listen(kept):
                         self._ready.unregister(kept.post.fileno())
@@ -133,10 +143,13 @@ class Warden:
 
     def _obey(self, harness: Channel, message: tuple[Any, ...]) -> None:
         match message:
-            case ("spawn", number, argv, cwd, env):
+            case ("spawn", number, argv, cwd, env, enforcement):
                 stdio = harness.take_files(3)
                 try:
-                    self._spawn(number, Program(argv, cwd, env, stdio))
+                    entry = self._entry(enforcement)
+                    self._spawn(number, Program(argv, cwd, env, stdio, entry=entry))
+                except _Unenforced as error:
+                    self._say("unenforced", number, str(error))
                 except OSError as error:
                     self._say("unable", number, str(error))
                 for file in stdio:
@@ -146,6 +159,9 @@ class Warden:
                 job = Job(name, files[0], lasting=lasting)
                 try:
                     self._run(number, (argv, cwd, env), files, tuple(how), job)
+                except _Unenforced as error:
+                    os.close(files[0])
+                    self._say("unenforced", number, str(error))
                 except (OSError, ImportError) as error:
                     os.close(files[0])
                     self._say("unable", number, str(error))
@@ -167,6 +183,8 @@ class Warden:
                     kept.tell("input", data, eof)
             case ("watch", number, seen) if kept := self._kept.get(number):
                 kept.tell("watch", seen)
+            case ("exec_policy", policy) if self._gate:
+                self._gate.update(policy)
             case ("end",):
                 raise _Over
 
@@ -177,6 +195,8 @@ class Warden:
             self._harness, self._lifeline = came
             self._harness.socket.setblocking(True)
             self._say("hello", *self._introduction(), self._last_number, door.programs())
+            if self._gate:
+                self._say("exec_gate", "")
         elif time.monotonic() >= self._leave_at or not any(
             kept.job and kept.job.lasting for kept in self._kept.values()
         ):
@@ -193,21 +213,35 @@ class Warden:
         from bridle.supervision.outflow import open_flow
         from bridle.supervision.spare import Standby
 
-        stdin, cap, rules = how
+        stdin, cap, rules, enforcement = how
+        entry = self._entry(enforcement)
         if self._standby is None:
-            self._standby = Standby(self._fork, self._place.level, self._lease.number, self._proc)
-        spare = self._standby.take()
+            self._standby = Standby(
+                self._fork,
+                self._place.level,
+                self._lease.number,
+                self._proc,
+                lambda: self._gate.entry() if self._gate else None,
+            )
+        spare = self._standby.take(judged=entry is not None)
         if spare and self._run_by(spare, number, program, files, how, job):
             return
         flow, stdio = open_flow(files, stdin, cap)
         try:
-            self._spawn(number, Program(*program, stdio, lambda: enforce(rules)), job, flow)
+            made = Program(*program, stdio, lambda: enforce(rules), entry)
+            self._spawn(number, made, job, flow)
         finally:
             for file in (*stdio, *flow.pipes):
                 os.close(file)
 
     def _run_by(
-        self, spare: Spare, number: int, program: Words, files: list[int], how: How, job: Job
+        self,
+        spare: Spare,
+        number: int,
+        program: Words,
+        files: list[int],
+        how: How,
+        job: Job,
     ) -> bool:
         """False when it is gone, or cannot be told: then a keeper is made for the program."""
         marker, record = self._enroll(number, program[2])
@@ -288,6 +322,47 @@ class Warden:
             return fork_init(user=self._place.user)
         return os.fork()
 
+    # -- the gate that judges execs ---------------------------------------------------------------
+
+    def _entry(self, enforcement: dict[str, Any]) -> Entry | None:
+        """How a program is to put itself under the gate; None where none is wanted, or to be
+        had by one who does not insist on it."""
+        settings = enforcement.get("exec")
+        if settings is None:
+            return None
+        from bridle.supervision.exec_gate.client import GateProcess
+
+        if self._gate is None:
+            gate = GateProcess.start(settings, close_all_but)
+            if isinstance(gate, str):
+                if settings["required"]:
+                    raise _Unenforced(gate)
+                self._say("exec_gate", gate)
+                return None
+            self._gate = gate
+            self._ready.register(gate.control.fileno(), select.POLLIN)
+            self._say("exec_gate", "")
+        return self._gate.entry()
+
+    def _hear_gate(self, gate: GateProcess) -> None:
+        try:
+            for word, *rest in gate.control.receive():
+                if word == "refused":
+                    self._say("exec_refused", *rest)
+                elif word == "memory":
+                    gate.open_memory(*rest)
+        except (EOFError, OSError):
+            self._lose_gate(gate)
+
+    def _lose_gate(self, gate: GateProcess) -> None:
+        """The programs that it judged can start nothing more."""
+        self._ready.unregister(gate.control.fileno())
+        gate.end()
+        self._gate = None
+        if self._standby:
+            self._standby.drop()
+        self._say("exec_gate", "the process that judges commands has ended: no other can start")
+
     # -- their news -------------------------------------------------------------------------------
 
     def _say(self, *message: Any) -> None:
@@ -323,6 +398,8 @@ class Warden:
                     return
                 if self._standby and pid == self._standby.pid:
                     self._standby.drop()
+                if self._gate and pid == self._gate.pid:
+                    self._lose_gate(self._gate)
                 if kept := keepers.get(pid):
                     self._gone(kept, clean=status == 0)
         except ChildProcessError:
@@ -361,6 +438,8 @@ class Warden:
         others = {one.keeper for one in self._kept.values()}
         if self._standby:
             others.add(self._standby.pid)
+        if self._gate:
+            others.add(self._gate.pid)
         return processes.end_children(others, self._reap, END_WITHIN)
 
     def _end_all(self, woken: int) -> None:
@@ -380,6 +459,9 @@ class Warden:
             self._reap()
         for kept in list(self._kept.values()):
             processes.send(kept.keeper, signal.SIGKILL)
+        if self._gate:
+            self._gate.end()
+            self._gate = None
         if not processes.end_children(frozenset(), self._reap, END_WITHIN):
             self._lease.remove()
 

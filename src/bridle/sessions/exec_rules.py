@@ -1,0 +1,87 @@
+"""The rules on commands that a session's exec gates judge by, and what they refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bridle.core.events import Notice
+from bridle.supervision.exec_gate.settings import (
+    ExecRefused,
+    GateState,
+    exec_policy,
+    gate_settings,
+    may_be_enforced,
+    refusal_text,
+)
+
+if TYPE_CHECKING:
+    from bridle.core.permission import Rule
+    from bridle.sessions.runner import Runner
+    from bridle.sessions.terms import Terms
+    from bridle.supervision.tree import Warden
+
+_MOST_TEXTS = 1_000
+
+
+class ExecRules:
+    """`runner` is the session that they are of: its agent, its answers, its log."""
+
+    def __init__(self, terms: Terms, workspace: Path, runner: Callable[[], Runner]) -> None:
+        self.terms = terms
+        self._workspace = workspace
+        self._runner = runner
+        self._wardens: list[Warden] = []
+        self._counts: dict[str, int] = {}
+
+    def enforcement(self, environment: Mapping[str, str]) -> dict[str, Any]:
+        """Of a program that is started now, with this environment."""
+        wanted = self.terms.enforcement.commands
+        if not may_be_enforced(wanted):
+            return {}
+        runner = self._runner()
+        settings = gate_settings(
+            wanted,
+            rules=(*runner.remembered_rules(), *self.terms.rules),
+            tightening=self.terms.tightening,
+            agent=runner.agent,
+            workspace=self._workspace,
+            path=environment.get("PATH"),
+        )
+        return {"exec": settings} if settings else {}
+
+    def attach(self, warden: Warden) -> None:
+        """Reports what this warden's gate refuses, and keeps its rules up to date."""
+        self._wardens = [one for one in self._wardens if not one.lost] + [warden]
+        warden.watch_execs(self._reported)
+        if warden.exec_gate.enforced:  # another harness started it, by rules of its time
+            self.update(self._runner().remembered_rules())
+
+    def update(self, remembered: Sequence[Rule]) -> None:
+        """Other answers are remembered from now on."""
+        judging = [warden for warden in self._wardens if warden.exec_gate.enforced]
+        if not judging:
+            return
+        rules = (*remembered, *self.terms.rules)
+        agent = self._runner().agent
+        policy = exec_policy(rules, self.terms.tightening, agent, self._workspace)
+        for warden in judging:
+            warden.update_exec_policy(policy)
+
+    def _reported(self, report: GateState | ExecRefused) -> None:
+        if isinstance(report, ExecRefused):
+            self._refused(report)
+        elif not report.enforced:
+            text = f"rules that deny commands are only advice: {report.reason}"
+            self._runner().liaison.tell(Notice(level="warning", kind="policy", text=text))
+
+    def _refused(self, refused: ExecRefused) -> None:
+        """The same again only now and then: a loop may try it for ever."""
+        text = refusal_text(refused)
+        if len(self._counts) >= _MOST_TEXTS:
+            self._counts.clear()
+        count = self._counts[text] = self._counts.get(text, 0) + 1
+        if str(count).strip("0") == "1":
+            times = f" ({count} times by now)" if count > 1 else ""
+            self._runner().liaison.tell(Notice(level="warning", kind="policy", text=text + times))
