@@ -9,9 +9,12 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bridle.supervision.channel import frame, rights
+
+# What the kernel is to enforce for a program, as marshal can carry it: "mounts" (see `mounts`).
+Enforcement = dict[str, Any]
 
 _FITS_THE_SOCKET = 64 * 1024  # bytes that nobody reads yet
 LEVELS = ("auto", "namespace", "cgroup", "subreaper", "group")
@@ -31,6 +34,7 @@ class Early(NamedTuple):
     argv: list[str]
     cwd: str
     env: dict[str, str]
+    enforcement: Enforcement
     pipes: tuple[int, int, int]  # our ends
 
 
@@ -90,10 +94,15 @@ def launch(*, level: str = "auto", records: Path, marker: str, linger: float = 0
 
 
 def spawn_early(
-    launched: Launched, argv: Sequence[str], *, cwd: Path | str, env: Mapping[str, str]
+    launched: Launched,
+    argv: Sequence[str],
+    *,
+    cwd: Path | str,
+    env: Mapping[str, str],
+    enforcement: Enforcement | None = None,
 ) -> Launched:
     """Ask for the first program while the warden still starts; `Warden.spawn` will hand it out."""
-    message = frame(spawn_message(1, argv, cwd, env))
+    message = frame(spawn_message(1, argv, cwd, env, enforcement))
     if len(message) > _FITS_THE_SOCKET:
         return launched
     ours, theirs = open_pipes()
@@ -106,12 +115,16 @@ def spawn_early(
     finally:
         for number in theirs:
             os.close(number)
-    early = Early(list(argv), str(cwd), dict(env), ours)
+    early = Early(list(argv), str(cwd), dict(env), enforcement or {}, ours)
     return launched._replace(early=early)
 
 
 def spawn_message(
-    number: int, argv: Sequence[str], cwd: Path | str, env: Mapping[str, str]
+    number: int,
+    argv: Sequence[str],
+    cwd: Path | str,
+    env: Mapping[str, str],
+    enforcement: Enforcement | None = None,
 ) -> tuple[object, ...]:
     return (
         "spawn",
@@ -119,6 +132,7 @@ def spawn_message(
         [os.fsencode(word) for word in argv],
         os.fsencode(Path(cwd).absolute()),
         {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
+        enforcement or {},
     )
 
 

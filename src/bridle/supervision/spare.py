@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
-    Words = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
+    # of a program: argv, cwd, env, what is enforced
+    Words = tuple[list[bytes], bytes, dict[bytes, bytes], dict[str, Any]]
     How = tuple[bytes | bool | None, int, Any]  # its input, the cap of its output, its rules
 else:
     import _signal as signal
@@ -136,9 +137,10 @@ class SpareKeeper(Keeper):
             self._take(
                 marker,
                 group,
-                Program(program[0], program[1], program[2], ()),
+                Program(program[0], program[1], program[2], (), None, program[3]),
                 Record.passed_on("", number),
             )
+            self._enforce(post)
             self._pass_on(ours, group, program, how, files)
         except OSError as error:
             say(post, "unable", str(error))
@@ -161,8 +163,9 @@ class SpareKeeper(Keeper):
         stdin, cap, rules = how
         flow, stdio = open_flow(files, stdin, cap)
         self._record.add("pipes", *(os.fstat(file).st_ino for file in stdio))
+        words = (*program[:3], self._program.mounted)
         try:
-            _send(orders, frame((group, program, rules)), [*stdio, self._record.number])
+            _send(orders, frame((group, words, rules)), [*stdio, self._record.number])
         except OSError:
             pass  # it was killed, which the gate tells
         orders.close()
@@ -174,9 +177,10 @@ class SpareKeeper(Keeper):
         """The program's process, until it is told what it is."""
         other.close()
         myself = self._prepare(proc)
-        group, (argv, cwd, env), rules = _heard(orders)[0]
+        group, (argv, cwd, env, mounted), rules = _heard(orders)[0]
         *stdio, number = orders.take_files(4)
         program = Program(argv, cwd, env, stdio, lambda: enforce(rules))
+        program.mounted = mounted
         record = Record.passed_on("", number)
         enter(program, myself, record, Cgroup(group) if group else None, gate)
 

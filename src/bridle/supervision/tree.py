@@ -12,17 +12,27 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bridle.core.agent import Word
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.channel import Channel, frame, rights
 from bridle.supervision.children import GONE_WITHIN, Child, Job, exit_of, open_files
-from bridle.supervision.launch import Launched, command, launch, open_pipes, spawn_message
+from bridle.supervision.launch import (
+    Enforcement,
+    Launched,
+    command,
+    launch,
+    open_pipes,
+    spawn_message,
+)
 from bridle.supervision.places import Places
 from bridle.supervision.rendezvous import knock
 from bridle.supervision.secret_files import variables_written, written
 from bridle.supervision.sweep import Swept, sweep, sweep_one
+
+if TYPE_CHECKING:
+    from bridle.supervision.mounts import Plan
 
 __all__ = [
     "Child",
@@ -37,6 +47,7 @@ __all__ = [
 ]
 
 _HELD_WITHIN = 5.0  # by a harness that is just ending
+_MOUNTED_WITHIN = 2.0
 
 
 class Level(StrEnum):
@@ -120,17 +131,23 @@ class Warden:
         return warden
 
     async def spawn(
-        self, argv: Sequence[Word], *, cwd: Path | str, env: Mapping[str, Word], stdin: bool = True
+        self,
+        argv: Sequence[Word],
+        *,
+        cwd: Path | str,
+        env: Mapping[str, Word],
+        stdin: bool = True,
+        enforcement: Enforcement | None = None,
     ) -> Child:
         """Run a program with exactly `env` and the marker; OSError as exec or chdir gave it."""
         if self._ended.done():
             raise self._lost()
         words = written(self.folder, argv)
         variables = variables_written(self.folder, env)
-        if child := self._take_early(words, str(cwd), variables, stdin=stdin):
+        if child := self._take_early(words, str(cwd), variables, enforcement or {}, stdin=stdin):
             return await self._started(child)
         self._count += 1
-        message = spawn_message(self._count, words, cwd, variables)
+        message = spawn_message(self._count, words, cwd, variables, enforcement)
         child, theirs = self._open_child(self._count, stdin=stdin)
         self._send(*message, files=theirs)
         return await self._started(child)
@@ -147,6 +164,7 @@ class Warden:
         stdin: bytes | bool | None = None,
         lasting: bool = False,
         rules: Any = None,
+        enforcement: Enforcement | None = None,
     ) -> Job:
         """Run a program that writes into `folder`: `stdout`, `stderr`, and how it ended.
 
@@ -159,7 +177,7 @@ class Warden:
         variables = variables_written(self.folder, env)
         files = open_files(folder)
         self._count += 1
-        message = spawn_message(self._count, words, cwd, variables)
+        message = spawn_message(self._count, words, cwd, variables, enforcement)
         job = Job(self, self._count, name)
         job.lasting = lasting
         self._children[self._count] = job
@@ -186,7 +204,13 @@ class Warden:
         return child
 
     def _take_early(
-        self, argv: list[str], cwd: str, env: dict[str, str], *, stdin: bool
+        self,
+        argv: list[str],
+        cwd: str,
+        env: dict[str, str],
+        enforcement: Enforcement,
+        *,
+        stdin: bool,
     ) -> Child | None:
         """The program that was asked for at the launch, if it is this one."""
         early, self._early = self._early, None
@@ -194,9 +218,32 @@ class Warden:
             return None
         child = self._early_child  # it may be gone already
         if stdin and (early.argv, early.cwd, early.env) == (argv, cwd, env):
+            self._mount_more(child, early.enforcement, enforcement)
             return child
         self._forget(child)
         return None
+
+    def _mount_more(self, child: Child, early: Enforcement, wanted: Enforcement) -> None:
+        """What was not known yet when the program was asked for."""
+        if (mounts := wanted.get("mounts")) and mounts != early.get("mounts"):
+            child.mounting()
+            self._send("mounts", child._number, mounts["plan"])
+
+    async def mount(self, plan: Plan) -> dict[str, str]:
+        """In every program that runs: what is not mounted yet. What failed, and why."""
+        if self._ended.done():
+            return {}
+        waiting = []
+        for child in self._children.values():
+            if child._started.done() and not child._gone.done():
+                waiting.append(child.mounting())
+                self._send("mounts", child._number, plan)
+        try:
+            async with asyncio.timeout(_MOUNTED_WITHIN):
+                reports = await asyncio.gather(*waiting)
+        except TimeoutError:
+            return {"": "a keeper did not answer"}
+        return {path: why for found in reports for path, why in found.items()}
 
     def _forget(self, child: Child) -> None:
         if not child._gone.done() and not self._ended.done():
@@ -328,6 +375,8 @@ class Warden:
                 self._give_up(child, OSError(number, text, name))
             case "unable", [text]:
                 self._give_up(child, _not_started(text))
+            case "mounted", [failed]:
+                child.mounted(failed)
             case "exited", [status]:
                 child._exit.set_result(exit_of(status))
             case _ if isinstance(child, Job) and child._take(word, rest):
@@ -339,6 +388,7 @@ class Warden:
     def _give_up(self, child: Child | Job, error: Exception) -> None:
         """No more news of this child; if it has not started by now it never will."""
         del self._children[child._number]
+        child._stop_mounting()
         if not child._started.done():
             child._started.set_exception(error)
 
@@ -355,6 +405,7 @@ class Warden:
         if not greeted:
             self._hello.set_exception(self._lost())
         for child in self._children.values():
+            child._stop_mounting()
             if not child._started.done():
                 child._started.set_exception(self._lost())
                 child._started.exception()  # nobody may be waiting for it

@@ -133,19 +133,19 @@ class Warden:
 
     def _obey(self, harness: Channel, message: tuple[Any, ...]) -> None:
         match message:
-            case ("spawn", number, argv, cwd, env):
+            case ("spawn", number, argv, cwd, env, enforcement):
                 stdio = harness.take_files(3)
                 try:
-                    self._spawn(number, Program(argv, cwd, env, stdio))
+                    self._spawn(number, Program(argv, cwd, env, stdio, None, enforcement))
                 except OSError as error:
                     self._say("unable", number, str(error))
                 for file in stdio:
                     os.close(file)
-            case ("run", number, argv, cwd, env, name, lasting, *how):
+            case ("run", number, argv, cwd, env, enforcement, name, lasting, *how):
                 files = harness.take_files(3)
                 job = Job(name, files[0], lasting=lasting)
                 try:
-                    self._run(number, (argv, cwd, env), files, tuple(how), job)
+                    self._run(number, (argv, cwd, env, enforcement), files, tuple(how), job)
                 except (OSError, ImportError) as error:
                     os.close(files[0])
                     self._say("unable", number, str(error))
@@ -165,6 +165,8 @@ class Warden:
                 else:
                     kept.job.feeding = True
                     kept.tell("input", data, eof)
+            case ("mounts", number, plan) if kept := self._kept.get(number):
+                kept.tell("mounts", plan)
             case ("watch", number, seen) if kept := self._kept.get(number):
                 kept.tell("watch", seen)
             case ("end",):
@@ -201,7 +203,9 @@ class Warden:
             return
         flow, stdio = open_flow(files, stdin, cap)
         try:
-            self._spawn(number, Program(*program, stdio, lambda: enforce(rules)), job, flow)
+            argv, cwd, env, enforcement = program
+            confined = Program(argv, cwd, env, stdio, lambda: enforce(rules), enforcement)
+            self._spawn(number, confined, job, flow)
         finally:
             for file in (*stdio, *flow.pipes):
                 os.close(file)
