@@ -37,8 +37,8 @@ from bridle.workspace.calls import Call, read_call
 from bridle.workspace.confined import Root
 from bridle.workspace.files import Files
 from bridle.workspace.processes import Place, Processes
+from bridle.workspace.protection.watcher import Hold, Undone, Watcher
 from bridle.workspace.refusal import Refused
-from bridle.workspace.sentinel import Duty, PutBack, Sentinel
 from bridle.workspace.telling import Told
 
 Progress = Callable[[float, float, str], Awaitable[None]]
@@ -100,7 +100,7 @@ class Workbench:
         self._secrets = secrets
         self._files = files
         self._processes = processes
-        self._sentinel = Sentinel(cwd, aside, told=self._tell_put_back)
+        self._watcher = Watcher(cwd, aside, report=self._tell_put_back)
         self._watches: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -134,7 +134,7 @@ class Workbench:
         else:
             await self._processes.close()
         await asyncio.gather(*self._watches, return_exceptions=True)
-        await self._sentinel.close()
+        await self._watcher.close()
         self._files.root.close()
 
     def admits(self, pid: int) -> bool:
@@ -277,7 +277,7 @@ class Workbench:
     async def _execute(self, call: calls.ExecuteShell, progress: Progress | None) -> Told:
         isolation = self._isolation(call)
         cwd = self._folder(call.cwd)
-        duty = await self._sentinel.begin()
+        hold = await self._watcher.begin()
         waits = call.run_mode != "sync"
         try:
             process = await self._processes.start(
@@ -290,9 +290,9 @@ class Workbench:
                 protected=_held(self._cwd),
             )
         except BaseException:
-            await asyncio.shield(duty.end())
+            await asyncio.shield(hold.end())
             raise
-        watch = self._watch(process, duty)
+        watch = self._watch(process, hold)
         if call.run_mode != "sync":
             return telling.began(process)
         news = self._news(progress, call.timeout) if progress else None
@@ -301,9 +301,9 @@ class Workbench:
             await asyncio.shield(watch)
         folder = self._processes.folder(process.id)
         told = telling.run(process, folder)  # some KB, written a moment ago
-        return telling.with_notes(told, [one.text for one in duty.found])
+        return telling.with_notes(told, [one.text for one in hold.found])
 
-    def _watch(self, process: Process, duty: Duty) -> asyncio.Task[None]:
+    def _watch(self, process: Process, hold: Hold) -> asyncio.Task[None]:
         """Protected names are put back while it runs; the user works here too, so not for ever."""
         limit = GUARDED if process.mode == "background" else None
 
@@ -311,14 +311,14 @@ class Workbench:
             try:
                 await self._processes.wait(process.id, limit)
             finally:
-                await duty.end()
+                await hold.end()
 
         task = asyncio.create_task(watch())
         self._watches.add(task)
         task.add_done_callback(self._watches.discard)
         return task
 
-    def _tell_put_back(self, found: Sequence[PutBack]) -> None:
+    def _tell_put_back(self, found: Sequence[Undone]) -> None:
         for one in found:
             self._liaison.tell(Notice(level="warning", kind="files", text=one.text))
 
