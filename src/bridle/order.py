@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from bridle import agents
@@ -15,7 +16,7 @@ from bridle.config import Config
 from bridle.config.settings import ISOLATION
 from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import Unsupported, UsageError
-from bridle.sessions.terms import SERVER, Bench, Limits, Order, Terms, Until
+from bridle.sessions.terms import SERVER, Bench, Enforcement, Limits, Order, Terms, Until
 from bridle.supervision.environment import asked_for, child_environment, secrets_of
 
 if TYPE_CHECKING:
@@ -224,6 +225,7 @@ def _terms(
         until=Until(config.until.command or "", config.until.rounds),
         rules=config.rules,
         tightening=config.tightening,
+        enforcement=convert(to_builtins(config.enforcement), Enforcement),
         output_cap=limits.tool_output,
         spill_cap=limits.spill,
         turn_cap=limits.turn_log,

@@ -138,9 +138,8 @@ async def test_a_file_that_cannot_be_written_stops_nobody(warden: Warden, tmp_pa
         [b"head", b"-c", b"200000", b"/dev/zero"],
         b"/",
         {b"PATH": PATH["PATH"].encode()},
-        {},
     )
-    warden._send(*message, "a", False, None, CAP, None, files=opened)
+    warden._send(*message, "a", False, None, CAP, None, {}, files=opened)
     assert (await ended(job)).sizes == Sizes(200000, 0, 0, 0)
     assert full.read_bytes() == b""
 

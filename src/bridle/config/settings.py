@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 APPROVE = ("none", "readonly", "ask", "edits", "auto")  # strictest first
 HANDOFF = ("never", "limits", "always")
+ENFORCED = ("on", "auto", "off")  # strictest first
 ISOLATION = ("high", "medium", "basic")  # strictest first
 NOTIFY = ("desktop", "bell", "none")
 PLACES = ("top", "bottom", "left", "right", "hidden")
@@ -78,6 +79,12 @@ class Workspace(Struct, frozen=True):
     isolation: str = "basic"
 
 
+class Enforcement(Struct, frozen=True):
+    """What the kernel holds of the rules, whatever an agent asks about."""
+
+    commands: str = "auto"
+
+
 class Store(Struct, frozen=True):
     keep_days: int | None = None
 
@@ -126,6 +133,7 @@ class Config(Struct, frozen=True):
     prompts: Prompts = Prompts()
     until: Until = Until()
     workspace: Workspace = Workspace()
+    enforcement: Enforcement = Enforcement()
     screen: Screen = Screen()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models.NAME]
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
@@ -187,6 +195,11 @@ _SETTINGS = (
         choice(ISOLATION, strictest_first=True),
         "of their commands, at least",
     ),
+    Setting(
+        "enforcement.commands",
+        choice(ENFORCED, strictest_first=True),
+        "whether the kernel stops denied commands; auto: for root",
+    ),
     Setting("models", model_rows(), "names of models, added to the table that comes with bridle"),
     Setting("screen.theme", text(), "of the terminal interface; /theme shows them"),
     Setting("screen.breadcrumb", choice(PLACES), "where it tells how far the branch is"),
@@ -196,6 +209,7 @@ _SETTINGS = (
 )
 SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _SETTINGS}
 _SECTIONS: Mapping[str, type[Struct]] = {
+    "enforcement": Enforcement,
     "env": Env,
     "limits": Limits,
     "prompts": Prompts,

@@ -139,7 +139,13 @@ class Host(Protocol):
     def put(self, path: Path, content: bytes) -> bool: ...  # False: something is there already
     def take_back(self) -> None: ...  # what was put and is still the same; also at the end
     async def spawn(
-        self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, Word] = {}, stdin: bool = True
+        self,
+        argv: Sequence[Word],
+        *,
+        cwd: Path,
+        env: Mapping[str, Word] = {},
+        stdin: bool = True,
+        enforced: bool = True,  # False: a command of the user's own, which no rule is for
     ) -> Child: ...
     @property
     def patience(self) -> float | None: ...  # seconds until an open request is denied

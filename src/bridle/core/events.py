@@ -267,7 +267,7 @@ class Notice(_Event, frozen=True):
     level: Literal["info", "warning", "error"]
     kind: Literal[
         "retry", "fallback", "truncated", "compaction", "stray", "storage", "settings", "limit",
-        "subagent", "session", "files", "version", "handoff",
+        "subagent", "session", "files", "version", "handoff", "policy",
     ]  # fmt: skip
     text: str
 

@@ -32,7 +32,7 @@ async def run(
     from bridle.agents.pipes import PipeReader, PipeWriter  # few sessions have such a command
 
     argv = ["/bin/sh", "-c", f"exec 2>&1\n{command}"]
-    child = await host.spawn(argv, cwd=cwd, stdin=input is not None)
+    child = await host.spawn(argv, cwd=cwd, stdin=input is not None, enforced=False)
     told, unused = PipeReader(child.stdout), PipeReader(child.stderr)
     stdin = PipeWriter(child.stdin) if child.stdin is not None else None
     feeding = asyncio.create_task(_feed(stdin, input or b"")) if stdin else None

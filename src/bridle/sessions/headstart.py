@@ -30,6 +30,7 @@ class HeadStart:
         """Nothing happens where the program is not known before there is a prompt, or needs a file:
         the warden's folder is no safe place before the warden holds it."""
         from bridle.agents.stdio import StdioAgent, found
+        from bridle.sessions.exec_rules import exec_enforcement
 
         if terms.supervision != self._level:
             self.drop()
@@ -42,7 +43,13 @@ class HeadStart:
         env = {name: word for name, word in program.env.items() if isinstance(word, str)}
         if (len(argv), len(env)) == (len(program.argv), len(program.env)):
             env = {**terms.environment, **env}
-            self.launched = spawn_early(self.launched, argv, cwd=spec.cwd, env=env)
+            self.launched = spawn_early(
+                self.launched,
+                argv,
+                cwd=spec.cwd,
+                env=env,
+                enforcement=exec_enforcement(terms, agent.info.name, path),
+            )
 
     def drop(self) -> None:
         """The warden ends by itself when nobody holds the other end."""

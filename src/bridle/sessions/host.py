@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bridle.core.agent import Child, Word
 from bridle.sessions.budget import Budget
+from bridle.supervision.launch import NOT_ENFORCED, Enforcement
 from bridle.supervision.programs import find_program
 from bridle.supervision.secrets import Redactor, Secrets
 from bridle.supervision.tree import Warden
@@ -33,6 +34,7 @@ class SessionHost:
         line_cap: int,
         budget: Budget,
         patience: float | None = None,
+        enforcement: Callable[[Mapping[str, str]], Enforcement] = lambda _: NOT_ENFORCED,
     ) -> None:
         self.patience = patience
         self._warden = warden
@@ -42,6 +44,7 @@ class SessionHost:
         self._spill_cap = spill_cap
         self._line_cap = line_cap
         self._budget = budget
+        self._enforcement = enforcement
         self._numbers = itertools.count(1)
 
     @property
@@ -65,10 +68,19 @@ class SessionHost:
         self._warden.places.take_back()
 
     async def spawn(
-        self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, Word] = {}, stdin: bool = True
+        self,
+        argv: Sequence[Word],
+        *,
+        cwd: Path,
+        env: Mapping[str, Word] = {},
+        stdin: bool = True,
+        enforced: bool = True,
     ) -> Child:
         whole = {**self._environment, **env}
-        return await self._warden.spawn(argv, cwd=cwd, env=whole, stdin=stdin)
+        enforcement = self._enforcement(self._environment) if enforced else NOT_ENFORCED
+        return await self._warden.spawn(
+            argv, cwd=cwd, env=whole, stdin=stdin, enforcement=enforcement
+        )
 
     async def hooks(
         self, asked: Callable[[HookAsked], None], overdue: Callable[[int | None], None]

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from bridle.core.agent import SessionSpec
 from bridle.paths import Paths
+from bridle.sessions.exec_rules import ExecRules
 from bridle.sessions.liaison import Liaison
 from bridle.sessions.reception import Reception
 from bridle.sessions.terms import SERVER, Terms
@@ -45,7 +46,12 @@ class Tools:
         return replace(spec, servers={**spec.servers, SERVER: server})
 
     async def open(
-        self, spec: SessionSpec, terms: Terms, liaison: Liaison, secrets: Secrets
+        self,
+        spec: SessionSpec,
+        terms: Terms,
+        liaison: Liaison,
+        secrets: Secrets,
+        judged: ExecRules,
     ) -> Workbench:
         assert terms.bench is not None
         bench = self._bench = await Workbench.open(
@@ -59,6 +65,7 @@ class Tools:
             records=self._paths.spawns,
             exports=self._paths.exports / self._session,
             supervision=terms.supervision,
+            judged=judged,
         )
         if self._serve:
             self._reception = Reception(partial(self._serve, bench), admits=bench.admits)

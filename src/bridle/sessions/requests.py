@@ -16,7 +16,7 @@ from bridle.core.events import (
     RequestAnswered,
     TurnEnded,
 )
-from bridle.core.permission import Context, Decision, Policy
+from bridle.core.permission import Context, Decision, Policy, Rule
 from bridle.core.permission.instead import instead
 from bridle.sessions.clocks import Clocks
 from bridle.sessions.naming import Naming
@@ -47,6 +47,7 @@ class Requests:
         recall: Callable[[], Recollection] = Recollection,
         remembered: Remembered | None = None,
         agent: Callable[[], AgentInfo] = lambda: AgentInfo("", ""),
+        rules_changed: Callable[[tuple[Rule, ...]], None] = lambda _: None,
     ) -> None:
         self._policy = policy
         self._clocks = clocks
@@ -56,6 +57,8 @@ class Requests:
         self._recalled: Recollection | None = None
         self._remembered = remembered
         self._agent = agent
+        self._rules_changed = rules_changed
+        self._rules: tuple[Rule, ...] = ()  # as they were last reported
         self._open: dict[str, Request] = {}
         self._naming = Naming()
 
@@ -116,6 +119,8 @@ class Requests:
         self._clocks.stop(_clock_of(request_id))
         event = RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface)
         self._memory.answered(request, event)
+        if answer.remember:
+            self.remembered_rules()
         self._answered(request, event)
         self._naming.drop(request_id)
 
@@ -133,6 +138,7 @@ class Requests:
         """What the session always answered alike is asked from now on."""
         if not self._memory.forget(told):
             raise unknown_rule(told)
+        self.remembered_rules()
 
     def withdraw_all(self) -> None:
         for request_id in list(self._open):
@@ -147,11 +153,19 @@ class Requests:
             self._recalled = self._recall()
         return self._recalled
 
+    def remembered_rules(self) -> tuple[Rule, ...]:
+        """Answers that count as rules by now: of the session, then of the project."""
+        rules = (*self._memory.rules, *(self._remembered.rules() if self._remembered else ()))
+        if rules != self._rules:
+            self._rules = rules
+            self._rules_changed(rules)
+        return rules
+
     def _decide(self, request: Request, context: Context) -> bool:
         """False: it is for a person."""
         if not isinstance(request, PermissionRequested):
             return False
-        rules = (*self._memory.rules, *(self._remembered.rules() if self._remembered else ()))
+        rules = self.remembered_rules()
         policy = self._policy.remembering(rules) if rules else self._policy
         agent = self._agent()
         decision = policy.decide(request, replace(context, agent=agent.name))

@@ -34,7 +34,7 @@ from bridle.core.events import (
     UserMessage,
 )
 from bridle.core.failure import Failure
-from bridle.core.permission import Context, Policy
+from bridle.core.permission import Context, Policy, Rule
 from bridle.core.permission.acts import load_reader
 from bridle.sessions.aside import Aside
 from bridle.sessions.bearing import Bearing
@@ -94,6 +94,7 @@ class Runner:
         shelf: Shelf,
         relay: Relay,
         opened: Callable[[Agent, SessionSpec], None],
+        rules_changed: Callable[[Sequence[Rule]], None] = lambda _: None,
     ) -> None:
         limits = order.terms.limits
         self._relay = relay
@@ -139,6 +140,7 @@ class Runner:
                 recall=recall,
                 remembered=remembered,
                 agent=lambda: self._line.agent.info,
+                rules_changed=rules_changed,
             ),
             self._gate,
             self._line,
@@ -173,6 +175,9 @@ class Runner:
     def liaison(self) -> Liaison:
         """For whoever acts beside the agent."""
         return self._liaison
+
+    def remembered_rules(self) -> tuple[Rule, ...]:
+        return self._requests.remembered_rules()
 
     # -- what a surface asks ---------------------------------------------------------------------
 

@@ -148,6 +148,7 @@ class Sessions:
         # most commands look at sessions and run none
         from bridle.core.permission import WORKSPACE, Context, Policy
         from bridle.sessions.budget import Budget
+        from bridle.sessions.exec_rules import ExecRules
         from bridle.sessions.host import SessionHost
         from bridle.sessions.intake import Intake
         from bridle.sessions.journal import Journal
@@ -169,9 +170,15 @@ class Sessions:
         known = _known(terms)
         budget = Budget(terms.turn_cap)
         warden = await Warden.attach(launched)
+        judged = ExecRules(
+            terms,
+            lambda: runner,  # which needs a host that needs these
+        )
+        judged.attach(warden)
 
         def host(terms: Terms) -> SessionHost:
             _register(known, terms)
+            judged.terms = terms
             return SessionHost(
                 warden,
                 terms.environment,
@@ -181,6 +188,7 @@ class Sessions:
                 line_cap=terms.line_cap,
                 budget=budget,
                 patience=terms.limits.request,
+                enforcement=judged.enforcement,
             )
 
         remembered = self.remembered_in(spec.cwd)
@@ -218,8 +226,9 @@ class Sessions:
             shelf=Shelf(row.id, self.search, self.attachments, known),
             relay=relay or Relay(),
             opened=tenure.begins,
+            rules_changed=judged.update,
         )
-        bench = await tools.open(spec, terms, runner.liaison, known) if tools else None
+        bench = await tools.open(spec, terms, runner.liaison, known, judged) if tools else None
         runner.warm()
         unwatch = self._watch_storage(runner)
         door = Door(runner, broadcast)

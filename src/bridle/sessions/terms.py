@@ -44,6 +44,12 @@ class Bench(Struct, frozen=True):
     survives: bool = False  # what runs in the background outlives a restart of who serves it
 
 
+class Enforcement(Struct, frozen=True):
+    """What the kernel holds of the rules; "auto" is what costs the user nothing."""
+
+    commands: Literal["auto", "on", "off"] = "auto"
+
+
 class Terms(Struct, frozen=True):
     approve: str = "ask"
     supervision: str = "auto"
@@ -55,6 +61,7 @@ class Terms(Struct, frozen=True):
     tools: tuple[str, ...] = ()  # of our vocabulary; the only ones allowed, if any are named
     rules: tuple[Rule, ...] = ()  # of config files, the first that matches counts
     tightening: tuple[Rule, ...] = ()  # of a project that is not trusted
+    enforcement: Enforcement = field(default_factory=Enforcement)
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models] of the config
     bench: Bench | None = None  # what it is offered besides its own tools
     notices: tuple[Notice, ...] = ()  # told when the next turn begins

@@ -26,6 +26,7 @@ from bridle.core.events import (
 )
 from bridle.core.process import LIVE, Process
 from bridle.core.tools import title
+from bridle.sessions.exec_rules import ExecRules
 from bridle.sessions.liaison import Ask, Liaison
 from bridle.sessions.recollection import denies
 from bridle.sessions.terms import SERVER, Bench
@@ -117,9 +118,10 @@ class Workbench:
         records: Path,
         exports: Path,
         supervision: str,
+        judged: ExecRules,
     ) -> Workbench:
         """`processes`, `records` and `exports` are folders; what ran before is found again."""
-        place = Place(cwd, processes, records, supervision)
+        place = Place(cwd, processes, records, supervision, judged=judged)
         found = await Processes.open(session, table, place, secrets.redact_text)
         await asyncio.to_thread(clear_placeholders, _held(cwd))
         files = Files(Root(cwd), exports)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from bridle.supervision.cgroup import Cgroup
+    from bridle.supervision.exec_gate.entry import Entry
     from bridle.supervision.mounts import Mounts, Plan
     from bridle.supervision.outflow import Flow
     from bridle.supervision.records import Record
@@ -39,8 +40,8 @@ _RESTORED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}  # those n
 class Program:
     """What to run, and the files it gets as its standard input, output and error.
 
-    `confine` is called right before it runs, in its own process. `enforcement` is what the kernel
-    is to hold it to: under "mounts" a plan of `mounts`, which only a namespace can carry out.
+    `confine` is called right before it runs, in its own process; before that `entry` has its
+    later execs judged. `mounts`: what only a keeper in a namespace can mount (see `mounts`).
     """
 
     def __init__(
@@ -50,21 +51,31 @@ class Program:
         env: dict[bytes, bytes],
         stdio: Sequence[int],
         confine: Callable[[], None] | None = None,
-        enforcement: dict[str, Any] | None = None,
+        entry: Entry | None = None,
+        mounts: dict[str, Any] | None = None,
     ) -> None:
         self.argv = argv
         self.cwd = cwd
         self.env = env
         self.stdio = stdio
         self.confine = confine
-        self.enforcement = enforcement or {}
+        self.entry = entry
+        self.mounts = mounts
         self.mounted = False
 
-    def become(self) -> NoReturn:
+    @property
+    def files(self) -> list[int]:
+        """What its process needs open."""
+        return [*self.stdio, *((self.entry.entrance,) if self.entry else ())]
+
+    def become(self, pid: int) -> NoReturn:
+        """`pid`: of this process, as the warden sees it."""
         for target, number in enumerate(self.stdio):
             os.dup2(number, target)
         os.chdir(self.cwd)
-        if self.mounted:
+        if self.entry:
+            self.entry.enter(pid, self.argv)
+        if self.mounted:  # not before: a filter takes one of these capabilities
             from bridle.supervision.mounts import drop_capabilities
 
             drop_capabilities()
@@ -122,8 +133,8 @@ class Keeper:
         try:
             keep = {post.fileno(), lifeline, lease, proc}
             keep.add(self._record.number if self._record else None)
-            keep.update(self._program.stdio, self._flow.files if self._flow else ())
-            _close_all_but({number for number in keep if number is not None})
+            keep.update(self._program.files, self._flow.files if self._flow else ())
+            close_all_but({number for number in keep if number is not None})
             self._run(post, lifeline, proc)
         except EOFError:  # the warden is gone
             self._why = ending.WARDEN
@@ -157,7 +168,7 @@ class Keeper:
         except OSError as error:
             self._fail(post, error)
             return
-        for number in self._program.stdio:
+        for number in self._program.files:
             os.close(number)
         self._tend(post, lifeline, woken, gate)
 
@@ -215,7 +226,7 @@ class Keeper:
 
     def _enforce(self, post: Channel) -> None:
         """Before the program's process runs anything. OSError where what is required fails."""
-        wanted = self._program.enforcement.get("mounts")
+        wanted = self._program.mounts
         if wanted is None or self._level != "namespace":
             return
         from bridle.supervision.mounts import Mounts
@@ -376,7 +387,7 @@ def enter(
         group.enter()
     record.add_process(myself)
     os.write(gate, frame((myself.pid, myself.start)))
-    program.become()
+    program.become(myself.pid)
 
 
 def end_group(leader: int, marker: str) -> None:
@@ -418,7 +429,7 @@ def wake_on_child_exit() -> int:
     return woken
 
 
-def _close_all_but(keep: set[int]) -> None:
+def close_all_but(keep: set[int]) -> None:
     start = 3
     for number in sorted(keep):
         os.closerange(start, number)

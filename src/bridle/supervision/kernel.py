@@ -14,6 +14,7 @@ CLONE_NEWPID = 0x20000000
 _CLONE = {"x86_64": 56, "aarch64": 220, "riscv64": 220}
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _MS_NOSUID_NODEV_NOEXEC = 2 | 4 | 8
@@ -42,6 +43,11 @@ def die_with_parent() -> None:
 
 def name_process(name: str) -> None:
     _checked(_libc.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0))
+
+
+def hide_memory() -> None:
+    """Nobody of the same user may look into this process, or take its open files."""
+    _checked(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0))
 
 
 def unshare(flags: int) -> None:

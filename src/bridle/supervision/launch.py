@@ -9,12 +9,10 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bridle.supervision.channel import frame, rights
-
-# What the kernel is to enforce for a program, as marshal can carry it: "mounts" (see `mounts`).
-Enforcement = dict[str, Any]
 
 _FITS_THE_SOCKET = 64 * 1024  # bytes that nobody reads yet
 LEVELS = ("auto", "namespace", "cgroup", "subreaper", "group")
@@ -26,6 +24,12 @@ _BOOT = (
     " sys.modules['bridle'] = package;"
     " from bridle.supervision.{module} import main; main(*sys.argv[1:])"
 )
+
+
+# What the kernel is to hold of a session's rules: plain values that marshal can carry. "exec" are
+# the settings of `exec_gate`, "mounts" those of `mounts`; what is absent is not enforced.
+Enforcement = Mapping[str, Any]
+NOT_ENFORCED: Enforcement = MappingProxyType({})
 
 
 class Early(NamedTuple):
@@ -99,10 +103,10 @@ def spawn_early(
     *,
     cwd: Path | str,
     env: Mapping[str, str],
-    enforcement: Enforcement | None = None,
+    enforcement: Enforcement = NOT_ENFORCED,
 ) -> Launched:
     """Ask for the first program while the warden still starts; `Warden.spawn` will hand it out."""
-    message = frame(spawn_message(1, argv, cwd, env, enforcement))
+    message = frame((*spawn_message(1, argv, cwd, env), dict(enforcement)))
     if len(message) > _FITS_THE_SOCKET:
         return launched
     ours, theirs = open_pipes()
@@ -115,16 +119,12 @@ def spawn_early(
     finally:
         for number in theirs:
             os.close(number)
-    early = Early(list(argv), str(cwd), dict(env), enforcement or {}, ours)
+    early = Early(list(argv), str(cwd), dict(env), enforcement, ours)
     return launched._replace(early=early)
 
 
 def spawn_message(
-    number: int,
-    argv: Sequence[str],
-    cwd: Path | str,
-    env: Mapping[str, str],
-    enforcement: Enforcement | None = None,
+    number: int, argv: Sequence[str], cwd: Path | str, env: Mapping[str, str]
 ) -> tuple[object, ...]:
     return (
         "spawn",
@@ -132,7 +132,6 @@ def spawn_message(
         [os.fsencode(word) for word in argv],
         os.fsencode(Path(cwd).absolute()),
         {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
-        enforcement or {},
     )
 
 

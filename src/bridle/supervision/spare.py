@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
-    # of a program: argv, cwd, env, what is enforced
-    Words = tuple[list[bytes], bytes, dict[bytes, bytes], dict[str, Any]]
-    How = tuple[bytes | bool | None, int, Any]  # its input, the cap of its output, its rules
+    Words = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
+    # its input, the cap of its output, what confines it, what is enforced
+    How = tuple[bytes | bool | None, int, Any, dict[str, Any]]
 else:
     import _signal as signal
     import _socket as socket
@@ -49,12 +49,21 @@ class Spare:
         self.row = processes.find(pid)
 
     def order(
-        self, marker: str, group: str | None, program: Words, how: How, files: Sequence[int]
+        self,
+        number: int,
+        marker: str,
+        group: str | None,
+        program: Words,
+        how: How,
+        files: Sequence[int],
+        *,
+        judged: bool,
     ) -> None:
         """Have it run a program. OSError when it cannot be told; what was told once must not be
-        run by another. `files`: the program's record, its folder, those for output and error, and
-        the lifeline unless it is to last."""
-        message = frame(("go", marker, group, program, how))
+        run by another. `files`: the program's record, its folder, those for output and error, the
+        entrance of the gate where its execs are to be `judged`, and the lifeline unless it is to
+        last."""
+        message = frame(("go", number if judged else None, marker, group, program, how))
         if len(message) > _LARGEST:
             raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
         _send(self.post, message, files)
@@ -129,7 +138,7 @@ class SpareKeeper(Keeper):
         except OSError:
             return  # whoever is made for a program has to tell why
         theirs.close()
-        (_, marker, group, program, how), *more = _heard(post)
+        (_, judged, marker, group, program, how), *more = _heard(post)
         if any(message[0] == "kill" for message in more):  # nothing else is said so early
             return
         try:
@@ -137,11 +146,12 @@ class SpareKeeper(Keeper):
             self._take(
                 marker,
                 group,
-                Program(program[0], program[1], program[2], (), None, program[3]),
+                Program(program[0], program[1], program[2], (), mounts=how[3].get("mounts")),
                 Record.passed_on("", number),
             )
             self._enforce(post)
-            self._pass_on(ours, group, program, how, files)
+            entrance = [] if judged is None else post.take_files(1)
+            self._pass_on(ours, judged, group, program, how, files, entrance)
         except OSError as error:
             say(post, "unable", str(error))
             return
@@ -154,22 +164,25 @@ class SpareKeeper(Keeper):
     def _pass_on(
         self,
         orders: Channel,
+        judged: int | None,
         group: str | None,
         program: Words,
         how: How,
         files: list[int],
+        entrance: list[int],
     ) -> None:
         assert self._record
-        stdin, cap, rules = how
+        stdin, cap, rules, enforcement = how
         flow, stdio = open_flow(files, stdin, cap)
         self._record.add("pipes", *(os.fstat(file).st_ino for file in stdio))
-        words = (*program[:3], self._program.mounted)
+        mounted = self._program.mounted
+        message = frame((judged, group, program, rules, enforcement, mounted))
         try:
-            _send(orders, frame((group, words, rules)), [*stdio, self._record.number])
+            _send(orders, message, [*stdio, self._record.number, *entrance])
         except OSError:
             pass  # it was killed, which the gate tells
         orders.close()
-        for file in stdio:
+        for file in (*stdio, *entrance):
             os.close(file)
         self._flow = flow
 
@@ -177,9 +190,16 @@ class SpareKeeper(Keeper):
         """The program's process, until it is told what it is."""
         other.close()
         myself = self._prepare(proc)
-        group, (argv, cwd, env, mounted), rules = _heard(orders)[0]
+        judged, group, (argv, cwd, env), rules, enforcement, mounted = _heard(orders)[0]
         *stdio, number = orders.take_files(4)
-        program = Program(argv, cwd, env, stdio, lambda: enforce(rules))
+        entry = None
+        if judged is not None:
+            from bridle.supervision.exec_gate.entry import Entry
+
+            privileges = enforcement["exec"]["no_new_privileges"]
+            entrance = orders.take_files(1)[0]
+            entry = Entry(entrance, judged, no_new_privileges=privileges)
+        program = Program(argv, cwd, env, stdio, lambda: enforce(rules), entry)
         program.mounted = mounted
         record = Record.passed_on("", number)
         enter(program, myself, record, Cgroup(group) if group else None, gate)

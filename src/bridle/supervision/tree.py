@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,9 @@ from bridle.core.agent import Word
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.channel import Channel, frame, rights
 from bridle.supervision.children import GONE_WITHIN, Child, Job, exit_of, open_files
+from bridle.supervision.exec_gate.settings import ExecRefused, GateState, not_enforced
 from bridle.supervision.launch import (
+    NOT_ENFORCED,
     Enforcement,
     Launched,
     command,
@@ -65,6 +67,9 @@ class Warden:
         self.notes: tuple[str, ...] = ()
         self.pid = launched.process.pid if launched.process else 0
         self.running: dict[str, Job] = {}  # as found on coming back, by name
+        self.exec_gate = GateState()
+        self.on_exec_gate: Callable[[GateState], None] = lambda _: None
+        self.on_exec_refused: Callable[[ExecRefused], None] = lambda _: None
         self._process = launched.process
         self._lifeline = launched.lifeline
         self.folder = launched.folder  # the user's alone, and gone with the warden
@@ -137,19 +142,22 @@ class Warden:
         cwd: Path | str,
         env: Mapping[str, Word],
         stdin: bool = True,
-        enforcement: Enforcement | None = None,
+        enforcement: Enforcement = NOT_ENFORCED,
     ) -> Child:
-        """Run a program with exactly `env` and the marker; OSError as exec or chdir gave it."""
+        """Run a program with exactly `env` and the marker; OSError as exec or chdir gave it.
+
+        `SupervisionUnavailable` where something is to be enforced that cannot be here.
+        """
         if self._ended.done():
             raise self._lost()
         words = written(self.folder, argv)
         variables = variables_written(self.folder, env)
-        if child := self._take_early(words, str(cwd), variables, enforcement or {}, stdin=stdin):
+        if child := self._take_early(words, str(cwd), variables, enforcement, stdin=stdin):
             return await self._started(child)
         self._count += 1
-        message = spawn_message(self._count, words, cwd, variables, enforcement)
+        message = spawn_message(self._count, words, cwd, variables)
         child, theirs = self._open_child(self._count, stdin=stdin)
-        self._send(*message, files=theirs)
+        self._send(*message, dict(enforcement), files=theirs)
         return await self._started(child)
 
     async def run(
@@ -164,7 +172,7 @@ class Warden:
         stdin: bytes | bool | None = None,
         lasting: bool = False,
         rules: Any = None,
-        enforcement: Enforcement | None = None,
+        enforcement: Enforcement = NOT_ENFORCED,
     ) -> Job:
         """Run a program that writes into `folder`: `stdout`, `stderr`, and how it ended.
 
@@ -177,11 +185,12 @@ class Warden:
         variables = variables_written(self.folder, env)
         files = open_files(folder)
         self._count += 1
-        message = spawn_message(self._count, words, cwd, variables, enforcement)
+        message = spawn_message(self._count, words, cwd, variables)
         job = Job(self, self._count, name)
         job.lasting = lasting
         self._children[self._count] = job
-        self._send("run", *message[1:], name, lasting, stdin, cap, rules, files=files)
+        how = (stdin, cap, rules, dict(enforcement))
+        self._send("run", *message[1:], name, lasting, *how, files=files)
         try:
             await job.started()
         except BaseException:
@@ -217,11 +226,32 @@ class Warden:
         if early is None:
             return None
         child = self._early_child  # it may be gone already
-        if stdin and (early.argv, early.cwd, early.env) == (argv, cwd, env):
+        if (
+            stdin
+            and (early.argv, early.cwd, early.env) == (argv, cwd, env)
+            and self._agree(_without_mounts(early.enforcement), _without_mounts(enforcement))
+        ):
             self._mount_more(child, early.enforcement, enforcement)
             return child
         self._forget(child)
         return None
+
+    def _agree(self, early: Enforcement, enforcement: Enforcement) -> bool:
+        """Rules that are known only by now reach the gate of a program that runs already."""
+        if early == enforcement:
+            return True
+        if "exec" not in early or "exec" not in enforcement:
+            return False
+        policy = enforcement["exec"]["policy"]
+        if {**early, "exec": {**early["exec"], "policy": policy}} != enforcement:
+            return False
+        self.update_exec_policy(policy)
+        return True
+
+    def update_exec_policy(self, policy: bytes) -> None:
+        """Other rules for the gate, if there is one."""
+        if not self._ended.done():
+            self._send("exec_policy", policy)
 
     def _mount_more(self, child: Child, early: Enforcement, wanted: Enforcement) -> None:
         """What was not known yet when the program was asked for."""
@@ -351,6 +381,11 @@ class Warden:
                         hint=_HINTS.get(level, _HINTS["auto"]),
                     )
                 )
+            case ("exec_gate", str(reason)):
+                self.exec_gate = GateState(enforced=not reason, reason=reason)
+                self.on_exec_gate(self.exec_gate)
+            case ("exec_refused", _, command, rule, source, reason):
+                self.on_exec_refused(ExecRefused(command, rule, source, reason))
             case (word, number, *rest) if child := self._children.get(number):
                 self._take_news(child, word, rest)
 
@@ -375,6 +410,8 @@ class Warden:
                 self._give_up(child, OSError(number, text, name))
             case "unable", [text]:
                 self._give_up(child, _not_started(text))
+            case "unenforced", [text]:
+                self._give_up(child, not_enforced(text))
             case "mounted", [failed]:
                 child.mounted(failed)
             case "exited", [status]:
@@ -427,6 +464,10 @@ class Warden:
             f"the warden has ended (exit {code}) {self._last_words}".strip(),
             hint="start the session again; `bridle doctor` shows what supervision works here",
         )
+
+
+def _without_mounts(enforcement: Enforcement) -> Enforcement:
+    return {name: value for name, value in enforcement.items() if name != "mounts"}
 
 
 def _last_line(process: subprocess.Popen[bytes]) -> str:

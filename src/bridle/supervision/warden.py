@@ -23,6 +23,7 @@ from bridle.supervision.keeper import (
     END_WITHIN,
     Keeper,
     Program,
+    close_all_but,
     end_group,
     wake_on_child_exit,
 )
@@ -37,11 +38,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bridle.supervision.door import Door
+    from bridle.supervision.exec_gate.client import GateProcess
+    from bridle.supervision.exec_gate.entry import Entry
     from bridle.supervision.outflow import Flow
     from bridle.supervision.spare import How, Spare, Standby, Words
 else:  # the C halves: their Python wrappers cost every start 9 ms
     import _signal as signal
     import _socket as socket
+
+
+class _Unenforced(Exception):
+    """What was asked to be enforced cannot be, with the reason."""
 
 
 class _Over(Exception):
@@ -70,6 +77,7 @@ class Warden:
         self._proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC) if LINUX else None
         self._kept: dict[int, Kept] = {}
         self._standby: Standby | None = None  # once a program's output went to files
+        self._gate: GateProcess | None = None  # once a program's execs are to be judged
         self._ready = select.poll()
 
     def serve(self) -> None:
@@ -96,6 +104,8 @@ class Warden:
                     self._reap()
                 for kept in self._kept.values():
                     kept.end_if_hung()
+                if self._gate and self._gate.control.fileno() in events:
+                    self._hear_gate(self._gate)
                 if self._standby:
                     self._standby.mind()
                 if self._door:
@@ -136,16 +146,23 @@ class Warden:
             case ("spawn", number, argv, cwd, env, enforcement):
                 stdio = harness.take_files(3)
                 try:
-                    self._spawn(number, Program(argv, cwd, env, stdio, None, enforcement))
+                    entry = self._entry(number, enforcement)
+                    mounts = enforcement.get("mounts")
+                    self._spawn(number, Program(argv, cwd, env, stdio, None, entry, mounts))
+                except _Unenforced as error:
+                    self._say("unenforced", number, str(error))
                 except OSError as error:
                     self._say("unable", number, str(error))
                 for file in stdio:
                     os.close(file)
-            case ("run", number, argv, cwd, env, enforcement, name, lasting, *how):
+            case ("run", number, argv, cwd, env, name, lasting, *how):
                 files = harness.take_files(3)
                 job = Job(name, files[0], lasting=lasting)
                 try:
-                    self._run(number, (argv, cwd, env, enforcement), files, tuple(how), job)
+                    self._run(number, (argv, cwd, env), files, tuple(how), job)
+                except _Unenforced as error:
+                    os.close(files[0])
+                    self._say("unenforced", number, str(error))
                 except (OSError, ImportError) as error:
                     os.close(files[0])
                     self._say("unable", number, str(error))
@@ -169,6 +186,8 @@ class Warden:
                 kept.tell("mounts", plan)
             case ("watch", number, seen) if kept := self._kept.get(number):
                 kept.tell("watch", seen)
+            case ("exec_policy", policy) if self._gate:
+                self._gate.update(policy)
             case ("end",):
                 raise _Over
 
@@ -179,6 +198,8 @@ class Warden:
             self._harness, self._lifeline = came
             self._harness.socket.setblocking(True)
             self._say("hello", *self._introduction(), self._last_number, door.programs())
+            if self._gate:
+                self._say("exec_gate", "")
         elif time.monotonic() >= self._leave_at or not any(
             kept.job and kept.job.lasting for kept in self._kept.values()
         ):
@@ -195,23 +216,31 @@ class Warden:
         from bridle.supervision.outflow import open_flow
         from bridle.supervision.spare import Standby
 
-        stdin, cap, rules = how
+        stdin, cap, rules, enforcement = how
+        entry = self._entry(number, enforcement)
         if self._standby is None:
             self._standby = Standby(self._fork, self._place.level, self._lease.number, self._proc)
         spare = self._standby.take()
-        if spare and self._run_by(spare, number, program, files, how, job):
+        if spare and self._run_by(spare, number, program, files, how, job, entry):
             return
         flow, stdio = open_flow(files, stdin, cap)
         try:
-            argv, cwd, env, enforcement = program
-            confined = Program(argv, cwd, env, stdio, lambda: enforce(rules), enforcement)
-            self._spawn(number, confined, job, flow)
+            mounts = enforcement.get("mounts")
+            made = Program(*program, stdio, lambda: enforce(rules), entry, mounts)
+            self._spawn(number, made, job, flow)
         finally:
             for file in (*stdio, *flow.pipes):
                 os.close(file)
 
     def _run_by(
-        self, spare: Spare, number: int, program: Words, files: list[int], how: How, job: Job
+        self,
+        spare: Spare,
+        number: int,
+        program: Words,
+        files: list[int],
+        how: How,
+        job: Job,
+        entry: Entry | None,
     ) -> bool:
         """False when it is gone, or cannot be told: then a keeper is made for the program."""
         marker, record = self._enroll(number, program[2])
@@ -221,7 +250,8 @@ class Warden:
             record.add_process(spare.row)
             where = group.folder if group else None
             lifeline = () if job.lasting else (self._lifeline,)
-            spare.order(marker, where, program, how, [record.number, *files, *lifeline])
+            passed = [record.number, *files, *((entry.entrance,) if entry else ()), *lifeline]
+            spare.order(number, marker, where, program, how, passed, judged=entry is not None)
         except OSError:
             if group:
                 group.remove()
@@ -292,6 +322,45 @@ class Warden:
             return fork_init(user=self._place.user)
         return os.fork()
 
+    # -- the gate that judges execs ---------------------------------------------------------------
+
+    def _entry(self, number: int, enforcement: dict[str, Any]) -> Entry | None:
+        """How a program is to announce itself to the gate; None where none is wanted, or to be
+        had by one who does not insist on it."""
+        settings = enforcement.get("exec")
+        if settings is None:
+            return None
+        from bridle.supervision.exec_gate.client import GateProcess
+        from bridle.supervision.exec_gate.entry import Entry
+
+        if self._gate is None:
+            gate = GateProcess.start(settings, close_all_but)
+            if isinstance(gate, str):
+                if settings["required"]:
+                    raise _Unenforced(gate)
+                self._say("exec_gate", gate)
+                return None
+            self._gate = gate
+            self._ready.register(gate.control.fileno(), select.POLLIN)
+            self._say("exec_gate", "")
+        privileges = settings["no_new_privileges"]
+        return Entry(self._gate.entrance.fileno(), number, no_new_privileges=privileges)
+
+    def _hear_gate(self, gate: GateProcess) -> None:
+        try:
+            for word, *rest in gate.control.receive():
+                if word == "refused":
+                    self._say("exec_refused", *rest)
+        except EOFError:
+            self._lose_gate(gate)
+
+    def _lose_gate(self, gate: GateProcess) -> None:
+        """The programs that it judged can start nothing more."""
+        self._ready.unregister(gate.control.fileno())
+        gate.end()
+        self._gate = None
+        self._say("exec_gate", "the process that judges commands has ended: no other can start")
+
     # -- their news -------------------------------------------------------------------------------
 
     def _say(self, *message: Any) -> None:
@@ -327,6 +396,8 @@ class Warden:
                     return
                 if self._standby and pid == self._standby.pid:
                     self._standby.drop()
+                if self._gate and pid == self._gate.pid:
+                    self._lose_gate(self._gate)
                 if kept := keepers.get(pid):
                     self._gone(kept, clean=status == 0)
         except ChildProcessError:
@@ -365,6 +436,8 @@ class Warden:
         others = {one.keeper for one in self._kept.values()}
         if self._standby:
             others.add(self._standby.pid)
+        if self._gate:
+            others.add(self._gate.pid)
         return processes.end_children(others, self._reap, END_WITHIN)
 
     def _end_all(self, woken: int) -> None:
@@ -384,6 +457,9 @@ class Warden:
             self._reap()
         for kept in list(self._kept.values()):
             processes.send(kept.keeper, signal.SIGKILL)
+        if self._gate:
+            self._gate.end()
+            self._gate = None
         if not processes.end_children(frozenset(), self._reap, END_WITHIN):
             self._lease.remove()
 

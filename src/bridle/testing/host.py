@@ -78,6 +78,7 @@ class PlainHost:
         cwd: Path,
         env: Mapping[str, Word] = {},
         stdin: bool = True,
+        enforced: bool = True,
     ) -> Child:
         return await self._warden.spawn(argv, cwd=cwd, env={**self._env, **env}, stdin=stdin)
 

@@ -139,7 +139,13 @@ class PlayingHost:
         raise NotImplementedError("no program runs that could have hooks")
 
     async def spawn(
-        self, argv: Sequence[Word], *, cwd: Path, env: Mapping[str, Word] = {}, stdin: bool = True
+        self,
+        argv: Sequence[Word],
+        *,
+        cwd: Path,
+        env: Mapping[str, Word] = {},
+        stdin: bool = True,
+        enforced: bool = True,
     ) -> Child:
         self.child = PlayingChild()
         return self.child

@@ -14,7 +14,7 @@ import shutil
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -46,6 +46,13 @@ _BEGUN_WITHIN = 5.0
 _logger = logging.getLogger(__name__)
 
 
+class ExecJudge(Protocol):
+    """Has the execs of commands judged by the rules of a session."""
+
+    def enforcement(self, environment: Mapping[str, str]) -> Mapping[str, Any]: ...
+    def attach(self, warden: Warden) -> None: ...
+
+
 class Place(NamedTuple):
     """Where commands work, and the folders of all sessions' processes and of all wardens."""
 
@@ -55,6 +62,7 @@ class Place(NamedTuple):
     level: str = "auto"
     linger: float = LINGER
     cap: int = CAP
+    judged: ExecJudge | None = None
 
 
 class Processes:
@@ -182,6 +190,7 @@ class Processes:
                 stdin=stdin,
                 lasting=mode == "background",
                 rules=confined.rules,
+                enforcement=self._enforcement(env),
             )
         except (OSError, BridleError) as error:
             await added
@@ -248,7 +257,12 @@ class Processes:
                     marker=f"{secrets.token_hex(8)}-ws",
                     linger=self._place.linger,
                 )
+                if self._place.judged:
+                    self._place.judged.attach(self._warden)
             return self._warden
+
+    def _enforcement(self, env: Mapping[str, str]) -> Mapping[str, Any]:
+        return self._place.judged.enforcement(env) if self._place.judged else {}
 
     # -- looking ----------------------------------------------------------------------------------
 
@@ -420,6 +434,8 @@ class Processes:
             if warden is None:
                 continue
             self._warden = warden
+            if self._place.judged:
+                self._place.judged.attach(warden)
             for name, job in warden.running.items():
                 if name not in rows:  # it was never told of
                     await job.kill()

@@ -1,0 +1,89 @@
+"""The rules on commands that a session's exec gates judge by, and what they refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bridle.core.events import Notice
+from bridle.supervision.exec_gate.settings import (
+    ExecRefused,
+    GateState,
+    exec_policy,
+    gate_settings,
+    may_be_enforced,
+    refusal_text,
+)
+
+if TYPE_CHECKING:
+    from bridle.core.permission import Rule
+    from bridle.sessions.runner import Runner
+    from bridle.sessions.terms import Terms
+    from bridle.supervision.tree import Warden
+
+_MOST_TEXTS = 1_000
+
+
+def exec_enforcement(
+    terms: Terms, agent: str, path: str | None, remembered: Sequence[Rule] = ()
+) -> dict[str, Any]:
+    """For the enforcement of a spawn: "exec" with its settings, or nothing."""
+    settings = gate_settings(
+        terms.enforcement.commands,
+        rules=(*remembered, *terms.rules),
+        tightening=terms.tightening,
+        agent=agent,
+        path=path,
+    )
+    return {} if settings is None else {"exec": settings}
+
+
+class ExecRules:
+    """`runner` is the session that they are of: its agent, its answers, its log."""
+
+    def __init__(self, terms: Terms, runner: Callable[[], Runner]) -> None:
+        self.terms = terms
+        self._runner = runner
+        self._wardens: list[Warden] = []
+        self._counts: dict[str, int] = {}
+
+    def enforcement(self, environment: Mapping[str, str]) -> dict[str, Any]:
+        """Of a program that is started now, with this environment."""
+        path = environment.get("PATH")
+        if not may_be_enforced(self.terms.enforcement.commands):
+            return {}
+        runner = self._runner()
+        return exec_enforcement(self.terms, runner.agent, path, runner.remembered_rules())
+
+    def attach(self, warden: Warden) -> None:
+        """Reports what this warden's gate refuses, and keeps its rules up to date."""
+        warden.on_exec_gate = self._gate_changed
+        warden.on_exec_refused = self._refused
+        self._wardens = [one for one in self._wardens if not one.lost] + [warden]
+        if warden.exec_gate.enforced:  # another harness started it, by rules of its time
+            self.update(self._runner().remembered_rules())
+
+    def update(self, remembered: Sequence[Rule]) -> None:
+        """Other answers are remembered from now on."""
+        judging = [warden for warden in self._wardens if warden.exec_gate.enforced]
+        if not judging:
+            return
+        rules = (*remembered, *self.terms.rules)
+        policy = exec_policy(rules, self.terms.tightening, self._runner().agent)
+        for warden in judging:
+            warden.update_exec_policy(policy)
+
+    def _gate_changed(self, state: GateState) -> None:
+        if not state.enforced:
+            text = f"rules that deny commands are only advice: {state.reason}"
+            self._runner().liaison.tell(Notice(level="warning", kind="policy", text=text))
+
+    def _refused(self, refused: ExecRefused) -> None:
+        """The same again only now and then: a loop may try it for ever."""
+        text = refusal_text(refused)
+        if len(self._counts) >= _MOST_TEXTS:
+            self._counts.clear()
+        count = self._counts[text] = self._counts.get(text, 0) + 1
+        if str(count).strip("0") == "1":
+            times = f" ({count} times by now)" if count > 1 else ""
+            self._runner().liaison.tell(Notice(level="warning", kind="policy", text=text + times))

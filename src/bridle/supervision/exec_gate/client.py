@@ -1,0 +1,74 @@
+"""The warden's side of the gate: starts it, tells it of other rules, ends it."""
+
+# ruff: noqa: SIM105  # contextlib would cost every start some milliseconds
+
+from __future__ import annotations
+
+import os
+
+from bridle.supervision import processes
+from bridle.supervision.channel import Channel
+from bridle.supervision.exec_gate import gate as gate_process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    import socket
+    from collections.abc import Callable
+    from typing import Any
+else:
+    import _signal as signal
+    import _socket as socket
+
+
+class GateProcess:
+    """A gate that answers; `start` forks it."""
+
+    def __init__(self, pid: int, control: Channel, entrance: socket.socket) -> None:
+        self.pid = pid
+        self.control = control
+        self.entrance = entrance
+
+    @classmethod
+    def start(
+        cls, settings: dict[str, Any], close_all_but: Callable[[set[int]], None]
+    ) -> GateProcess | str:
+        """The gate, or why there is none."""
+        ours, theirs = (Channel(end) for end in socket.socketpair())
+        entrance, registrations = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            close_all_but({theirs.fileno(), registrations.fileno()})
+            gate_process.run(theirs, registrations, settings)
+        theirs.close()
+        registrations.close()
+        gate = cls(pid, ours, entrance)
+        reason = gate._await_ready()
+        if reason is None:
+            return gate
+        gate.end()
+        return reason
+
+    def _await_ready(self) -> str | None:
+        try:
+            while not (messages := self.control.receive()):
+                pass
+        except EOFError:
+            return "the gate process ended at its start"
+        return messages[0][1] or None
+
+    def update(self, policy: bytes) -> None:
+        try:
+            self.control.send("policy", policy)
+        except OSError:
+            pass  # it is gone, which SIGCHLD tells
+
+    def end(self) -> None:
+        self.close()
+        processes.send(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        self.control.close()
+        self.entrance.close()
