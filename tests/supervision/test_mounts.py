@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from bridle.core.agent import Exit
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.launch import spawn_early
 from bridle.supervision.tree import Child, Level, Warden, launch
@@ -228,6 +230,7 @@ async def test_what_is_renamed_over_from_outside_is_mounted_again(
     assert "Read-only file system" in said
     assert (workspace / ".mcp.json").read_text() == "the user's own edit\n"
     await child.kill()
+    assert await child.wait() == Exit(None, signal.SIGKILL)
     child._close_pipes()
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 APPROVE = ("none", "readonly", "ask", "edits", "auto")  # strictest first
 HANDOFF = ("never", "limits", "always")
 ENFORCED = ("on", "auto", "off")  # strictest first
+PROTECTED = ("mounts", "auto", "watch")  # strictest first
 ISOLATION = ("high", "medium", "basic")  # strictest first
 NOTIFY = ("desktop", "bell", "none")
 PLACES = ("top", "bottom", "left", "right", "hidden")
@@ -83,6 +84,8 @@ class Enforcement(Struct, frozen=True):
     """What the kernel holds of the rules, whatever an agent asks about."""
 
     commands: str = "auto"
+    protected: str = "auto"
+    paths: str = "auto"
 
 
 class Store(Struct, frozen=True):
@@ -199,6 +202,16 @@ _SETTINGS = (
         "enforcement.commands",
         choice(ENFORCED, strictest_first=True),
         "whether the kernel stops denied commands; auto: for root",
+    ),
+    Setting(
+        "enforcement.protected",
+        choice(PROTECTED, strictest_first=True),
+        "how protected names are kept as they are; auto: mounts where possible",
+    ),
+    Setting(
+        "enforcement.paths",
+        choice(ENFORCED, strictest_first=True),
+        "whether files that rules deny to be read are hidden; auto: where possible",
     ),
     Setting("models", model_rows(), "names of models, added to the table that comes with bridle"),
     Setting("screen.theme", text(), "of the terminal interface; /theme shows them"),

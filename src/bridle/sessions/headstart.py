@@ -30,6 +30,7 @@ class HeadStart:
         """Nothing happens where the program is not known before there is a prompt, or needs a file:
         the warden's folder is no safe place before the warden holds it."""
         from bridle.agents.stdio import StdioAgent, found
+        from bridle.sessions.early_mounts import early_mounts
         from bridle.sessions.exec_rules import exec_enforcement
 
         if terms.supervision != self._level:
@@ -48,7 +49,10 @@ class HeadStart:
                 argv,
                 cwd=spec.cwd,
                 env=env,
-                enforcement=exec_enforcement(terms, agent.info.name, path),
+                enforcement={
+                    **exec_enforcement(terms, agent.info.name, path),
+                    **early_mounts(spec.cwd, terms),
+                },
             )
 
     def drop(self) -> None:

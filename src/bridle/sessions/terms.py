@@ -48,6 +48,8 @@ class Enforcement(Struct, frozen=True):
     """What the kernel holds of the rules; "auto" is what costs the user nothing."""
 
     commands: Literal["auto", "on", "off"] = "auto"
+    protected: Literal["auto", "mounts", "watch"] = "auto"
+    paths: Literal["auto", "on", "off"] = "auto"
 
 
 class Terms(Struct, frozen=True):

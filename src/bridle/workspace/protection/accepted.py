@@ -7,7 +7,6 @@ there. The folder is the user's own; the notes hold no content.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +21,11 @@ class Accepted:
     """Of one workspace."""
 
     def __init__(self, folder: Path, workspace: Path) -> None:
-        self._folder = folder / _name(str(workspace))
+        self._root, self._workspace = folder, str(workspace)
+
+    @property
+    def _folder(self) -> Path:
+        return self._root / _name(self._workspace)
 
     def add(self, path: str, digest: str) -> None:
         with suppress(OSError):
@@ -52,8 +55,12 @@ def digest_of(node: Node | None) -> str:
 
 
 def digest(kind: str, content: bytes) -> str:
+    import hashlib  # only where something differs
+
     return hashlib.sha256(kind.encode() + b"\0" + content).hexdigest()
 
 
 def _name(text: str) -> str:
+    import hashlib
+
     return hashlib.sha256(os.fsencode(text)).hexdigest()[:32]

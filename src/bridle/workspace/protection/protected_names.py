@@ -14,12 +14,11 @@ import time
 import unicodedata
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from bridle.core.permission import names
+from bridle.core import protected_names as names
 from bridle.supervision.isolation.placeholders import is_placeholder
-from bridle.workspace.folder_changes import SKIPPED
-from bridle.workspace.walk import Kind, kind_of
+from bridle.workspace.file_names import SKIPPED
 
 MOST_FOLDERS = 2_000
 DEEPEST = 12
@@ -35,6 +34,9 @@ _GIT = frozenset({"config", "config.worktree", "hooks", "commondir"})
 _GIT_SHELVES = frozenset({"modules", "worktrees"})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+Kind = Literal["file", "folder", "link", "other"]
 
 
 class Mark(NamedTuple):
@@ -300,7 +302,7 @@ class _Look:
             return
         if is_placeholder(status) or _is_draft(name, status):
             return  # of a sandbox, which minds the name itself
-        kind = kind_of(status.st_mode)
+        kind = _kind(status.st_mode)
         content = None
         if kind == "file":
             known = self._before.nodes.get(path)
@@ -384,6 +386,14 @@ def _is_draft(name: str, status: os.stat_result) -> bool:
     """Of a placeholder, which has its date in a moment. Nothing can be in it."""
     empty = stat.S_ISREG(status.st_mode) and not status.st_size and not status.st_mode & 0o333
     return empty and re.search(r"\.[0-9a-f]{12}\Z", name) is not None
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else "other"
 
 
 def _join(path: str, name: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
@@ -127,7 +126,7 @@ class Quarantine:
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            held = f".bridle-aside-{secrets.token_hex(8)}"
+            held = f".bridle-aside-{os.urandom(8).hex()}"
             os.rename(name, held, src_dir_fd=folder, dst_dir_fd=folder)
             with suppress(OSError):
                 self._copy(folder, held, into, CONTENT)
@@ -172,7 +171,7 @@ class Quarantine:
 @contextmanager
 def _new_folder(within: int) -> Iterator[tuple[str, int]]:
     """Its name, and itself, open."""
-    place = secrets.token_hex(4)
+    place = os.urandom(4).hex()
     os.mkdir(place, 0o700, dir_fd=within)
     into = os.open(place, _FOLDER, dir_fd=within)
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,8 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bridle.workspace.folder_changes import shown
-from bridle.workspace.protection import git_config
+from bridle.workspace.file_names import shown
 from bridle.workspace.protection.accepted import ABSENT, Accepted, digest, digest_of
 from bridle.workspace.protection.protected_names import (
     KEPT_FILE,
@@ -193,6 +191,8 @@ class Restorer:
 
         The files are exchanged: whatever git wrote meanwhile is looked at again, and not lost.
         """
+        from bridle.workspace.protection import git_config  # most sessions need none of it
+
         base = (known and known.content) or b""
         folder_path, name = parent_of(path)
         removed: dict[tuple[str, str | None], None] = {}
@@ -337,7 +337,7 @@ def _place(folder: int, name: str, node: Node, scratch: int) -> None:
 
 def _draft(folder: int, node: Node) -> tuple[str, os.stat_result]:
     assert node.content is not None
-    name = f".bridle-restore-{secrets.token_hex(8)}"
+    name = f".bridle-restore-{os.urandom(8).hex()}"
     if node.kind == "link":
         os.symlink(os.fsdecode(node.content), name, dir_fd=folder)
         return name, os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -350,7 +350,7 @@ def _replace(folder: int, name: str, content: bytes, seen: bytes, known: Node | 
     mode = known.mode if known else stat.S_IMODE(status.st_mode)
     owner = known.owner if known else (status.st_uid, status.st_gid)
     node = Node("file", mode, owner, status.st_mtime_ns, content, mark_of(status))
-    temporary = f".bridle-restore-{secrets.token_hex(8)}"
+    temporary = f".bridle-restore-{os.urandom(8).hex()}"
     _write(folder, temporary, node)
     try:
         _exchange(folder, temporary, name)
@@ -369,6 +369,8 @@ def _exchange(folder: int, one: str, other: str) -> None:
 
 def _added(now: bytes, clean: bytes) -> list[tuple[str, str | None]]:
     """Settings that one config has and the other has not."""
+    from bridle.workspace.protection import git_config
+
     try:
         kept = [(entry.key, entry.value) for entry in git_config.parse(clean)]
         return [

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import msgspec
 
 from bridle.workspace import inotify
-from bridle.workspace.folder_changes import shown
+from bridle.workspace.file_names import shown
 from bridle.workspace.inotify import Happening, Inotify
 from bridle.workspace.protection.accepted import Accepted
 from bridle.workspace.protection.protected_names import (
@@ -69,7 +69,8 @@ class Hold:
 
 class Watcher:
     """Of one workspace. `allowed`: paths that a rule lets agents write. `report` gets what was
-    undone. `remount` is called when a mounted name was replaced from outside."""
+    undone. `remount` is called when a mounted name was replaced from outside, and when something
+    appears whose name is `noticed`."""
 
     def __init__(
         self,
@@ -82,8 +83,11 @@ class Watcher:
         report: Callable[[tuple[Undone, ...]], None] = lambda found: None,
         accepted: Path | None = None,
         remount: Callable[[], Awaitable[None]] | None = None,
+        noticed: Callable[[str], bool] | None = None,
         saved: Path | None = None,
     ) -> None:
+        self.root = root
+        self._noticed = noticed
         known = Accepted(accepted, root) if accepted else None
         self._restorer = Restorer(root, Quarantine(quarantine, root), known)
         self._role, self._skipped = role, skipped
@@ -138,6 +142,8 @@ class Watcher:
                     await asyncio.to_thread(self._last_check)
             self._tell()
             self._holds.remove(hold)
+            if not self._holds and self._saved:
+                self._saved.unlink(missing_ok=True)
             if self._holds and self._task is None:
                 self._task = asyncio.create_task(self._watch())
 
@@ -175,7 +181,11 @@ class Watcher:
             return found
 
     async def close(self) -> None:
+        """What is still held goes on under another harness, by the state that was saved."""
         await self._unwatch()
+        if self._holds and not self._as_it_was():
+            await asyncio.to_thread(self.check)
+            self._tell()
         with self._lock:
             self._restorer.close()
 
@@ -214,11 +224,28 @@ class Watcher:
                 pause = _PAUSES[0]
                 if self._armed != _places(self._state):
                     watched = await asyncio.to_thread(self._arm, alarm)
-                await _until_it_matters(alarm, watched)
+                await self._until_it_matters(alarm, watched)
         finally:
             self._armed = None
             if alarm:  # the kernel takes its time, and nobody has to wait
                 asyncio.get_running_loop().run_in_executor(None, alarm.close)
+
+    async def _until_it_matters(self, alarm: Inotify | None, watched: _Watched) -> None:
+        if alarm is None:
+            await asyncio.sleep(WITHOUT_INOTIFY)
+            return
+        while True:
+            await alarm.wait(None if watched.complete else WITHOUT_INOTIFY)
+            happened = alarm.read()
+            if self._noticed and self._remount and any(map(self._is_noticed, happened)):
+                await self._remount()
+            if not watched.complete or any(_matters(one, watched.roles) for one in happened):
+                return
+            await asyncio.sleep(PAUSE)
+
+    def _is_noticed(self, one: Happening) -> bool:
+        appeared = one.mask & (inotify.CREATE | inotify.MOVED_TO)
+        return bool(appeared and self._noticed and self._noticed(os.fsdecode(one.name)))
 
     def _arm(self, alarm: Inotify | None) -> _Watched:
         """What is watched already stays so."""
@@ -489,18 +516,6 @@ def _add(alarm: Inotify, held: int, mask: int) -> int | None:
         return alarm.add_open(held, mask)
     except OSError as error:
         return None if error.errno in (errno.ENOSPC, errno.ENOMEM) else -1
-
-
-async def _until_it_matters(alarm: Inotify | None, watched: _Watched) -> None:
-    if alarm is None:
-        await asyncio.sleep(WITHOUT_INOTIFY)
-        return
-    while True:
-        await alarm.wait(None if watched.complete else WITHOUT_INOTIFY)
-        happened = alarm.read()
-        if not watched.complete or any(_matters(one, watched.roles) for one in happened):
-            return
-        await asyncio.sleep(PAUSE)
 
 
 def _matters(one: Happening, roles: dict[int, str]) -> bool:
