@@ -107,7 +107,7 @@ def disarm(now: bytes, known: bytes) -> Disarmed:
     undone = [entry.key for entry in added]
     if _programs(content) != before:  # some were taken away, or are in another order
         content = _without(now, [entry for entry in entries if entry.runs])
-        content = _appended(content, before)
+        content = with_settings(content, before)
         undone += [key for key, _ in left.elements()]
     return Disarmed(content, tuple(dict.fromkeys(undone or (key for key, _ in before))))
 
@@ -137,7 +137,8 @@ def _without(data: bytes, entries: Iterable[Entry]) -> bytes:
     return data
 
 
-def _appended(data: bytes, settings: Iterable[tuple[str, str | None]]) -> bytes:
+def with_settings(data: bytes, settings: Iterable[tuple[str, str | None]]) -> bytes:
+    """A config with these at its end, where they count above all that it says."""
     lines = [data if not data or data.endswith(b"\n") else data + b"\n"]
     for key, value in settings:
         section, _, rest = key.partition(".")

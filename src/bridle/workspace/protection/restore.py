@@ -75,6 +75,10 @@ def act_of(was: object, now: object) -> Act:
     return "created" if was is None else "deleted" if now is None else "changed"
 
 
+class AcceptedMeanwhile(Exception):
+    """The user took it back, or another session restored it, just now."""
+
+
 class Restorer:
     """Of one workspace. One thread at a time."""
 
@@ -141,6 +145,8 @@ class Restorer:
         # with more new files than are looked at
         flooded = bool(was and now and was.kind == "folder" and now.kind == "other")
         for _ in range(_TRIES):
+            if (was is None or now is None or was.mode == now.mode) and self.is_accepted(path):
+                raise AcceptedMeanwhile
             try:
                 kept = self.restore(path, before, whole=flooded) if was else self._remove(path)
             except FileNotFoundError:

@@ -37,7 +37,7 @@ from bridle.workspace.protection.protected_names import (
     parent_of,
 )
 from bridle.workspace.protection.quarantine import Quarantine
-from bridle.workspace.protection.restore import Restorer, Undone, act_of
+from bridle.workspace.protection.restore import AcceptedMeanwhile, Restorer, Undone, act_of
 
 __all__ = ["Hold", "Undone", "Watcher"]
 
@@ -319,7 +319,11 @@ class Watcher:
         before, after = self._state, self._look(baseline=False)
         found += self._instructions(before, after)
         differing = _differences(before, after)
-        touched = [path for path in before.nodes if _touched(before, after, path)]
+        touched = [
+            path
+            for path in before.nodes
+            if _touched(before, after, path) and not _is_git_config(path, after)
+        ]
         self._failures &= Counter(dict.fromkeys(differing, _TRIES))
         if not differing and not touched:
             self._state = after._replace(whole=before.whole)
@@ -370,17 +374,23 @@ class Watcher:
             self._adopt(path)
             return None
         now = after.nodes.get(path)
-        if _is_git_config(path, after) and (now is None or now.kind == "file"):
-            if now is not None:
+        was = before.nodes.get(path)
+        same_mode = not was or not now or was.kind != now.kind or was.mode == now.mode
+        if same_mode and self._adopt(path, lambda: self._restorer.is_accepted(path)):
+            return None
+        if _is_git_config(path, after):
+            if now is not None and now.kind == "file":
                 return self._disarm(path, before.nodes.get(path))
         elif _is_sample(path, after):
             self._adopt(path)
             return None
-        elif self._adopt_hooks(path, before, after) or self._adopt(
-            path, still=lambda: self._restorer.is_accepted(path)
-        ):
+        elif self._adopt_hooks(path, before, after):
             return None
-        return self._restorer.undo(path, before, after)
+        try:
+            return self._restorer.undo(path, before, after)
+        except AcceptedMeanwhile:
+            self._adopt(path)
+            return None
 
     def _disarm(self, path: str, known: Node | None) -> Undone | None:
         try:
@@ -420,7 +430,7 @@ class Watcher:
             self._unreported += [
                 Undone(shown(path), "created", False, "", why)
                 for path in new
-                if parent_of(path)[0] not in new
+                if parent_of(path)[0] not in new and parent_of(path)[1] != "commondir"
             ]
             self._state = before._replace(
                 nodes={**before.nodes, **new},
