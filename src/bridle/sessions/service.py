@@ -196,15 +196,24 @@ class Sessions:
             remembered=remembered.rules,
             saved=self._paths.processes / row.id / "protected" if survives else None,
         )
+        begun: asyncio.Task[None] | None = None
         if order.agent.info.prompted:  # another has only commands of ours
-            await protection.begin()
+            begun = asyncio.create_task(protection.begin())
         judged = ExecRules(
             terms,
             lambda: runner,  # which needs a host that needs these
         )
         enforcement = SessionEnforcement(judged, protection)
-        warden = await Warden.attach(launched)
         try:
+            warden = await Warden.attach(launched)
+        except BaseException:
+            if begun:
+                await begun
+            await protection.close()
+            raise
+        try:
+            if begun:
+                await begun
             enforcement.attach(warden)
         except BaseException:
             await asyncio.gather(warden.close(), protection.close())

@@ -43,9 +43,12 @@ __all__ = ["Hold", "Undone", "Watcher"]
 
 PAUSE = 0.05  # seconds between two looks at events that do not matter
 WITHOUT_INOTIFY = 0.5
+_STARTS = 0.1  # seconds until a session's first look, after the one that it begins with
 _PAUSES = (0.01, 0.2)  # between two rounds that restored something: the first, and the longest
 _AT_ONCE = 1_000  # things restored in one go
 _ROUNDS = 100
+_NEW_FOLDER = inotify.CREATE | inotify.IS_FOLDER
+_MOVED_FOLDER = inotify.MOVED_TO | inotify.IS_FOLDER
 _TRIES = 3  # rounds until it is reported that something cannot be restored
 _FEW = 200  # things that are looked at sooner than a thread has begun
 
@@ -106,6 +109,11 @@ class Watcher:
         self._holds: list[Hold] = []
         self._task: asyncio.Task[None] | None = None
         self._armed: dict[str, tuple[int, int]] | None = None  # the folders that are watched
+        self._alarm: Inotify | None = None
+        self._watched: _Watched | None = None
+        self._started = False  # to watch
+        self._checking = False
+        self._grown = False  # there are new folders
 
     # -- for the harness ---------------------------------------------------------------------------
 
@@ -121,15 +129,29 @@ class Watcher:
             self._resumed = False
             self._holds.append(hold)
             if self._task is None:
-                self._task = asyncio.create_task(self._watch())
+                # an agent takes longer than that to start, and has the machine to itself
+                delay = 0.0 if collects else _STARTS
+                self._task = asyncio.create_task(self._watch(delay))
         return hold
 
     async def settle(self) -> None:
         """Restores what differs, and takes in what lies in folders that are new."""
+        if self._is_quiet():
+            return
+        if self._task and self._alarm is None and not self._started:
+            return  # the first look is about to be
+        self._grown = False
         async with self._turn:
             if self._holds and not (self._as_it_was() and not self._state.has_new_folders):
                 await asyncio.to_thread(self._last_check)
                 self._tell()
+
+    def _is_quiet(self) -> bool:
+        """Nothing happened since the last look, as far as the system reports."""
+        alarm, watched = self._alarm, self._watched
+        if alarm is None or watched is None or not watched.complete or self._grown:
+            return False
+        return self._armed is not None and not self._checking and not alarm.pending()
 
     async def _end(self, hold: Hold) -> None:
         async with self._turn:
@@ -206,12 +228,16 @@ class Watcher:
 
     # -- while programs run ------------------------------------------------------------------------
 
-    async def _watch(self) -> None:
-        alarm = _open_alarm()
+    async def _watch(self, delay: float = 0.0) -> None:
+        await asyncio.sleep(delay)
+        alarm = self._alarm = _open_alarm()
+        self._started = True
         pause = _PAUSES[0]
+        self._checking = True
         try:
             watched = await asyncio.to_thread(self._arm, alarm)
             while True:
+                self._checking = True
                 self._changed = False
                 found = await asyncio.to_thread(self.check)
                 await self._mount_again()
@@ -224,9 +250,10 @@ class Watcher:
                 pause = _PAUSES[0]
                 if self._armed != _places(self._state):
                     watched = await asyncio.to_thread(self._arm, alarm)
+                self._checking, self._watched = False, watched
                 await self._until_it_matters(alarm, watched)
         finally:
-            self._armed = None
+            self._armed = self._alarm = self._watched = None
             if alarm:  # the kernel takes its time, and nobody has to wait
                 asyncio.get_running_loop().run_in_executor(None, alarm.close)
 
@@ -237,10 +264,14 @@ class Watcher:
         while True:
             await alarm.wait(None if watched.complete else WITHOUT_INOTIFY)
             happened = alarm.read()
+            self._checking = True
+            self._grown |= any(one.mask & _NEW_FOLDER == _NEW_FOLDER for one in happened)
+            self._grown |= any(one.mask & _MOVED_FOLDER == _MOVED_FOLDER for one in happened)
             if self._noticed and self._remount and any(map(self._is_noticed, happened)):
                 await self._remount()
             if not watched.complete or any(_matters(one, watched.roles) for one in happened):
                 return
+            self._checking = False
             await asyncio.sleep(PAUSE)
 
     def _is_noticed(self, one: Happening) -> bool:
