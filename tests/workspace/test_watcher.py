@@ -535,3 +535,49 @@ async def test_what_is_taken_goes_to_another_file_system_as_a_copy(root: Path) -
     finally:
         await watch.close()
         shutil.rmtree(there)
+
+
+async def test_a_harness_that_comes_back_restores_what_changed_meanwhile(
+    root: Path, aside: Path, tmp_path: Path
+) -> None:
+    (root / ".mcp.json").write_bytes(GOOD)
+    saved = tmp_path / "state" / "protected"
+    first = Watcher(root, aside, saved=saved)
+    await first.begin()
+    await first.close()  # its programs go on
+    (root / ".mcp.json").write_bytes(EVIL)
+    (root / ".env").write_bytes(EVIL)
+    second = Watcher(root, aside, saved=saved)
+    assert second.resume()
+    hold = await second.begin()
+    assert {(one.path, one.act) for one in await hold.end()} <= {
+        (".mcp.json", "changed"),
+        (".env", "created"),
+    }
+    assert ((root / ".mcp.json").read_bytes(), (root / ".env").exists()) == (GOOD, False)
+    await second.close()
+    assert not saved.exists()  # nothing runs any more
+
+
+async def test_two_sessions_in_one_folder_do_not_undo_each_other(
+    root: Path, aside: Path, tmp_path: Path
+) -> None:
+    """The second began while something evil was there, and takes over what the first restores."""
+    (root / ".mcp.json").write_bytes(GOOD)
+    known = tmp_path / "accepted"
+    first = Watcher(root, aside / "first", accepted=known)
+    second = Watcher(root, aside / "second", accepted=known)
+    one = await first.begin()
+    (root / ".mcp.json").write_bytes(EVIL)
+    other = await second.begin()
+    await until(lambda: (root / ".mcp.json").read_bytes() == GOOD)
+    await asyncio.sleep(0.5)
+    assert (root / ".mcp.json").read_bytes() == GOOD
+    count = len(list(aside.rglob("item.json")))
+    await asyncio.sleep(0.5)
+    assert len(list(aside.rglob("item.json"))) == count
+    for hold in (one, other):
+        await hold.end()
+    assert (root / ".mcp.json").read_bytes() == GOOD
+    await first.close()
+    await second.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -188,6 +189,8 @@ class Restorer:
                 raise OSError("it was too large, or could not be read, so that no copy was kept")
             if now and not _is(folder, name, now, was):
                 kept = kept or self._quarantine.copy(folder, name, path)
+            if kept and self.is_accepted(path) and self.digest_at(path) != digest_of(was):
+                raise AcceptedMeanwhile
             self._accept(path, digest_of(was))
             _place(folder, name, was, self._scratch(folder))
             return kept
@@ -251,9 +254,27 @@ class Restorer:
         with self.folder(folder_path) as folder:
             try:
                 self._accept(path, ABSENT)
-                return self._quarantine.take(folder, name, path, "created")
+                kept = self._quarantine.take(folder, name, path, "created")
             except FileNotFoundError:
                 return ""  # gone by itself
+            if kept and self._was_accepted(path, Path(kept)):
+                with suppress(OSError):
+                    os.rename(kept, name, dst_dir_fd=folder)
+                    shutil.rmtree(Path(kept).parent)
+                raise AcceptedMeanwhile
+            return kept
+
+    def _was_accepted(self, path: str, taken: Path) -> bool:
+        """Somebody took the change back at this very moment, and that was moved away."""
+        if not self._accepted:
+            return False
+        with suppress(OSError):
+            opened = os.open(taken.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                return self._accepted.has(path, tree_digest(opened, taken.name))
+            finally:
+                os.close(opened)
+        return False
 
     def _make(self, path: str) -> None:
         """A `.git` or `.github` that is gone."""
