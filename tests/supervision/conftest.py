@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import confined_run
+import gated
 import kills
 import msgspec
 import pytest
@@ -71,12 +72,25 @@ def ordinary_user() -> Iterator[kills.Stage]:
         for part in ("__init__.py", "paths.py", "core", "supervision"):
             _copy(kills.SOURCE / "bridle" / part, root / "src/bridle" / part)
         _copy(Path(msgspec.__file__).parent, root / "src/msgspec")
-        for script in (kills.__file__, confined_run.__file__):
+        for script in (kills.__file__, confined_run.__file__, gated.__file__):
             _copy(Path(script), root / "tests/supervision" / Path(script).name)
         subprocess.run(["chmod", "-R", "a+rX", root], check=True)
         yield kills.Stage(python, root / "src", NOBODY)
     finally:
         shutil.rmtree(root)
+
+
+@pytest.fixture(scope="session")
+def tools() -> Iterator[Path]:
+    """A folder for PATH with two programs that leave the file $RAN: `forbidden`, `permitted`."""
+    if not shutil.which("gcc"):
+        pytest.skip("no C compiler")
+    with tempfile.TemporaryDirectory(prefix="bridle-tools-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for tool in ("forbidden", "permitted"):
+            gated.build(folder / tool, gated.STUB.replace("@id", tool))
+        yield folder
 
 
 @pytest.fixture(scope="session")

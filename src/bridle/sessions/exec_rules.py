@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridle.core.events import Enforced, Notice
@@ -25,42 +26,36 @@ if TYPE_CHECKING:
 _MOST_TEXTS = 1_000
 
 
-def exec_enforcement(
-    terms: Terms, agent: str, path: str | None, remembered: Sequence[Rule] = ()
-) -> dict[str, Any]:
-    """For the enforcement of a spawn: "exec" with its settings, or nothing."""
-    settings = gate_settings(
-        terms.enforcement.commands,
-        rules=(*remembered, *terms.rules),
-        tightening=terms.tightening,
-        agent=agent,
-        path=path,
-    )
-    return {} if settings is None else {"exec": settings}
-
-
 class ExecRules:
     """`runner` is the session that they are of: its agent, its answers, its log."""
 
-    def __init__(self, terms: Terms, runner: Callable[[], Runner]) -> None:
+    def __init__(self, terms: Terms, workspace: Path, runner: Callable[[], Runner]) -> None:
         self.terms = terms
+        self._workspace = workspace
         self._runner = runner
         self._wardens: list[Warden] = []
         self._counts: dict[str, int] = {}
 
     def enforcement(self, environment: Mapping[str, str]) -> dict[str, Any]:
         """Of a program that is started now, with this environment."""
-        path = environment.get("PATH")
-        if not may_be_enforced(self.terms.enforcement.commands):
+        wanted = self.terms.enforcement.commands
+        if not may_be_enforced(wanted):
             return {}
         runner = self._runner()
-        return exec_enforcement(self.terms, runner.agent, path, runner.remembered_rules())
+        settings = gate_settings(
+            wanted,
+            rules=(*runner.remembered_rules(), *self.terms.rules),
+            tightening=self.terms.tightening,
+            agent=runner.agent,
+            workspace=self._workspace,
+            path=environment.get("PATH"),
+        )
+        return {"exec": settings} if settings else {}
 
     def attach(self, warden: Warden) -> None:
         """Reports what this warden's gate refuses, and keeps its rules up to date."""
-        warden.on_exec_gate = self._gate_changed
-        warden.on_exec_refused = self._refused
         self._wardens = [one for one in self._wardens if not one.lost] + [warden]
+        warden.watch_execs(self._reported)
         if warden.exec_gate.enforced:  # another harness started it, by rules of its time
             self.update(self._runner().remembered_rules())
 
@@ -70,7 +65,8 @@ class ExecRules:
         if not judging:
             return
         rules = (*remembered, *self.terms.rules)
-        policy = exec_policy(rules, self.terms.tightening, self._runner().agent)
+        agent = self._runner().agent
+        policy = exec_policy(rules, self.terms.tightening, agent, self._workspace)
         for warden in judging:
             warden.update_exec_policy(policy)
 
@@ -90,9 +86,11 @@ class ExecRules:
             for (enforced, reason), commands in found.items()
         )
 
-    def _gate_changed(self, state: GateState) -> None:
-        if not state.enforced:
-            text = f"rules that deny commands are only advice: {state.reason}"
+    def _reported(self, report: GateState | ExecRefused) -> None:
+        if isinstance(report, ExecRefused):
+            self._refused(report)
+        elif not report.enforced:
+            text = f"rules that deny commands are only advice: {report.reason}"
             self._runner().liaison.tell(Notice(level="warning", kind="policy", text=text))
 
     def _refused(self, refused: ExecRefused) -> None:

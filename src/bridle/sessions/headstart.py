@@ -31,7 +31,7 @@ class HeadStart:
         the warden's folder is no safe place before the warden holds it."""
         from bridle.agents.stdio import StdioAgent, found
         from bridle.sessions.early_mounts import early_mounts
-        from bridle.sessions.exec_rules import exec_enforcement
+        from bridle.supervision.exec_gate.settings import gate_settings
 
         if terms.supervision != self._level:
             self.drop()
@@ -44,13 +44,21 @@ class HeadStart:
         env = {name: word for name, word in program.env.items() if isinstance(word, str)}
         if (len(argv), len(env)) == (len(program.argv), len(program.env)):
             env = {**terms.environment, **env}
+            settings = gate_settings(
+                terms.enforcement.commands,
+                rules=terms.rules,
+                tightening=terms.tightening,
+                agent=agent.info.name,
+                workspace=spec.cwd,
+                path=path,
+            )
             self.launched = spawn_early(
                 self.launched,
                 argv,
                 cwd=spec.cwd,
                 env=env,
                 enforcement={
-                    **exec_enforcement(terms, agent.info.name, path),
+                    **({"exec": settings} if settings else {}),
                     **early_mounts(spec.cwd, terms),
                 },
             )

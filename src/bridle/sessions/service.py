@@ -201,6 +201,7 @@ class Sessions:
             begun = asyncio.create_task(protection.begin())
         judged = ExecRules(
             terms,
+            spec.cwd,
             lambda: runner,  # which needs a host that needs these
         )
         enforcement = SessionEnforcement(judged, protection)
@@ -214,7 +215,7 @@ class Sessions:
         try:
             if begun:
                 await begun
-            enforcement.attach(warden)
+            protection.attach(warden)
         except BaseException:
             await asyncio.gather(warden.close(), protection.close())
             raise
@@ -260,6 +261,7 @@ class Sessions:
             rules_changed=judged.update,
             enforcement=enforcement,
         )
+        judged.attach(warden)
         protection.listen(runner.liaison.tell)
         bench = await tools.open(spec, terms, runner.liaison, known, enforcement) if tools else None
         runner.warm()

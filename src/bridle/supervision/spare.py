@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
+    from bridle.supervision.exec_gate.entry import Entry
+
     Words = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
     # its input, the cap of its output, what confines it, what is enforced
     How = tuple[bytes | bool | None, int, Any, dict[str, Any]]
@@ -41,29 +43,21 @@ _LARGEST = 32 * 1024  # bytes of an order: it fits the socket of one that does n
 
 
 class Spare:
-    """As the warden sees it."""
+    """As the warden sees it. `judged`: its execs are."""
 
-    def __init__(self, pid: int, post: Channel) -> None:
+    def __init__(self, pid: int, post: Channel, *, judged: bool) -> None:
         self.pid = pid
         self.post = post
+        self.judged = judged
         self.row = processes.find(pid)
 
     def order(
-        self,
-        number: int,
-        marker: str,
-        group: str | None,
-        program: Words,
-        how: How,
-        files: Sequence[int],
-        *,
-        judged: bool,
+        self, marker: str, group: str | None, program: Words, how: How, files: Sequence[int]
     ) -> None:
         """Have it run a program. OSError when it cannot be told; what was told once must not be
-        run by another. `files`: the program's record, its folder, those for output and error, the
-        entrance of the gate where its execs are to be `judged`, and the lifeline unless it is to
-        last."""
-        message = frame(("go", number if judged else None, marker, group, program, how))
+        run by another. `files`: the program's record, its folder, those for output and error, and
+        the lifeline unless it is to last."""
+        message = frame(("go", marker, group, program, how))
         if len(message) > _LARGEST:
             raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
         _send(self.post, message, files)
@@ -74,24 +68,38 @@ class Spare:
 
 
 class Standby:
-    """When a warden has a spare: one is made after a command began, and goes if none follows."""
+    """When a warden has a spare: one is made after a command began, and goes if none follows.
 
-    def __init__(self, fork: Callable[[], int], level: str, lease: int, proc: int | None) -> None:
+    `entry` says how a spare puts itself under the gate, where there is one.
+    """
+
+    def __init__(
+        self,
+        fork: Callable[[], int],
+        level: str,
+        lease: int,
+        proc: int | None,
+        entry: Callable[[], Entry | None],
+    ) -> None:
         self.due = 0.0  # when one is to be made, or to go; 0 is never
         self._spare: Spare | None = None
         self._fork = fork
         self._level = level
         self._lease = lease
         self._proc = proc
+        self._entry = entry
 
     @property
     def pid(self) -> int:
         return self._spare.pid if self._spare else 0
 
-    def take(self) -> Spare | None:
+    def take(self, *, judged: bool) -> Spare | None:
         """For a command that begins: another is made soon."""
-        self.due = time.monotonic() + _MADE_AFTER
         spare, self._spare = self._spare, None
+        self.due = time.monotonic() + _MADE_AFTER
+        if spare and spare.judged is not judged:
+            spare.let_go()
+            return None
         return spare
 
     def hurry(self) -> None:
@@ -106,15 +114,16 @@ class Standby:
             self.drop()
             return
         ours, theirs = (Channel(end) for end in socket.socketpair())
+        entry = self._entry()
         try:
             pid = self._fork()
         except OSError:
             self.due = 0
             return
         if pid == 0:
-            SpareKeeper(self._level).run(theirs, None, self._lease, self._proc)
+            SpareKeeper(self._level, entry).run(theirs, None, self._lease, self._proc)
         theirs.close()
-        self._spare = Spare(pid, ours)
+        self._spare = Spare(pid, ours, judged=entry is not None)
         self.due = time.monotonic() + _KEPT_FOR
 
     def drop(self) -> None:
@@ -125,8 +134,10 @@ class Standby:
 
 
 class SpareKeeper(Keeper):
-    def __init__(self, level: str) -> None:
-        super().__init__(Program([], b"/", {}, ()), level=level, marker="", record=None, group=None)
+    def __init__(self, level: str, entry: Entry | None) -> None:
+        program = Program([], b"/", {}, (), entry=entry)
+        super().__init__(program, level=level, marker="", record=None, group=None)
+        self._entry = entry
 
     def _run(self, post: Channel, lifeline: int | None, proc: int | None) -> None:
         self._keeper = os.getpid()
@@ -138,7 +149,7 @@ class SpareKeeper(Keeper):
         except OSError:
             return  # whoever is made for a program has to tell why
         theirs.close()
-        (_, judged, marker, group, program, how), *more = _heard(post)
+        (_, marker, group, program, how), *more = _heard(post)
         if any(message[0] == "kill" for message in more):  # nothing else is said so early
             return
         try:
@@ -150,8 +161,7 @@ class SpareKeeper(Keeper):
                 Record.passed_on("", number),
             )
             self._enforce(post)
-            entrance = [] if judged is None else post.take_files(1)
-            self._pass_on(ours, judged, group, program, how, files, entrance)
+            self._pass_on(ours, group, program, how, files)
         except OSError as error:
             say(post, "unable", str(error))
             return
@@ -164,25 +174,22 @@ class SpareKeeper(Keeper):
     def _pass_on(
         self,
         orders: Channel,
-        judged: int | None,
         group: str | None,
         program: Words,
         how: How,
         files: list[int],
-        entrance: list[int],
     ) -> None:
         assert self._record
-        stdin, cap, rules, enforcement = how
+        stdin, cap, rules, _ = how
         flow, stdio = open_flow(files, stdin, cap)
         self._record.add("pipes", *(os.fstat(file).st_ino for file in stdio))
-        mounted = self._program.mounted
-        message = frame((judged, group, program, rules, enforcement, mounted))
+        words = (*program, self._program.mounted)
         try:
-            _send(orders, message, [*stdio, self._record.number, *entrance])
+            _send(orders, frame((group, words, rules)), [*stdio, self._record.number])
         except OSError:
             pass  # it was killed, which the gate tells
         orders.close()
-        for file in (*stdio, *entrance):
+        for file in stdio:
             os.close(file)
         self._flow = flow
 
@@ -190,16 +197,11 @@ class SpareKeeper(Keeper):
         """The program's process, until it is told what it is."""
         other.close()
         myself = self._prepare(proc)
-        judged, group, (argv, cwd, env), rules, enforcement, mounted = _heard(orders)[0]
+        if self._entry:
+            self._entry.install(myself.pid)
+        group, (argv, cwd, env, mounted), rules = _heard(orders)[0]
         *stdio, number = orders.take_files(4)
-        entry = None
-        if judged is not None:
-            from bridle.supervision.exec_gate.entry import Entry
-
-            privileges = enforcement["exec"]["no_new_privileges"]
-            entrance = orders.take_files(1)[0]
-            entry = Entry(entrance, judged, no_new_privileges=privileges)
-        program = Program(argv, cwd, env, stdio, lambda: enforce(rules), entry)
+        program = Program(argv, cwd, env, stdio, lambda: enforce(rules), self._entry)
         program.mounted = mounted
         record = Record.passed_on("", number)
         enter(program, myself, record, Cgroup(group) if group else None, gate)

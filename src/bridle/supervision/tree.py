@@ -48,6 +48,7 @@ __all__ = [
     "sweep",
 ]
 
+_MOST_REPORTS = 100  # of a program that was started before anybody watches
 _HELD_WITHIN = 5.0  # by a harness that is just ending
 _MOUNTED_WITHIN = 2.0
 
@@ -68,8 +69,8 @@ class Warden:
         self.pid = launched.process.pid if launched.process else 0
         self.running: dict[str, Job] = {}  # as found on coming back, by name
         self.exec_gate = GateState()
-        self.on_exec_gate: Callable[[GateState], None] = lambda _: None
-        self.on_exec_refused: Callable[[ExecRefused], None] = lambda _: None
+        self._exec_reports: deque[GateState | ExecRefused] = deque(maxlen=_MOST_REPORTS)
+        self._exec_watcher: Callable[[GateState | ExecRefused], None] = self._exec_reports.append
         self._process = launched.process
         self._lifeline = launched.lifeline
         self.folder = launched.folder  # the user's alone, and gone with the warden
@@ -248,6 +249,12 @@ class Warden:
         self.update_exec_policy(policy)
         return True
 
+    def watch_execs(self, watcher: Callable[[GateState | ExecRefused], None]) -> None:
+        """What the gate refuses, and whether there is one; also what was reported by now."""
+        self._exec_watcher = watcher
+        while self._exec_reports:
+            watcher(self._exec_reports.popleft())
+
     def update_exec_policy(self, policy: bytes) -> None:
         """Other rules for the gate, if there is one."""
         if not self._ended.done():
@@ -383,9 +390,9 @@ class Warden:
                 )
             case ("exec_gate", str(reason)):
                 self.exec_gate = GateState(enforced=not reason, reason=reason)
-                self.on_exec_gate(self.exec_gate)
-            case ("exec_refused", _, command, rule, source, reason):
-                self.on_exec_refused(ExecRefused(command, rule, source, reason))
+                self._exec_watcher(self.exec_gate)
+            case ("exec_refused", command, rule, source, reason):
+                self._exec_watcher(ExecRefused(command, rule, source, reason))
             case (word, number, *rest) if child := self._children.get(number):
                 self._take_news(child, word, rest)
 

@@ -95,6 +95,8 @@ class Warden:
                 events = {number for number, _ in self._ready.poll(self._patience())}
                 if self._harness and self._harness.fileno() in events:
                     self._hear_harness(self._harness)
+                if self._gate and self._gate.control.fileno() in events:
+                    self._hear_gate(self._gate)  # before the end of a program that it refused
                 for kept in [one for one in self._kept.values() if one.post.fileno() in events]:
                     if not self._listen(kept):
                         self._ready.unregister(kept.post.fileno())
@@ -104,8 +106,6 @@ class Warden:
                     self._reap()
                 for kept in self._kept.values():
                     kept.end_if_hung()
-                if self._gate and self._gate.control.fileno() in events:
-                    self._hear_gate(self._gate)
                 if self._standby:
                     self._standby.mind()
                 if self._door:
@@ -146,7 +146,7 @@ class Warden:
             case ("spawn", number, argv, cwd, env, enforcement):
                 stdio = harness.take_files(3)
                 try:
-                    entry = self._entry(number, enforcement)
+                    entry = self._entry(enforcement)
                     mounts = enforcement.get("mounts")
                     self._spawn(number, Program(argv, cwd, env, stdio, None, entry, mounts))
                 except _Unenforced as error:
@@ -217,11 +217,17 @@ class Warden:
         from bridle.supervision.spare import Standby
 
         stdin, cap, rules, enforcement = how
-        entry = self._entry(number, enforcement)
+        entry = self._entry(enforcement)
         if self._standby is None:
-            self._standby = Standby(self._fork, self._place.level, self._lease.number, self._proc)
-        spare = self._standby.take()
-        if spare and self._run_by(spare, number, program, files, how, job, entry):
+            self._standby = Standby(
+                self._fork,
+                self._place.level,
+                self._lease.number,
+                self._proc,
+                lambda: self._gate.entry() if self._gate else None,
+            )
+        spare = self._standby.take(judged=entry is not None)
+        if spare and self._run_by(spare, number, program, files, how, job):
             return
         flow, stdio = open_flow(files, stdin, cap)
         try:
@@ -240,7 +246,6 @@ class Warden:
         files: list[int],
         how: How,
         job: Job,
-        entry: Entry | None,
     ) -> bool:
         """False when it is gone, or cannot be told: then a keeper is made for the program."""
         marker, record = self._enroll(number, program[2])
@@ -250,8 +255,7 @@ class Warden:
             record.add_process(spare.row)
             where = group.folder if group else None
             lifeline = () if job.lasting else (self._lifeline,)
-            passed = [record.number, *files, *((entry.entrance,) if entry else ()), *lifeline]
-            spare.order(number, marker, where, program, how, passed, judged=entry is not None)
+            spare.order(marker, where, program, how, [record.number, *files, *lifeline])
         except OSError:
             if group:
                 group.remove()
@@ -324,14 +328,13 @@ class Warden:
 
     # -- the gate that judges execs ---------------------------------------------------------------
 
-    def _entry(self, number: int, enforcement: dict[str, Any]) -> Entry | None:
-        """How a program is to announce itself to the gate; None where none is wanted, or to be
+    def _entry(self, enforcement: dict[str, Any]) -> Entry | None:
+        """How a program is to put itself under the gate; None where none is wanted, or to be
         had by one who does not insist on it."""
         settings = enforcement.get("exec")
         if settings is None:
             return None
         from bridle.supervision.exec_gate.client import GateProcess
-        from bridle.supervision.exec_gate.entry import Entry
 
         if self._gate is None:
             gate = GateProcess.start(settings, close_all_but)
@@ -343,15 +346,16 @@ class Warden:
             self._gate = gate
             self._ready.register(gate.control.fileno(), select.POLLIN)
             self._say("exec_gate", "")
-        privileges = settings["no_new_privileges"]
-        return Entry(self._gate.entrance.fileno(), number, no_new_privileges=privileges)
+        return self._gate.entry()
 
     def _hear_gate(self, gate: GateProcess) -> None:
         try:
             for word, *rest in gate.control.receive():
                 if word == "refused":
                     self._say("exec_refused", *rest)
-        except EOFError:
+                elif word == "memory":
+                    gate.open_memory(*rest)
+        except (EOFError, OSError):
             self._lose_gate(gate)
 
     def _lose_gate(self, gate: GateProcess) -> None:
@@ -359,6 +363,8 @@ class Warden:
         self._ready.unregister(gate.control.fileno())
         gate.end()
         self._gate = None
+        if self._standby:
+            self._standby.drop()
         self._say("exec_gate", "the process that judges commands has ended: no other can start")
 
     # -- their news -------------------------------------------------------------------------------

@@ -7,8 +7,10 @@ from __future__ import annotations
 import os
 
 from bridle.supervision import processes
-from bridle.supervision.channel import Channel
+from bridle.supervision.channel import Channel, frame, rights
 from bridle.supervision.exec_gate import gate as gate_process
+from bridle.supervision.exec_gate.entry import Entry
+from bridle.supervision.exec_gate.exec_call import open_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +26,13 @@ else:
 class GateProcess:
     """A gate that answers; `start` forks it."""
 
-    def __init__(self, pid: int, control: Channel, entrance: socket.socket) -> None:
+    def __init__(
+        self, pid: int, control: Channel, entrance: socket.socket, *, no_new_privileges: bool
+    ) -> None:
         self.pid = pid
         self.control = control
-        self.entrance = entrance
+        self._entrance = entrance
+        self._no_new_privileges = no_new_privileges
 
     @classmethod
     def start(
@@ -44,7 +49,7 @@ class GateProcess:
             gate_process.run(theirs, registrations, settings)
         theirs.close()
         registrations.close()
-        gate = cls(pid, ours, entrance)
+        gate = cls(pid, ours, entrance, no_new_privileges=settings["no_new_privileges"])
         reason = gate._await_ready()
         if reason is None:
             return gate
@@ -59,11 +64,27 @@ class GateProcess:
             return "the gate process ended at its start"
         return messages[0][1] or None
 
+    def entry(self) -> Entry:
+        """For a program that is to be started."""
+        return Entry(self._entrance.fileno(), no_new_privileges=self._no_new_privileges)
+
     def update(self, policy: bytes) -> None:
         try:
             self.control.send("policy", policy)
         except OSError:
             pass  # it is gone, which SIGCHLD tells
+
+    def open_memory(self, pid: int) -> None:
+        """For the gate, where only ancestors of a process may look into it."""
+        try:
+            memory = open_memory(pid)
+        except OSError as error:
+            self.control.send("memory", error.errno)
+            return
+        try:
+            self.control.socket.sendmsg([frame(("memory", 0))], rights([memory]))
+        finally:
+            os.close(memory)
 
     def end(self) -> None:
         self.close()
@@ -71,4 +92,4 @@ class GateProcess:
 
     def close(self) -> None:
         self.control.close()
-        self.entrance.close()
+        self._entrance.close()

@@ -23,16 +23,19 @@ _LOADERS = (b"/lib*/ld-linux*.so*", b"/lib*/ld-musl-*.so*", b"/lib/*/ld-linux*.s
 
 
 class DeniedFiles:
-    """The programs of these names on PATH. A changed copy is not known again."""
+    """The programs of these names: on PATH, or where a whole path says. A changed copy is not known
+    again."""
 
     def __init__(self, names: Iterable[bytes], path: bytes) -> None:
-        self._names: dict[tuple[int, int], bytes] = {}
+        self._names: dict[tuple[int, int], list[bytes]] = {}
         self._sizes: dict[int, list[tuple[bytes, bytes]]] = {}  # name, path
-        self._compared: dict[tuple[int, ...], bytes | None] = {}
+        self._compared: dict[tuple[int, ...], list[bytes]] = {}
         folders = list(dict.fromkeys(one for one in path.split(b":") if one.startswith(b"/")))
-        wanted = {name.rsplit(b"/", 1)[-1]: name for name in names}
-        for name, place in _places(wanted, folders):
+        for name, place in _places(frozenset(names), folders):
             self._add(name, place)
+        for name in names:
+            if b"/" in name:
+                self._add(name, os.path.realpath(name))
         for pattern in _LOADERS:
             for place in glob.iglob(pattern):
                 self._add(LOADER, os.path.realpath(place))
@@ -43,26 +46,26 @@ class DeniedFiles:
         except OSError:
             return
         if stat.S_ISREG(status.st_mode):  # a link is followed to the name that it leads to
-            self._names.setdefault((status.st_dev, status.st_ino), name)
+            self._names.setdefault((status.st_dev, status.st_ino), []).append(name)
             self._sizes.setdefault(status.st_size, []).append((name, path))
 
-    def name_of(self, file: File) -> bytes | None:
-        """The denied program that the file is, or is a copy of."""
-        if name := self._names.get(file.identity):
-            return name
+    def names_of(self, file: File) -> list[bytes]:
+        """The denied programs that the file is, or is a copy of."""
+        if names := self._names.get(file.identity):
+            return names
         alike = self._sizes.get(file.status.st_size)
         if not alike:
-            return None
+            return []
         version = file.version
         if version not in self._compared:
             if len(self._compared) >= _MOST_COMPARED:
                 self._compared.clear()
-            copies = (name for name, path in alike if _same_content(file, path))
-            self._compared[version] = next(copies, None)
+            copies = [name for name, path in alike if _same_content(file, path)]
+            self._compared[version] = copies
         return self._compared[version]
 
 
-def _places(wanted: dict[bytes, bytes], folders: list[bytes]) -> list[tuple[bytes, bytes]]:
+def _places(wanted: frozenset[bytes], folders: list[bytes]) -> list[tuple[bytes, bytes]]:
     """Where the wanted names are, but for files that are many programs in one."""
     inodes: dict[int, int] = {}
     found: list[tuple[bytes, bytes, int]] = []
@@ -75,8 +78,8 @@ def _places(wanted: dict[bytes, bytes], folders: list[bytes]) -> list[tuple[byte
             for entry in entries:
                 inode = entry.inode()
                 inodes[inode] = inodes.get(inode, 0) + 1
-                if name := wanted.get(entry.name):
-                    found.append((name, entry.path, inode))
+                if entry.name in wanted:
+                    found.append((entry.name, entry.path, inode))
     return [(name, path) for name, path, inode in found if inodes[inode] <= _MANY_NAMES]
 
 

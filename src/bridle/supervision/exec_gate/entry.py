@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from binascii import crc32
 
 from bridle.supervision.channel import frame, rights
 from bridle.supervision.exec_gate import seccomp
@@ -17,26 +16,38 @@ else:
 
 
 class Entry:
-    """What a program does right before its first exec, so that the gate judges all others."""
+    """How a process puts itself under the gate, so that all execs after its own are judged."""
 
-    def __init__(self, entrance: int, number: int, *, no_new_privileges: bool) -> None:
+    def __init__(self, entrance: int, *, no_new_privileges: bool) -> None:
         self.entrance = entrance
-        self._number = number
         self._no_new_privileges = no_new_privileges
+        self._installed = False
 
-    def enter(self, pid: int, argv: list[bytes]) -> None:
+    def install(self, pid: int) -> None:
         """`pid` as the gate sees it. From here on nothing runs without the gate."""
-        message = (self._number, pid, len(argv) - 1, checksum(argv), checksum(argv[1:]))
-        end = socket.socket(fileno=os.dup(self.entrance))
         listener = seccomp.install(no_new_privileges=self._no_new_privileges)
         try:
-            end.sendmsg([frame(message)], rights([listener]))
+            self._send(("watch", pid), [listener])
+        finally:
+            os.close(listener)  # else a call would wait for ever when the gate dies
+        self._installed = True
+
+    def enter(self, pid: int, argv: list[bytes]) -> None:
+        """Right before it becomes the program."""
+        if not self._installed:
+            self.install(pid)
+        self._send(("start", pid, len(argv) - 1, checksum(argv), checksum(argv[1:])), [])
+
+    def _send(self, message: tuple[object, ...], files: list[int]) -> None:
+        end = socket.socket(fileno=os.dup(self.entrance))
+        try:
+            end.sendmsg([frame(message)], rights(files))
         except OSError:
             raise OSError(errno.EPIPE, "the gate that judges denied commands has ended") from None
         finally:
-            os.close(listener)  # else a call would wait for ever when the gate dies
             end.close()
 
 
 def checksum(words: list[bytes]) -> int:
-    return crc32(b"\0".join(words))
+    """The same in every process that was forked from one warden."""
+    return hash(tuple(words))

@@ -36,21 +36,22 @@ class ExecCall:
         self.by_descriptor = empty and not path
 
 
-def read_call(call: Notification) -> ExecCall:
-    """OSError when the caller's memory cannot be read."""
+def open_memory(pid: int) -> int:
+    return os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def read_call(call: Notification, memory_file: int) -> ExecCall:
+    """OSError when the caller's memory, which is open for it, cannot be read there."""
     if seccomp.is_execveat(call):
         directory = _signed(call.args[0])
         path, arguments, flags = call.args[1], call.args[2], call.args[4]
     else:
         directory, path, arguments, flags = AT_FDCWD, call.args[0], call.args[1], 0
-    memory = Memory(call.pid)
-    try:
-        name = memory.string(path, _LONGEST_PATH)
-        if name is None:
-            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-        argv, cut = _arguments(memory, arguments, seccomp.pointer_size(call))
-    finally:
-        memory.close()
+    memory = Memory(memory_file)
+    name = memory.string(path, _LONGEST_PATH)
+    if name is None:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    argv, cut = _arguments(memory, arguments, seccomp.pointer_size(call))
     empty = bool(flags & _AT_EMPTY_PATH)
     return ExecCall(call.pid, directory, name, argv, cut=cut, empty=empty)
 
@@ -81,12 +82,9 @@ def _signed(value: int) -> int:
 class Memory:
     """Another process's memory, read by pages: arguments lie close together."""
 
-    def __init__(self, pid: int) -> None:
-        self._file = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    def __init__(self, file: int) -> None:
+        self._file = file
         self._pages: dict[int, bytes] = {}
-
-    def close(self) -> None:
-        os.close(self._file)
 
     def string(self, at: int, most: int) -> bytes | None:
         """Up to the next NUL; None when it is longer than `most`."""

@@ -5,7 +5,7 @@ ENOSYS; while it is stopped, they wait. Nothing but the program's own first exec
 the rules are loaded.
 """
 
-# ruff: noqa: SIM105  # contextlib would cost every start some milliseconds
+# ruff: noqa: PTH115, SIM105  # pathlib and contextlib would cost every start some milliseconds
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ import sys
 from bridle.supervision import kernel
 from bridle.supervision.channel import Channel
 from bridle.supervision.exec_gate import seccomp
+from bridle.supervision.exec_gate.availability import only_ancestors_may_read, refusal
 from bridle.supervision.exec_gate.entry import checksum
-from bridle.supervision.exec_gate.exec_call import read_call
+from bridle.supervision.exec_gate.exec_call import open_memory, read_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,17 +31,24 @@ if TYPE_CHECKING:
     from bridle.supervision.exec_gate.readings import Reading
     from bridle.supervision.exec_gate.seccomp import Notification
 
-_IDLE = 5  # milliseconds without a call, then the rules are loaded
+_IDLE = 30  # milliseconds without a call, then the rules are loaded: a start needs the cores
 _SHOWN = 500  # characters of a refused command
 _MOST_STARTS = 8  # execs by which a program's own process may come to be the program
 
 
 class Watched:
-    """One program whose calls are judged: as it announced itself before its first exec."""
+    """One program whose calls are judged."""
 
-    def __init__(self, number: int, pid: int, count: int, whole: int, rest: int) -> None:
-        self.number = number
-        self._pid = pid
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._count = 0
+        self._whole = 0
+        self._rest = 0
+        self._left = 0
+
+    def expect(self, count: int, whole: int, rest: int) -> None:
+        """Its process is about to become the program, with so many arguments behind its name; all
+        words have the one checksum, the arguments the other."""
         self._count = count
         self._whole = whole
         self._rest = rest
@@ -49,7 +57,7 @@ class Watched:
     def starts(self, pid: int, argv: list[bytes]) -> bool:
         """Whether this is the program itself being started: by us, or by the `env` or the shell
         script that stands before it, with all of its arguments. Nobody judges that."""
-        if pid != self._pid or not self._left:
+        if pid != self.pid or not self._left:
             return False
         self._left -= 1
         if checksum(argv) == self._whole:
@@ -70,6 +78,8 @@ class Gate:
         self._policy: bytes = settings["policy"]
         self._modules: list[str] = settings["modules"]
         self._path: bytes = settings["path"]
+        self._by_warden: bool = settings["memory_by_warden"] or only_ancestors_may_read()
+        self._waiting: list[tuple[Any, ...]] = []  # messages that came before an answer
         self._watched: dict[int, Watched] = {}  # by listener
         self._rules: CommandRules | None = None
         self._files: DeniedFiles | None = None
@@ -86,8 +96,7 @@ class Gate:
                 self._load()
             for number, event in events:
                 if number == self._control.fileno():
-                    for message in self._control.receive():
-                        self._obey(message)
+                    self._waiting += self._control.receive()
                 elif number == self._registrations.fileno():
                     self._register()
                 elif event & select.POLLIN:
@@ -96,6 +105,8 @@ class Gate:
                     self._ready.unregister(number)
                     del self._watched[number]
                     os.close(number)
+            while self._waiting:
+                self._obey(self._waiting.pop(0))
 
     def _obey(self, message: tuple[Any, ...]) -> None:
         match message:
@@ -106,10 +117,15 @@ class Gate:
 
     def _register(self) -> None:
         channel = Channel(self._registrations)
-        for message in channel.receive():
-            listener = channel.take_files(1)[0]
-            self._watched[listener] = Watched(*message)
-            self._ready.register(listener, select.POLLIN)
+        for word, pid, *rest in channel.receive():
+            if word == "watch":
+                listener = channel.take_files(1)[0]
+                self._watched[listener] = Watched(pid)
+                self._ready.register(listener, select.POLLIN)
+            else:
+                for watched in self._watched.values():
+                    if watched.pid == pid:
+                        watched.expect(*rest)
 
     def _load(self) -> CommandRules:
         """The rules are read by the policy's own code, which takes a while to import."""
@@ -132,7 +148,7 @@ class Gate:
         try:
             code = self._decide(listener, call)
         except Exception as error:  # whatever it is, nothing unknown may run
-            self._report(listener, call.pid, "", f"{type(error).__name__}: {error}")
+            self._report(call.pid, "", f"{type(error).__name__}: {error}")
             code = errno.EPERM
         seccomp.respond(listener, call.id, code)
 
@@ -140,15 +156,14 @@ class Gate:
         """0, or the errno that the call is to fail with."""
         watched = self._watched[listener]
         try:
-            call = read_call(notification)
+            call = self._read(notification)
         except OSError as error:
             if not seccomp.is_waiting(listener, notification.id):
                 return errno.EPERM
             if error.errno in (errno.EFAULT, errno.EIO, errno.ENAMETOOLONG):
                 return errno.EFAULT if error.errno == errno.EIO else error.errno
-            self._report(
-                listener, notification.pid, "", f"its memory cannot be read: {error.strerror}"
-            )
+            reason = f"its memory cannot be read: {error.strerror}"
+            self._report(notification.pid, "", reason)
             return errno.EPERM
         if not seccomp.is_waiting(listener, notification.id):
             return errno.EPERM
@@ -158,6 +173,26 @@ class Gate:
         if not rules.denies:
             return 0
         return self._judge(listener, notification, call, rules)
+
+    def _read(self, notification: Notification) -> ExecCall:
+        pid = notification.pid
+        memory = self._memory_by_warden(pid) if self._by_warden else open_memory(pid)
+        try:
+            return read_call(notification, memory)
+        finally:
+            os.close(memory)
+
+    def _memory_by_warden(self, pid: int) -> int:
+        """An ancestor of the caller may look into it where this process may not."""
+        self._control.send("memory", pid)
+        while True:
+            for message in self._control.receive():
+                match message:
+                    case ("memory", 0):
+                        return self._control.take_files(1)[0]
+                    case ("memory", int(code)):
+                        raise OSError(code, os.strerror(code))
+                self._waiting.append(message)
 
     def _judge(
         self, listener: int, notification: Notification, call: ExecCall, rules: CommandRules
@@ -170,40 +205,34 @@ class Gate:
         shown = _shown(call.argv or [call.path])
         try:
             readings = Readings(call, files, self._files).read()
+            directory = os.readlink(f"/proc/{call.pid}/cwd")
         except OSError as error:
             return error.errno or errno.EPERM
         except (Unnamed, Unreadable) as error:
-            self._report(listener, call.pid, shown, str(error))
+            self._report(call.pid, shown, str(error))
             return errno.EPERM
         finally:
             files.close()
         if not seccomp.is_waiting(listener, notification.id):
             return errno.EPERM
         for reading in readings:
-            rule = rules.denial(reading.words, cut=call.cut)
+            rule = rules.denial(reading.words, directory, cut=call.cut)
             if rule is not None:
                 text = _shown(_short(reading))
-                self._report(listener, call.pid, text, rule.note, rule.name, rule.source)
+                self._report(call.pid, text, rule.note, rule.name, rule.source)
                 return errno.EPERM
         return 0
 
     def _report(
-        self,
-        listener: int,
-        pid: int,
-        command: str,
-        reason: str,
-        rule: str = "",
-        source: str = "",
+        self, pid: int, command: str, reason: str, rule: str = "", source: str = ""
     ) -> None:
         """Once, though the caller goes on through the folders of its PATH."""
-        number = self._watched[listener].number
         report = (pid, command or f"process {pid}", rule, source, reason)
         if report == self._reported:
             return
         self._reported = report
         try:
-            self._control.send("refused", number, *report[1:])
+            self._control.send("refused", *report[1:])
         except OSError:
             pass  # the warden is gone, which ends us next
 
@@ -227,40 +256,6 @@ def run(control: Channel, registrations: Any, settings: dict[str, Any]) -> NoRet
         os.write(2, traceback.format_exc().encode(errors="replace"))
         code = 70
     os._exit(code)
-
-
-def refusal(*, no_new_privileges: bool) -> str | None:
-    """Why the gate cannot be had here, found by trying; this process is filtered from then on."""
-    if reason := seccomp.unsupported():
-        return reason
-    try:
-        os.close(seccomp.install(no_new_privileges=no_new_privileges))
-    except OSError as error:
-        return _REASONS.get(error.errno or 0) or f"seccomp: {error.strerror}"
-    try:
-        os.close(os.open(f"/proc/{os.getppid()}/mem", os.O_RDONLY | os.O_CLOEXEC))
-    except OSError as error:
-        return f"the memory of other processes cannot be read: {error.strerror}{_yama()}"
-    return None
-
-
-_REASONS = {
-    errno.EBUSY: "another program listens to the calls of this one already, as a harness does in"
-    " which this one runs",
-    errno.EACCES: "it needs CAP_SYS_ADMIN, or the no_new_privs flag",
-    errno.ENOSYS: "the kernel has no seccomp filters",
-    errno.EINVAL: "the kernel has no seccomp listeners (they came with Linux 5.0)",
-}
-
-
-def _yama() -> str:
-    try:
-        file = os.open("/proc/sys/kernel/yama/ptrace_scope", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    scope = os.read(file, 8).decode().strip()
-    os.close(file)
-    return f" (kernel.yama.ptrace_scope is {scope})"
 
 
 def _short(reading: Reading) -> list[bytes]:

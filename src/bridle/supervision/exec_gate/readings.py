@@ -26,6 +26,7 @@ _MOST_HEADS = 4096
 _DEEPEST = 8  # the kernel follows 5 interpreters; the loader adds to it
 _ELF = b"\x7fELF"
 _LOADER = re.compile(rb"(ld(64|-linux[\w-]*|-musl-[\w-]+|-[\d.]+)?|libc\.musl-[\w-]+)\.so(\.\d+)?")
+_MANY_PROGRAMS = (b"busybox", b"toybox")
 LOADER = b"ld.so"
 _LOADER_VALUES = frozenset({
     b"--library-path", b"--inhibit-rpath", b"--audit", b"--preload", b"--argv0",
@@ -82,18 +83,20 @@ class Readings:
             raise _error(errno.EACCES)
         if not file.status.st_nlink and not self._is_running(file):
             raise Unnamed
-        denied = self._denied.name_of(file)
+        denied = self._denied.names_of(file)
         arguments = argv[1:]
-        names = [argv[0].lstrip(b"-"), path, file.name, denied]
+        names = [argv[0].lstrip(b"-"), path, file.name, *denied]
         for name in dict.fromkeys(name for name in names if name):
             self.found.append(Reading(name, arguments))
+        if file.name in _MANY_PROGRAMS:  # under the name of one: its shell runs others by itself
+            self.found.append(Reading(file.name, [argv[0].rsplit(b"/", 1)[-1], *arguments]))
         head = _head(file)
         if head.startswith(b"#!"):
             if interpreter := _interpreter(head):
                 program, *option = interpreter
                 words = [program, *option, path, *arguments]
                 self._add(self._files.find(program), program, words, depth + 1)
-        elif head.startswith(_ELF) and (denied == LOADER or _is_loader(file.name, path)):
+        elif head.startswith(_ELF) and (LOADER in denied or _is_loader(file.name, path)):
             self._add_loaded(arguments, depth)
 
     def _add_loaded(self, arguments: Sequence[bytes], depth: int) -> None:

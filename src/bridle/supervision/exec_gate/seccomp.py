@@ -8,22 +8,19 @@ import fcntl
 import os
 import struct
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NamedTuple
 
-    class Notification(NamedTuple):
-        """A system call that waits for an answer."""
+class Notification:
+    """A system call that waits for an answer. `pid`: of the thread, as this process sees it."""
 
-        id: int
-        pid: int  # of the calling thread, as this process sees it
-        number: int
-        arch: int
-        args: tuple[int, ...]
-else:
-    from collections import namedtuple
+    __slots__ = ("arch", "args", "id", "number", "pid")
 
-    Notification = namedtuple("Notification", "id pid number arch args")
+    def __init__(self, id: int, pid: int, number: int, arch: int, args: list[int]) -> None:
+        self.id = id
+        self.pid = pid
+        self.number = number
+        self.arch = arch
+        self.args = args
+
 
 _X32 = 0x40000000  # a bit in the number: the x32 ABI, which has 4-byte pointers
 
@@ -74,6 +71,11 @@ def program(machine: str) -> bytes:
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
+# made before anybody forks: every program needs it
+_MACHINE = os.uname().machine
+_PROGRAM = program(_MACHINE) if _MACHINE in MACHINES else b""
+
+
 def install(*, no_new_privileges: bool) -> int:
     """Filter this process and its descendants; the listener, closed on exec.
 
@@ -91,8 +93,7 @@ def install(*, no_new_privileges: bool) -> int:
 
 
 def _install() -> int:
-    machine = os.uname().machine
-    steps = program(machine)
+    machine, steps = _MACHINE, _PROGRAM
     buffer = ctypes.create_string_buffer(steps, len(steps))
     header = struct.pack("@HP", len(steps) // 8, ctypes.addressof(buffer))
     for flags in (_NEW_LISTENER | _SPEC_ALLOW | _WAIT_KILLABLE, _NEW_LISTENER | _SPEC_ALLOW):
@@ -123,7 +124,7 @@ def receive(listener: int) -> Notification | None:
             return None
         raise
     id, pid, _, number, arch, _, *args = _NOTIFICATION.unpack(buffer)
-    return Notification(id, pid, number, arch, tuple(args))
+    return Notification(id, pid, number, arch, args)
 
 
 def is_waiting(listener: int, id: int) -> bool:

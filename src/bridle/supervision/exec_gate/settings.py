@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bridle.core.errors import SupervisionUnavailable
+from bridle.supervision.launch import command
 
 if TYPE_CHECKING:
     from bridle.core.permission import Rule
@@ -49,6 +52,7 @@ def gate_settings(
     rules: Sequence[Rule],
     tightening: Sequence[Rule] = (),
     agent: str = "",
+    workspace: Path | str = "/",
     path: str | None = None,
 ) -> dict[str, Any] | None:
     """What goes under "exec" of a spawn's enforcement; None where there is nothing to judge, or
@@ -56,16 +60,17 @@ def gate_settings(
     if not may_be_enforced(wanted):
         return None
     if not any(rule.verdict == "deny" and rule.commands for rule in (*rules, *tightening)):
-        return None  # without the policy's modules, which most sessions have not loaded by now
-    from bridle.supervision.exec_gate.command_rules import denied_commands
+        return None
+    from bridle.supervision.exec_gate.exec_policy import denied_commands
 
     if not denied_commands((*rules, *tightening)):
         return None
     return {
-        "policy": exec_policy(rules, tightening, agent),
+        "policy": exec_policy(rules, tightening, agent, workspace),
         "modules": _modules(),
         "path": os.fsencode(path or os.defpath),
         "required": wanted == "on",
+        "memory_by_warden": False,  # where the gate may not read it, it finds that out by itself
         "no_new_privileges": wanted == "on" or os.geteuid() == 0,
     }
 
@@ -74,10 +79,12 @@ def may_be_enforced(wanted: Wanted) -> bool:
     return wanted == "on" or (wanted == "auto" and os.geteuid() == 0)
 
 
-def exec_policy(rules: Sequence[Rule], tightening: Sequence[Rule], agent: str) -> bytes:
-    from bridle.supervision.exec_gate.command_rules import ExecPolicy
+def exec_policy(
+    rules: Sequence[Rule], tightening: Sequence[Rule], agent: str, workspace: Path | str
+) -> bytes:
+    from bridle.supervision.exec_gate.exec_policy import ExecPolicy
 
-    return ExecPolicy(tuple(rules), tuple(tightening), agent).encoded()
+    return ExecPolicy(tuple(rules), tuple(tightening), agent, str(workspace)).encoded()
 
 
 @cache
@@ -86,9 +93,19 @@ def _modules() -> list[str]:
     return [one for one in sys.path if one]
 
 
+def probe() -> GateState:
+    """Whether this machine can enforce rules on commands at all, tried in a process of its own:
+    it takes some 50 ms, so call it from a thread."""
+    done = subprocess.run(
+        command("exec_gate.availability"), stdout=subprocess.PIPE, env={}, check=True
+    )
+    reason = done.stdout.decode()
+    return GateState(enforced=not reason, reason=reason)
+
+
 def rule_state(rule: Rule, wanted: Wanted, gate: GateState | None = None) -> RuleState:
     """For a rule that denies. `gate`: of a session that runs; without it, what one would be."""
-    from bridle.supervision.exec_gate.command_rules import unenforceable
+    from bridle.supervision.exec_gate.exec_policy import unenforceable
 
     if rule.verdict != "deny":
         return RuleState(False, "it does not deny")

@@ -1,0 +1,55 @@
+"""Denied commands at execve, inside of every real agent CLI and of its own sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+
+import pytest
+from desk import PATIENCE, Desk
+from stages import Actor
+
+from bridle.core.errors import RequestNotOpen
+from bridle.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
+from bridle.core.permission import Rule
+from bridle.sessions.session import Session
+from bridle.testing.model_script import Say, reply
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.newest,
+    pytest.mark.timeout(180),
+    pytest.mark.agents("claude", "codex", "gemini", "qwen", "opencode", "copilot"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="it is on by itself for root"),
+]
+
+# the program's name stands nowhere in the line
+LINE = "a=r; b=m; $a$b kept.txt; touch made.txt"
+
+
+async def play(session: Session, prompt: str) -> list[Entry]:
+    entries = []
+    async with asyncio.timeout(PATIENCE):
+        async for entry in session.run(prompt):
+            entries.append(entry)
+            if isinstance(entry.event, PermissionRequested):
+                with suppress(RequestNotOpen):
+                    session.answer(entry.event.request_id, Answer("allow"), surface="test")
+    return entries
+
+
+async def test_its_shell_does_not_run_a_denied_program(any_desk: Desk, actor: Actor) -> None:
+    kept, made = any_desk.project / "kept.txt", any_desk.project / "made.txt"
+    kept.touch()
+    any_desk.double.scenarios["deny"] = [reply(actor.stage.shell(LINE)), reply(Say("done"))]
+    rule = Rule("no-rm", "deny", commands=("rm *",))
+    session = await any_desk.start(
+        rules=(rule,), approve="auto", accept_advisory=True, options=actor.stage.options
+    )
+    entries = await play(session, "@@deny@@ go")
+    notices = [entry.event.text for entry in entries if isinstance(entry.event, Notice)]
+    outcomes = [entry.event for entry in entries if isinstance(entry.event, ToolFinished)]
+    assert kept.exists()
+    assert made.exists(), outcomes  # the rest of the line ran
+    assert "`rm kept.txt` was not run: rule no-rm (bridle) denies it" in notices, notices
