@@ -46,7 +46,7 @@ bench: $(READY) $(VENV)/bench ## figures, as ratios within one run
 
 bench-hooks: $(READY) ## what the gate costs: a hook's round trip, a tool call, an idle server
 	$(BIN)/python tests/real/clis.py install
-	$(BIN)/python -m bench hooks tool_calls policy enforcement
+	$(BIN)/python -m bench hooks tool_calls policy enforcement protection
 
 bench-mcp: $(READY) ## the workspace server: calls, relays, long output
 	$(BIN)/python -m bench mcp

@@ -8,7 +8,7 @@ from importlib import import_module
 FIGURES = (
     *("startup", "pipeline", "fleet", "acp_client", "store"),
     *("overhead", "agents", "second_turn", "memory"),
-    *("hooks", "tool_calls", "policy", "enforcement", "isolation", "mcp", "tui"),
+    *("hooks", "tool_calls", "policy", "enforcement", "protection", "isolation", "mcp", "tui"),
 )
 
 

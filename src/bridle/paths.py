@@ -47,6 +47,16 @@ class Paths(NamedTuple):
         return self.state / "processes"
 
     @property
+    def quarantine(self) -> Path:
+        """What was undone at protected names, in a folder for each session."""
+        return self.state / "protected" / "undone"
+
+    @property
+    def accepted(self) -> Path:
+        """States of protected names that are known to be right."""
+        return self.state / "protected" / "accepted"
+
+    @property
     def exports(self) -> Path:
         """What was exported from workspaces, in a folder for each session."""
         return self.state / "exports"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from protected_tricks import OTHERS, SPECIFIED, Case, cases, guarded
 
-from bridle.workspace.sentinel import PutBack, Sentinel
+from bridle.workspace.protection.watcher import Undone, Watcher
 
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(1800)]
 
@@ -28,13 +28,13 @@ async def after(case: Case, tmp_path: Path) -> None:
     root, outside = tmp_path / "workspace", somebody_elses(tmp_path)
     case.prepare(root)
     before = guarded(root)
-    watch = Sentinel(root, tmp_path / "aside")
+    watch = Watcher(root, tmp_path / "aside")
     try:
-        duty = await watch.begin()
+        hold = await watch.begin()
         command = case.command(root, outside)
         shell = await asyncio.create_subprocess_exec("sh", "-c", command, cwd=root)
         await shell.wait()
-        found = await duty.end()
+        found = await hold.end()
     finally:
         await watch.close()
     assert guarded(root) == before, case
@@ -47,11 +47,11 @@ async def meanwhile(case: Case, tmp_path: Path) -> float:
     root, outside = tmp_path / "workspace", somebody_elses(tmp_path)
     case.prepare(root)
     before = guarded(root)
-    told: list[PutBack] = []
-    watch = Sentinel(root, tmp_path / "aside", told=told.extend)
+    told: list[Undone] = []
+    watch = Watcher(root, tmp_path / "aside", report=told.extend)
     command = f"{case.command(root, outside)}; echo; cat"
     try:
-        duty = await watch.begin()
+        hold = await watch.begin()
         shell = await asyncio.create_subprocess_exec(
             "sh", "-c", command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -64,7 +64,7 @@ async def meanwhile(case: Case, tmp_path: Path) -> float:
         took = time.monotonic() - start
         shell.stdin.close()
         await shell.wait()
-        await duty.end()
+        await hold.end()
     finally:
         await watch.close()
     assert guarded(root) == before, case

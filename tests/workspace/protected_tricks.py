@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import stat
+import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from bridle.core.permission import names
 
-GOOD, EVIL = b"as the user wrote it\n", b"evil"
+# Each is also a git config that names a program.
+GOOD, EVIL = b"[core] pager = as the user wrote it\n", b"[core] hooksPath = evil"
 
 # One of each sort, for the short form.
 SOME = (".mcp.json", ".env", ".claude", ".git/config", ".git/hooks")
@@ -45,6 +47,10 @@ class Case:
         return f"{self.name}-{self.trick}-{'present' if self.present else 'absent'}"
 
     @property
+    def is_file(self) -> bool:
+        return self.name not in _FOLDERS
+
+    @property
     def file(self) -> str:
         """What is written: the name itself, or a file in it."""
         return f"{self.name}/settings.json" if self.name in _FOLDERS else self.name
@@ -76,6 +82,7 @@ class Case:
             "hidden": shlex.quote(f"{folder}/{last}\u200d" if folder else f"{last}\u200d"),
             "outside": shlex.quote(str(outside)),
             "root": shlex.quote(root.name),
+            "evil": shlex.quote(EVIL.decode()),
         }
         return _TRICKS[self.trick].format(**quoted)
 
@@ -87,19 +94,19 @@ def _wide(name: str) -> str:
 
 
 _TRICKS = {
-    "create": "mkdir -p {folder}; echo evil > {file}",
-    "edit": "echo evil >> {file}",
+    "create": "mkdir -p {folder}; echo {evil} > {file}",
+    "edit": "echo {evil} >> {file}",
     "mode": "chmod 777 {file}",
     "delete": "rm -rf {name}",
-    "rename over": "echo evil > x; mkdir -p {folder}; mv -f x {file}",
-    "replaced": "mkdir d; echo evil > d/settings.json; rm -rf {name}; mv d {name}",
-    "moved": "mv {name} was; mkdir -p {folder}; echo evil > {file}",
+    "rename over": "echo {evil} > x; mkdir -p {folder}; mv -f x {file}",
+    "replaced": "mkdir d; echo {evil} > d/settings.json; rm -rf {name}; mv d {name}",
+    "moved": "mv {name} was; mkdir -p {folder}; echo {evil} > {file}",
     "rename parent": (
         "if [ {parent} = . ]; then cd .. && mv {root} was && mkdir {root} && cd {root}; "
-        "else mv {parent} was && mkdir {parent}; fi; mkdir -p {folder}; echo evil > {file}"
+        "else mv {parent} was && mkdir {parent}; fi; mkdir -p {folder}; echo {evil} > {file}"
     ),
     "symlink": (
-        "mkdir d; echo evil > d/settings.json; cp d/settings.json e; rm -rf {name}; "
+        "mkdir d; echo {evil} > d/settings.json; cp d/settings.json e; rm -rf {name}; "
         "if [ {name} = {file} ]; then ln -s $PWD/e {name}; else ln -s d {name}; fi"
     ),
     "symlink out": "rm -rf {name}; ln -s {outside} {name}",
@@ -107,18 +114,18 @@ _TRICKS = {
         "if [ {parent} = . ]; then rm -rf {name}; ln -s {outside}/settings.json {name}; "
         "else mv {parent} was; mkdir d; ln -s {outside} {parent}; fi"
     ),
-    "hard link": "echo evil > x; mkdir -p {folder}; ln -f x {file}",
-    "hard link out": "ln {file} x; echo evil > x",
+    "hard link": "echo {evil} > x; mkdir -p {folder}; ln -f x {file}",
+    "hard link out": "ln {file} x; echo {evil} > x",
     "second name": "ln {file} x",
     "case variant": (
-        "if [ {name} = {file} ]; then echo evil > {upper}; "
-        "else mkdir {upper}; echo evil > {upper}/settings.json; fi"
+        "if [ {name} = {file} ]; then echo {evil} > {upper}; "
+        "else mkdir {upper}; echo {evil} > {upper}/settings.json; fi"
     ),
     "Unicode variant": (
-        "if [ {name} = {file} ]; then echo evil > {mixed}; "
-        "else mkdir {mixed}; echo evil > {mixed}/settings.json; fi"
+        "if [ {name} = {file} ]; then echo {evil} > {mixed}; "
+        "else mkdir {mixed}; echo {evil} > {mixed}/settings.json; fi"
     ),
-    "invisible variant": "echo evil > {hidden}",
+    "invisible variant": "echo {evil} > {hidden}",
     "pipe": "rm -rf {name}; mkfifo {name}",
 }
 _ON_NOTHING = frozenset({"edit", "mode", "delete", "moved", "hard link out", "second name"})
@@ -147,7 +154,19 @@ def guarded(root: Path) -> dict[str, tuple[int, bytes]]:
                     inner, stat.S_ISDIR(status.st_mode)
                 ):
                     found[inner] = (status.st_mode, _content(path, status.st_mode))
+    for inner in [one for one in found if one.endswith(".git/config")]:
+        mode, content = found[inner]
+        if stat.S_ISREG(mode):
+            found[inner] = (mode, programs(content))
     return found
+
+
+def programs(config: bytes) -> bytes:
+    """Of a git config, what git itself would run, as git itself reads it."""
+    said = subprocess.run(
+        ["git", "config", "--list", "-f", "-"], input=config, capture_output=True, check=True
+    ).stdout
+    return b"\n".join(line for line in said.splitlines() if b"pager" in line or b"hooks" in line)
 
 
 def _content(path: Path, mode: int) -> bytes:
@@ -159,7 +178,7 @@ def _content(path: Path, mode: int) -> bytes:
 
 
 def _is_guarded(path: str, is_folder: bool) -> bool:
-    from bridle.workspace.protected import plain
+    from bridle.workspace.protection.protected_names import plain
 
     parts = [plain(part) for part in path.split("/")]
     if parts[0] == ".git":

@@ -23,7 +23,15 @@ from bridle.config.kinds import (
     text,
 )
 from bridle.core.errors import ConfigError
-from bridle.core.options import Enforced, Handoff, Isolation, Preset, RateLimit, Supervision
+from bridle.core.options import (
+    Enforced,
+    Handoff,
+    Isolation,
+    Preset,
+    Protected,
+    RateLimit,
+    Supervision,
+)
 from bridle.paths import Paths, find_paths
 
 if TYPE_CHECKING:
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
 APPROVE: tuple[Preset, ...] = ("none", "readonly", "ask", "edits", "auto")  # strictest first
 ENFORCED: tuple[Enforced, ...] = get_args(Enforced)
 HANDOFF: tuple[Handoff, ...] = get_args(Handoff)
+PROTECTED: tuple[Protected, ...] = get_args(Protected)
 ISOLATION: tuple[Isolation, ...] = get_args(Isolation)  # strictest first
 NOTIFY = ("desktop", "bell", "none")
 PLACES = ("top", "bottom", "left", "right", "hidden")
@@ -86,6 +95,8 @@ class Enforcement(Struct, frozen=True):
     """What the kernel holds of the rules, whatever an agent asks about."""
 
     commands: Enforced = "auto"
+    protected: Protected = "auto"
+    paths: Enforced = "auto"
 
 
 class Store(Struct, frozen=True):
@@ -202,6 +213,16 @@ _SETTINGS = (
         "enforcement.commands",
         choice(ENFORCED, strictest_first=True),
         "whether the kernel stops denied commands; auto: for root",
+    ),
+    Setting(
+        "enforcement.protected",
+        choice(PROTECTED, strictest_first=True),
+        "how protected names are kept as they are; auto: mounts where possible",
+    ),
+    Setting(
+        "enforcement.paths",
+        choice(ENFORCED, strictest_first=True),
+        "whether files that rules deny to be read are hidden; auto: where possible",
     ),
     Setting("models", model_rows(), "names of models, added to the table that comes with bridle"),
     Setting("screen.theme", text(), "of the terminal interface; /theme shows them"),

@@ -106,6 +106,15 @@ class Attachment(_Part, frozen=True):
     size: int
 
 
+class Enforced(_Part, frozen=True):
+    """How far a session is held to something: by the kernel, by restoring it, or not at all."""
+
+    what: Literal["protected names", "denied paths", "denied commands"]
+    state: Literal["enforced", "restored", "advisory"]
+    why: str = ""
+    paths: tuple[str, ...] = ()  # or patterns; none: all that no other row names
+
+
 # -- events --------------------------------------------------------------------------------------
 
 
@@ -118,11 +127,12 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
 
 
 class AgentStarted(_Event, frozen=True):
-    """The agent's process runs, and this is what ends it for sure."""
+    """The agent's process runs, and this is what ends it for sure, and what it is held to."""
 
     agent: str
     version: str | None = None
     supervision: str | None = None
+    enforcement: tuple[Enforced, ...] = ()
 
 
 class AgentReady(_Event, frozen=True):

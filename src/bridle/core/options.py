@@ -24,6 +24,7 @@ Remember = Literal["session", "project"]  # where an answer becomes a rule
 Handoff = Literal["never", "limits", "always"]
 RateLimit = Literal["switch", "wait"]
 Enforced = Literal["on", "auto", "off"]  # strictest first
+Protected = Literal["mounts", "auto", "watch"]  # strictest first
 
 
 class ResumeOptions(TypedDict, total=False):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bridle.core.events import Notice
+from bridle.core.events import Enforced, Notice
 from bridle.supervision.exec_gate.settings import (
     ExecRefused,
     GateState,
@@ -14,6 +14,7 @@ from bridle.supervision.exec_gate.settings import (
     gate_settings,
     may_be_enforced,
     refusal_text,
+    rule_state,
 )
 
 if TYPE_CHECKING:
@@ -68,6 +69,22 @@ class ExecRules:
         policy = exec_policy(rules, self.terms.tightening, agent, self._workspace)
         for warden in judging:
             warden.update_exec_policy(policy)
+
+    def states(self) -> tuple[Enforced, ...]:
+        """How far the session is held to rules that deny commands."""
+        rules = (*self.terms.rules, *self.terms.tightening)
+        denied = [rule for rule in rules if rule.verdict == "deny" and rule.commands]
+        found: dict[tuple[bool, str], list[str]] = {}
+        gate = self._wardens[0].exec_gate if self._wardens else None
+        for rule in denied:
+            state = rule_state(rule, self.terms.enforcement.commands, gate)
+            found.setdefault((state.enforced, state.reason), []).extend(rule.commands)
+        return tuple(
+            Enforced(
+                "denied commands", "enforced" if enforced else "advisory", reason, tuple(commands)
+            )
+            for (enforced, reason), commands in found.items()
+        )
 
     def _reported(self, report: GateState | ExecRefused) -> None:
         if isinstance(report, ExecRefused):

@@ -31,6 +31,7 @@ class HeadStart:
         """Nothing happens where the program is not known before there is a prompt, or needs a file:
         the warden's folder is no safe place before the warden holds it."""
         from bridle.agents.stdio import StdioAgent, found
+        from bridle.sessions.early_mounts import early_mounts
         from bridle.supervision.exec_gate.settings import gate_settings
 
         if terms.supervision != self._level:
@@ -58,7 +59,10 @@ class HeadStart:
                 argv,
                 cwd=spec.cwd,
                 env=env,
-                enforcement={"exec": settings} if settings else {},
+                enforcement={
+                    **({"exec": settings} if settings else {}),
+                    **early_mounts(spec.cwd, terms),
+                },
             )
 
     def drop(self) -> None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from bridle.core.agent import Child, Word
 from bridle.sessions.budget import Budget
-from bridle.supervision.launch import NOT_ENFORCED, Enforcement
 from bridle.supervision.programs import find_program
 from bridle.supervision.secrets import Redactor, Secrets
 from bridle.supervision.tree import Warden
 
 if TYPE_CHECKING:
     from bridle.hooks.server import HookAsked, HookServer
+    from bridle.sessions.enforcement import SessionEnforcement
 
 BLOCK = 256 * 1024  # bytes of a spill that are gone through at once
 
@@ -34,7 +34,7 @@ class SessionHost:
         line_cap: int,
         budget: Budget,
         patience: float | None = None,
-        enforcement: Callable[[Mapping[str, str]], Enforcement] = lambda _: NOT_ENFORCED,
+        enforcement: SessionEnforcement | None = None,
     ) -> None:
         self.patience = patience
         self._warden = warden
@@ -46,6 +46,7 @@ class SessionHost:
         self._budget = budget
         self._enforcement = enforcement
         self._numbers = itertools.count(1)
+        self._put: list[Path] = []
 
     @property
     def level(self) -> str:
@@ -62,9 +63,14 @@ class SessionHost:
         return self._environment.get(name)
 
     def put(self, path: Path, content: bytes) -> bool:
+        if self._enforcement:
+            self._put.append(path)
+            self._enforcement.protection.expect(path, content)
         return self._warden.places.put(str(path), content)
 
     def take_back(self) -> None:
+        while self._enforcement and self._put:
+            self._enforcement.protection.expect(self._put.pop(), None)
         self._warden.places.take_back()
 
     async def spawn(
@@ -77,10 +83,17 @@ class SessionHost:
         enforced: bool = True,
     ) -> Child:
         whole = {**self._environment, **env}
-        enforcement = self._enforcement(self._environment) if enforced else NOT_ENFORCED
-        return await self._warden.spawn(
-            argv, cwd=cwd, env=whole, stdin=stdin, enforcement=enforcement
+        ours = self._enforcement
+        child = await self._warden.spawn(
+            argv,
+            cwd=cwd,
+            env=whole,
+            stdin=stdin,
+            enforcement=ours.enforcement(self._environment, commands=enforced) if ours else {},
         )
+        if ours:
+            ours.started(child.mount_failures)
+        return child
 
     async def hooks(
         self, asked: Callable[[HookAsked], None], overdue: Callable[[int | None], None]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bridle.core.agent import SessionSpec
 from bridle.paths import Paths
-from bridle.sessions.exec_rules import ExecRules
+from bridle.sessions.enforcement import SessionEnforcement
 from bridle.sessions.liaison import Liaison
 from bridle.sessions.reception import Reception
 from bridle.sessions.terms import SERVER, Terms
@@ -51,7 +51,7 @@ class Tools:
         terms: Terms,
         liaison: Liaison,
         secrets: Secrets,
-        judged: ExecRules,
+        enforcement: SessionEnforcement,
     ) -> Workbench:
         assert terms.bench is not None
         bench = self._bench = await Workbench.open(
@@ -65,7 +65,7 @@ class Tools:
             records=self._paths.spawns,
             exports=self._paths.exports / self._session,
             supervision=terms.supervision,
-            judged=judged,
+            enforcement=enforcement,
         )
         if self._serve:
             self._reception = Reception(partial(self._serve, bench), admits=bench.admits)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from bridle.core.agent import Agent, Conversation, Heard, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import (
     AgentError,
@@ -17,6 +19,7 @@ from bridle.core.errors import (
 )
 from bridle.core.events import (
     AgentReady,
+    AgentStarted,
     Answer,
     BackgroundChanged,
     Entry,
@@ -63,6 +66,7 @@ from bridle.store.writer import Storage
 
 if TYPE_CHECKING:
     from bridle.config.models import Models
+    from bridle.sessions.enforcement import SessionEnforcement
 
 _ACTED_ON = frozenset(
     {
@@ -96,8 +100,10 @@ class Runner:
         relay: Relay,
         opened: Callable[[Agent, SessionSpec], None],
         rules_changed: Callable[[Sequence[Rule]], None] = lambda _: None,
+        enforcement: SessionEnforcement | None = None,
     ) -> None:
         limits = order.terms.limits
+        self._enforcement = enforcement
         self._relay = relay
         self._aside = Aside(self._went_wrong)
         self._gate = Gate(self._bypassed)
@@ -394,6 +400,8 @@ class Runner:
         if not self._background:
             self._requests.withdraw_all()
             self._gate.turn_ended()
+        if self._enforcement:
+            await self._enforcement.protection.settle()
         for change in await self._outlook.changes():
             self._log.say(change)
         if verdict := self._guard.verdict:
@@ -488,6 +496,8 @@ class Runner:
             return
         if kind in _NOTED:
             self._note(event)
+        if isinstance(event, AgentStarted) and self._enforcement:
+            event = replace(event, enforcement=self._enforcement.states())
         self._log.write(event, raw)
         if kind in self._watched:
             self._watch(event)

@@ -152,10 +152,12 @@ class Sessions:
         # most commands look at sessions and run none
         from bridle.core.permission import WORKSPACE, Context, Policy
         from bridle.sessions.budget import Budget
+        from bridle.sessions.enforcement import SessionEnforcement
         from bridle.sessions.exec_rules import ExecRules
         from bridle.sessions.host import SessionHost
         from bridle.sessions.intake import Intake
         from bridle.sessions.journal import Journal
+        from bridle.sessions.protection import Protection
         from bridle.sessions.recollection import Recollection
         from bridle.sessions.relay import Relay
         from bridle.sessions.runner import Runner
@@ -174,14 +176,56 @@ class Sessions:
             order = order._replace(spec=spec)
         known = _known(terms)
         budget = Budget(terms.turn_cap)
-        warden = await Warden.attach(launched)
+        policy = Policy.preset(
+            terms.approve,
+            terms.tools,
+            rules=(*terms.rules, *((WORKSPACE,) if terms.bench else ())),
+            tightening=terms.tightening,
+        )
+        scratch = open_scratch(terms.environment, row.id)
+        context = Context(
+            cwd=spec.cwd,
+            folders=(*spec.folders, scratch) if scratch else spec.folders,
+            mode=spec.mode,
+            home=Path.home(),
+            resolve=os.path.realpath,
+            files=DiskFiles(),
+        )
+        remembered = self.remembered_in(spec.cwd)
+        survives = terms.bench is not None and terms.bench.survives
+        protection = Protection(
+            row.id,
+            spec.cwd,
+            terms,
+            self._paths,
+            policy,
+            context,
+            remembered=remembered.rules,
+            saved=self._paths.processes / row.id / "protected" if survives else None,
+        )
+        begun: asyncio.Task[None] | None = None
+        if order.agent.info.prompted:  # another has only commands of ours
+            begun = asyncio.create_task(protection.begin())
         judged = ExecRules(
             terms,
             spec.cwd,
             lambda: runner,  # which needs a host that needs these
         )
-
-        scratch = open_scratch(terms.environment, row.id)
+        enforcement = SessionEnforcement(judged, protection)
+        try:
+            warden = await Warden.attach(launched)
+        except BaseException:
+            if begun:
+                await begun
+            await protection.close()
+            raise
+        try:
+            if begun:
+                await begun
+            protection.attach(warden)
+        except BaseException:
+            await asyncio.gather(warden.close(), protection.close())
+            raise
 
         def host(terms: Terms) -> SessionHost:
             _register(known, terms)
@@ -195,10 +239,9 @@ class Sessions:
                 line_cap=terms.line_cap,
                 budget=budget,
                 patience=terms.limits.request,
-                enforcement=judged.enforcement,
+                enforcement=enforcement,
             )
 
-        remembered = self.remembered_in(spec.cwd)
         tenure = Tenure(self.catalog, row, settings)
         broadcast = Broadcast(row.id, self.log, row.entries)
         runner = Runner(
@@ -215,29 +258,19 @@ class Sessions:
             history=lambda: read_all(self.log, row.id),
             native_id=row.native_id if order.agent.info.name == row.agent else None,
             last_turn=row.turns,
-            policy=Policy.preset(
-                terms.approve,
-                terms.tools,
-                rules=(*terms.rules, *((WORKSPACE,) if terms.bench else ())),
-                tightening=terms.tightening,
-            ),
-            context=Context(
-                cwd=spec.cwd,
-                folders=(*spec.folders, scratch) if scratch else spec.folders,
-                mode=spec.mode,
-                home=Path.home(),
-                resolve=os.path.realpath,
-                files=DiskFiles(),
-            ),
+            policy=policy,
+            context=context,
             recall=lambda: self._recollection(row) if row.entries else Recollection(),
             remembered=remembered,
             shelf=Shelf(row.id, self.search, self.attachments, known),
             relay=relay or Relay(),
             opened=tenure.begins,
             rules_changed=judged.update,
+            enforcement=enforcement,
         )
         judged.attach(warden)
-        bench = await tools.open(spec, terms, runner.liaison, known, judged) if tools else None
+        protection.listen(runner.liaison.tell)
+        bench = await tools.open(spec, terms, runner.liaison, known, enforcement) if tools else None
         runner.warm()
         unwatch = self._watch_storage(runner)
         door = Door(runner, broadcast)
@@ -260,6 +293,7 @@ class Sessions:
                 broadcast.close()
                 disowned = self.catalog.update(row.id, owner_socket=None, owner_pid=None)
                 await asyncio.gather(warden.close(), asyncio.wrap_future(disowned))
+                await protection.close()
                 if scratch:
                     remove_scratch(scratch)
                 if broadcast.last_seq == 0:  # its agent refused to start
@@ -379,6 +413,7 @@ class Sessions:
             await self._forget_processes(row.id)
             await asyncio.wrap_future(self.catalog.delete(row.id))
             shutil.rmtree(self._paths.spill / row.id, ignore_errors=True)
+            shutil.rmtree(self._paths.quarantine / row.id, ignore_errors=True)
             self._recording(row).unlink(missing_ok=True)
         finally:
             lease.release()

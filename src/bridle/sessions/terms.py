@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from bridle.core.agent import Agent, SessionSpec
-from bridle.core.options import Enforced, Handoff, RateLimit
+from bridle.core.options import Enforced, Handoff, Protected, RateLimit
 
 if TYPE_CHECKING:
     from bridle.core.events import Notice
@@ -48,6 +48,8 @@ class Enforcement(Struct, frozen=True):
     """What the kernel holds of the rules; "auto" is what costs the user nothing."""
 
     commands: Enforced = "auto"
+    protected: Protected = "auto"
+    paths: Enforced = "auto"
 
 
 class Terms(Struct, frozen=True):

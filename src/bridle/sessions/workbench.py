@@ -18,7 +18,6 @@ from bridle.core.errors import BridleError
 from bridle.core.events import (
     Content,
     Diff,
-    Notice,
     PermissionRequested,
     Text,
     ToolFinished,
@@ -26,8 +25,9 @@ from bridle.core.events import (
 )
 from bridle.core.process import LIVE, Process
 from bridle.core.tools import title
-from bridle.sessions.exec_rules import ExecRules
+from bridle.sessions.enforcement import SessionEnforcement
 from bridle.sessions.liaison import Ask, Liaison
+from bridle.sessions.protection import Protection
 from bridle.sessions.recollection import denies
 from bridle.sessions.terms import SERVER, Bench
 from bridle.store.processes import ProcessTable
@@ -38,8 +38,8 @@ from bridle.workspace.calls import Call, read_call
 from bridle.workspace.confined import Root
 from bridle.workspace.files import Files
 from bridle.workspace.processes import Place, Processes
+from bridle.workspace.protection.watcher import Hold
 from bridle.workspace.refusal import Refused
-from bridle.workspace.sentinel import Duty, PutBack, Sentinel
 from bridle.workspace.telling import Told
 
 Progress = Callable[[float, float, str], Awaitable[None]]
@@ -47,7 +47,6 @@ Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
 LEVELS = ("basic", "medium", "high")
 GRACE = 3.0  # seconds for a process that is asked to end
-GUARDED = 60.0  # seconds that protected names are put back under a process in the background
 SHOWN = 20  # processes in the overview
 QUOTED = 2_000  # characters of a refusal, which may quote what was asked
 
@@ -93,7 +92,7 @@ class Workbench:
         secrets: Secrets,
         files: Files,
         processes: Processes,
-        aside: Path,
+        protection: Protection,
     ) -> None:
         self._cwd = cwd
         self._bench = bench
@@ -101,7 +100,7 @@ class Workbench:
         self._secrets = secrets
         self._files = files
         self._processes = processes
-        self._sentinel = Sentinel(cwd, aside, told=self._tell_put_back)
+        self._protection = protection
         self._watches: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -118,15 +117,25 @@ class Workbench:
         records: Path,
         exports: Path,
         supervision: str,
-        judged: ExecRules,
+        enforcement: SessionEnforcement,
     ) -> Workbench:
         """`processes`, `records` and `exports` are folders; what ran before is found again."""
-        place = Place(cwd, processes, records, supervision, judged=judged)
+        place = Place(cwd, processes, records, supervision, judged=enforcement)
         found = await Processes.open(session, table, place, secrets.redact_text)
         await asyncio.to_thread(clear_placeholders, _held(cwd))
         files = Files(Root(cwd), exports)
-        aside = processes / session / "aside"
-        return cls(cwd, bench, liaison, secrets=secrets, files=files, processes=found, aside=aside)
+        protection = enforcement.protection
+        opened = cls(
+            cwd,
+            bench,
+            liaison,
+            secrets=secrets,
+            files=files,
+            processes=found,
+            protection=protection,
+        )
+        await opened._hold_what_runs()
+        return opened
 
     async def close(self) -> None:
         for task in self._watches:
@@ -136,7 +145,6 @@ class Workbench:
         else:
             await self._processes.close()
         await asyncio.gather(*self._watches, return_exceptions=True)
-        await self._sentinel.close()
         self._files.root.close()
 
     def admits(self, pid: int) -> bool:
@@ -279,7 +287,7 @@ class Workbench:
     async def _execute(self, call: calls.ExecuteShell, progress: Progress | None) -> Told:
         isolation = self._isolation(call)
         cwd = self._folder(call.cwd)
-        duty = await self._sentinel.begin()
+        hold = await self._protection.hold()
         waits = call.run_mode != "sync"
         try:
             process = await self._processes.start(
@@ -292,9 +300,9 @@ class Workbench:
                 protected=_held(self._cwd),
             )
         except BaseException:
-            await asyncio.shield(duty.end())
+            await asyncio.shield(hold.end())
             raise
-        watch = self._watch(process, duty)
+        watch = self._watch(process, hold)
         if call.run_mode != "sync":
             return telling.began(process)
         news = self._news(progress, call.timeout) if progress else None
@@ -303,26 +311,31 @@ class Workbench:
             await asyncio.shield(watch)
         folder = self._processes.folder(process.id)
         told = telling.run(process, folder)  # some KB, written a moment ago
-        return telling.with_notes(told, [one.text for one in duty.found])
+        return telling.with_notes(told, [one.text for one in hold.found])
 
-    def _watch(self, process: Process, duty: Duty) -> asyncio.Task[None]:
-        """Protected names are put back while it runs; the user works here too, so not for ever."""
-        limit = GUARDED if process.mode == "background" else None
+    def _watch(self, process: Process, hold: Hold) -> asyncio.Task[None]:
+        """Protected names are restored while it runs, and once more when it has ended."""
 
         async def watch() -> None:
             try:
-                await self._processes.wait(process.id, limit)
-            finally:
-                await duty.end()
+                await self._processes.wait(process.id)
+            except asyncio.CancelledError:
+                if self._bench.survives:
+                    raise  # another server goes on with it
+            await hold.end()
 
         task = asyncio.create_task(watch())
         self._watches.add(task)
         task.add_done_callback(self._watches.discard)
         return task
 
-    def _tell_put_back(self, found: Sequence[PutBack]) -> None:
-        for one in found:
-            self._liaison.tell(Notice(level="warning", kind="files", text=one.text))
+    async def _hold_what_runs(self) -> None:
+        """Of an earlier server: what it knew of protected names still counts."""
+        running = [process for process in self._processes.list() if process.live]
+        if running:
+            self._protection.resume()
+        for process in running:
+            self._watch(process, await self._protection.hold())
 
     async def _kill(self, call: calls.KillProcess) -> Process:
         if call.signal is not UNSET:

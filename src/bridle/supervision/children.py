@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,6 +75,27 @@ class _Supervised:
         self._started: asyncio.Future[tuple[int, str]] = loop.create_future()
         self._exit: asyncio.Future[Exit] = loop.create_future()
         self._gone: asyncio.Future[tuple[int, ...]] = loop.create_future()
+        self.mount_failures: dict[str, str] = {}  # path -> reason
+        self._mounting: deque[asyncio.Future[dict[str, str]]] = deque()
+
+    def mounting(self) -> asyncio.Future[dict[str, str]]:
+        """The report on the next mounts that its keeper is asked for."""
+        report: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+        self._mounting.append(report)
+        return report
+
+    def mounted(self, failed: list[tuple[bytes, str]]) -> None:
+        self.mount_failures = {os.fsdecode(path): why for path, why in failed}
+        if self._started.done() and self._mounting:
+            report = self._mounting.popleft()
+            if not report.done():
+                report.set_result(self.mount_failures)
+
+    def _stop_mounting(self) -> None:
+        for report in self._mounting:
+            if not report.done():
+                report.set_result({})
+        self._mounting.clear()
 
     def signal(self, number: int) -> None:
         """To the program alone, not to its children; nothing happens once it has ended."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from bridle.supervision.cgroup import Cgroup
     from bridle.supervision.exec_gate.entry import Entry
+    from bridle.supervision.mounts import Mounts, Plan
     from bridle.supervision.outflow import Flow
     from bridle.supervision.records import Record
 else:
@@ -40,7 +41,7 @@ class Program:
     """What to run, and the files it gets as its standard input, output and error.
 
     `confine` is called right before it runs, in its own process; before that `entry` has its
-    later execs judged.
+    later execs judged. `mounts`: what only a keeper in a namespace can mount (see `mounts`).
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Program:
         stdio: Sequence[int],
         confine: Callable[[], None] | None = None,
         entry: Entry | None = None,
+        mounts: dict[str, Any] | None = None,
     ) -> None:
         self.argv = argv
         self.cwd = cwd
@@ -58,6 +60,8 @@ class Program:
         self.stdio = stdio
         self.confine = confine
         self.entry = entry
+        self.mounts = mounts
+        self.mounted = False
 
     @property
     def files(self) -> list[int]:
@@ -71,6 +75,10 @@ class Program:
         os.chdir(self.cwd)
         if self.entry:
             self.entry.enter(pid, self.argv)
+        if self.mounted:  # not before: a filter takes one of these capabilities
+            from bridle.supervision.mounts import drop_capabilities
+
+            drop_capabilities()
         if self.confine:
             self.confine()
         name = self.argv[0]
@@ -113,6 +121,8 @@ class Keeper:
         self._keeper = 0  # its own pid
         self._pid = 0
         self._status: int | None = None
+        self._mounts: Mounts | None = None
+        self._unheard: list[tuple[Any, ...]] = []  # came together with the first message
 
     def run(self, post: Channel, lifeline: int | None, lease: int, proc: int | None) -> NoReturn:
         """The lease stays open here as well: it is free only when no keeper is at work either.
@@ -142,11 +152,14 @@ class Keeper:
         """Until it is time to end the tree, for whatever reason."""
         self._keeper = os.getpid()
         # the warden's word that we are its child and on record, or that it was called off
-        if any(message[0] == "kill" for message in post.receive()):
+        first = post.receive()
+        if any(message[0] == "kill" for message in first):
             return
+        self._unheard = first[1:]
         woken = wake_on_child_exit()
         try:
             self._settle(proc)
+            self._enforce(post)
         except OSError as error:
             say(post, "unable", f"{self._level} level: {error}")
             return
@@ -171,6 +184,8 @@ class Keeper:
             return
         say(post, "started", pid, start)
         ready = select.poll()
+        for message in self._unheard:
+            self._obey(post, message, ready)
         ready.register(woken, select.POLLIN)
         ready.register(post.fileno(), select.POLLIN)
         if lifeline is not None:
@@ -208,6 +223,26 @@ class Keeper:
                 _count_pids_from(os.readlink("self", dir_fd=proc))
             case "cgroup" | "subreaper":
                 kernel.become_subreaper()
+
+    def _enforce(self, post: Channel) -> None:
+        """Before the program's process runs anything. OSError where what is required fails."""
+        wanted = self._program.mounts
+        if wanted is None or self._level != "namespace":
+            return
+        from bridle.supervision.mounts import Mounts
+
+        self._mounts = Mounts()
+        failed = self._mount(post, wanted["plan"])
+        if failed and wanted.get("required"):
+            path, reason = failed[0]
+            raise OSError(errno.EPERM, f"{os.fsdecode(path)} cannot be mounted: {reason}")
+        self._program.mounted = True
+
+    def _mount(self, post: Channel, plan: Plan) -> list[tuple[bytes, str]]:
+        assert self._mounts
+        failed = self._mounts.apply(plan)
+        say(post, "mounted", failed)
+        return failed
 
     def _fork(self, become: Callable[[int], NoReturn]) -> int:
         """Fork the program: what it becomes. The gate, over which it tells its pid as the harness
@@ -266,6 +301,11 @@ class Keeper:
                 processes.send(-self._pid if self._flow else self._pid, number)
             case ("input", data, eof) if self._flow:
                 say(post, "input", self._flow.feed(data, ready, eof=eof))
+            case ("mounts", plan):
+                if self._mounts:
+                    self._mount(post, plan)
+                else:
+                    say(post, "mounted", [])
             case ("watch", seen):
                 self._watched = seen if self._watched is None else min(seen, self._watched)
             case ("kill", *why):

@@ -76,7 +76,7 @@ class Kept:
     def note(self, word: str, rest: Sequence[Any]) -> None:
         """What its keeper says of it."""
         if not self.job:
-            self.ended = self.ended or word != "started"
+            self.ended = self.ended or word not in ("started", "mounted")
         elif word == "started":
             self.job.pid, self.job.start = rest
         elif word == "input":

@@ -27,7 +27,7 @@ _BOOT = (
 
 
 # What the kernel is to hold of a session's rules: plain values that marshal can carry. "exec" are
-# the settings of `exec_gate`; what is absent is not enforced.
+# the settings of `exec_gate`, "mounts" those of `mounts`; what is absent is not enforced.
 Enforcement = Mapping[str, Any]
 NOT_ENFORCED: Enforcement = MappingProxyType({})
 

@@ -157,9 +157,10 @@ class SpareKeeper(Keeper):
             self._take(
                 marker,
                 group,
-                Program(program[0], program[1], program[2], ()),
+                Program(program[0], program[1], program[2], (), mounts=how[3].get("mounts")),
                 Record.passed_on("", number),
             )
+            self._enforce(post)
             self._pass_on(ours, group, program, how, files)
         except OSError as error:
             say(post, "unable", str(error))
@@ -182,8 +183,9 @@ class SpareKeeper(Keeper):
         stdin, cap, rules, _ = how
         flow, stdio = open_flow(files, stdin, cap)
         self._record.add("pipes", *(os.fstat(file).st_ino for file in stdio))
+        words = (*program, self._program.mounted)
         try:
-            _send(orders, frame((group, program, rules)), [*stdio, self._record.number])
+            _send(orders, frame((group, words, rules)), [*stdio, self._record.number])
         except OSError:
             pass  # it was killed, which the gate tells
         orders.close()
@@ -197,9 +199,10 @@ class SpareKeeper(Keeper):
         myself = self._prepare(proc)
         if self._entry:
             self._entry.install(myself.pid)
-        group, (argv, cwd, env), rules = _heard(orders)[0]
+        group, (argv, cwd, env, mounted), rules = _heard(orders)[0]
         *stdio, number = orders.take_files(4)
         program = Program(argv, cwd, env, stdio, lambda: enforce(rules), self._entry)
+        program.mounted = mounted
         record = Record.passed_on("", number)
         enter(program, myself, record, Cgroup(group) if group else None, gate)
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bridle.core.agent import Word
 from bridle.core.errors import SupervisionUnavailable
@@ -33,6 +33,9 @@ from bridle.supervision.rendezvous import knock
 from bridle.supervision.secret_files import variables_written, written
 from bridle.supervision.sweep import Swept, sweep, sweep_one
 
+if TYPE_CHECKING:
+    from bridle.supervision.mounts import Plan
+
 __all__ = [
     "Child",
     "Job",
@@ -47,6 +50,7 @@ __all__ = [
 
 _MOST_REPORTS = 100  # of a program that was started before anybody watches
 _HELD_WITHIN = 5.0  # by a harness that is just ending
+_MOUNTED_WITHIN = 2.0
 
 
 class Level(StrEnum):
@@ -226,8 +230,9 @@ class Warden:
         if (
             stdin
             and (early.argv, early.cwd, early.env) == (argv, cwd, env)
-            and self._agree(early.enforcement, enforcement)
+            and self._agree(_without_mounts(early.enforcement), _without_mounts(enforcement))
         ):
+            self._mount_more(child, early.enforcement, enforcement)
             return child
         self._forget(child)
         return None
@@ -254,6 +259,28 @@ class Warden:
         """Other rules for the gate, if there is one."""
         if not self._ended.done():
             self._send("exec_policy", policy)
+
+    def _mount_more(self, child: Child, early: Enforcement, wanted: Enforcement) -> None:
+        """What was not known yet when the program was asked for."""
+        if (mounts := wanted.get("mounts")) and mounts != early.get("mounts"):
+            child.mounting()
+            self._send("mounts", child._number, mounts["plan"])
+
+    async def mount(self, plan: Plan) -> dict[str, str]:
+        """In every program that runs: what is not mounted yet. What failed, and why."""
+        if self._ended.done():
+            return {}
+        waiting = []
+        for child in self._children.values():
+            if child._started.done() and not child._gone.done():
+                waiting.append(child.mounting())
+                self._send("mounts", child._number, plan)
+        try:
+            async with asyncio.timeout(_MOUNTED_WITHIN):
+                reports = await asyncio.gather(*waiting)
+        except TimeoutError:
+            return {"": "a keeper did not answer"}
+        return {path: why for found in reports for path, why in found.items()}
 
     def _forget(self, child: Child) -> None:
         if not child._gone.done() and not self._ended.done():
@@ -392,6 +419,8 @@ class Warden:
                 self._give_up(child, _not_started(text))
             case "unenforced", [text]:
                 self._give_up(child, not_enforced(text))
+            case "mounted", [failed]:
+                child.mounted(failed)
             case "exited", [status]:
                 child._exit.set_result(exit_of(status))
             case _ if isinstance(child, Job) and child._take(word, rest):
@@ -403,6 +432,7 @@ class Warden:
     def _give_up(self, child: Child | Job, error: Exception) -> None:
         """No more news of this child; if it has not started by now it never will."""
         del self._children[child._number]
+        child._stop_mounting()
         if not child._started.done():
             child._started.set_exception(error)
 
@@ -419,6 +449,7 @@ class Warden:
         if not greeted:
             self._hello.set_exception(self._lost())
         for child in self._children.values():
+            child._stop_mounting()
             if not child._started.done():
                 child._started.set_exception(self._lost())
                 child._started.exception()  # nobody may be waiting for it
@@ -440,6 +471,10 @@ class Warden:
             f"the warden has ended (exit {code}) {self._last_words}".strip(),
             hint="start the session again; `bridle doctor` shows what supervision works here",
         )
+
+
+def _without_mounts(enforcement: Enforcement) -> Enforcement:
+    return {name: value for name, value in enforcement.items() if name != "mounts"}
 
 
 def _last_line(process: subprocess.Popen[bytes]) -> str:

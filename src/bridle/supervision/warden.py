@@ -147,7 +147,8 @@ class Warden:
                 stdio = harness.take_files(3)
                 try:
                     entry = self._entry(enforcement)
-                    self._spawn(number, Program(argv, cwd, env, stdio, entry=entry))
+                    mounts = enforcement.get("mounts")
+                    self._spawn(number, Program(argv, cwd, env, stdio, None, entry, mounts))
                 except _Unenforced as error:
                     self._say("unenforced", number, str(error))
                 except OSError as error:
@@ -181,6 +182,8 @@ class Warden:
                 else:
                     kept.job.feeding = True
                     kept.tell("input", data, eof)
+            case ("mounts", number, plan) if kept := self._kept.get(number):
+                kept.tell("mounts", plan)
             case ("watch", number, seen) if kept := self._kept.get(number):
                 kept.tell("watch", seen)
             case ("exec_policy", policy) if self._gate:
@@ -228,7 +231,8 @@ class Warden:
             return
         flow, stdio = open_flow(files, stdin, cap)
         try:
-            made = Program(*program, stdio, lambda: enforce(rules), entry)
+            mounts = enforcement.get("mounts")
+            made = Program(*program, stdio, lambda: enforce(rules), entry, mounts)
             self._spawn(number, made, job, flow)
         finally:
             for file in (*stdio, *flow.pipes):

@@ -14,7 +14,7 @@ import msgspec
 from bridle.core.errors import BridleError, UsageError
 from bridle.supervision.programs import find_program
 from bridle.workspace.breadcrumb import AHEAD, DIRTY, LOCAL, Breadcrumb
-from bridle.workspace.folder_changes import shown
+from bridle.workspace.file_names import shown
 from bridle.workspace.git import configured
 from bridle.workspace.github import GitHub, find_gh, gh_variables
 from bridle.workspace.programs import Missing, Said, Slow, ask

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from bridle.workspace.folder_changes import shown
+from bridle.workspace.file_names import shown
 from bridle.workspace.guard import Guard
 from bridle.workspace.refusal import Refused, refused
 

@@ -13,16 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bridle.core.events import FileChange
+from bridle.workspace.file_names import SKIPPED, shown
 
 MOST_FILES = 50_000
 HASHED_BYTES = 16 << 20
 HASHED_FILE_BYTES = 1 << 20
-
-# what tools rebuild by themselves; there is no .gitignore to say so
-SKIPPED = frozenset({
-    ".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache",
-    ".pytest_cache", ".ruff_cache", ".cache",
-})  # fmt: skip
 
 
 class Signature(NamedTuple):
@@ -88,11 +83,6 @@ def compare(snapshot: FolderSnapshot, seconds: float) -> Iterator[FileChange]:
             return
         if path not in snapshot.files and (snapshot.whole or _younger(snapshot, path)):
             yield FileChange(shown(path), "added", _lines(snapshot.root / path, found), 0)
-
-
-def shown(path: str) -> str:
-    """A name as text: bytes that are no UTF-8 cannot be stored."""
-    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _walk(root: Path) -> Iterator[tuple[str, Signature]]:

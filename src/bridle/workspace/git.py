@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from bridle.workspace.execute_only import call
+
 # Our words, above every config file: a repository's own may name programs in these.
 SAFE = {
     "core.hooksPath": os.devnull,
@@ -61,10 +63,15 @@ def git(
     config: Mapping[str, str] = {},
     stdin: bytes = b"",
     into: IO[bytes] | None = None,
+    helpers: bool = False,
 ) -> bytes:
-    """Its output, or nothing when that goes `into` a file."""
-    try:
-        done = subprocess.run(
+    """Its output, or nothing when that goes `into` a file.
+
+    Without `helpers` it can execute nothing but git, where the kernel has Landlock.
+    """
+
+    def run() -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
             ["git", "--no-optional-locks", "--no-pager", *words],
             cwd=where,
             env={**_environment(config), **env},
@@ -74,6 +81,9 @@ def git(
             timeout=deadline.left(),
             check=False,
         )
+
+    try:
+        done = run() if helpers else call(run)
     except subprocess.TimeoutExpired:
         raise GitSlow(f"git {words[0]} took longer than {deadline.seconds:g} s") from None
     except OSError as error:

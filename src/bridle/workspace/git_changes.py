@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from bridle.core.events import FileChange
-from bridle.workspace.folder_changes import Signature, file_clock, shown, signature
+from bridle.workspace.file_names import shown
+from bridle.workspace.folder_changes import Signature, file_clock, signature
 from bridle.workspace.git import Deadline, GitFailed, WorkTree, git, work_tree
 
 LISTED = 50_000  # files that differ from the index; more are not looked at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import select
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
@@ -64,6 +65,10 @@ class Inotify:
             while len(found) < _MOST:
                 found += _events(os.read(self._fd, _READ))
         return found
+
+    def pending(self) -> bool:
+        """Whether something happened that was not read yet."""
+        return bool(select.select([self._fd], [], [], 0)[0]) if self._fd >= 0 else False
 
     async def wait(self, seconds: float | None = None) -> bool:
         """True when there is something to read, False when the time is over."""

@@ -7,7 +7,7 @@ import stat
 from msgspec import Struct
 
 from bridle.workspace.confined import Root
-from bridle.workspace.folder_changes import shown
+from bridle.workspace.file_names import shown
 from bridle.workspace.refusal import Refused
 from bridle.workspace.walk import DEEPEST, Kind, Walk
 

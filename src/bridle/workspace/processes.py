@@ -51,6 +51,7 @@ class ExecJudge(Protocol):
 
     def enforcement(self, environment: Mapping[str, str]) -> Mapping[str, Any]: ...
     def attach(self, warden: Warden) -> None: ...
+    def started(self, failed: dict[str, str]) -> None: ...
 
 
 class Place(NamedTuple):
@@ -199,6 +200,8 @@ class Processes:
             if isinstance(error, OSError):
                 raise _not_started(error, cwd) from error
             raise
+        if self._place.judged:
+            self._place.judged.started(job.mount_failures)
         pid, ticks = await job.started()
         process = replace(process, status="running", pid=pid, started=ticks)
         live = self._roll.watch(Live(process, job, confined, added))

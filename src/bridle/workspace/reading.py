@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from bridle.workspace import text
 from bridle.workspace.confined import Root
-from bridle.workspace.folder_changes import shown
+from bridle.workspace.file_names import shown
 from bridle.workspace.refusal import Refused
 from bridle.workspace.text import LineEnds, Survey
 

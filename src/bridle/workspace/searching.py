@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from bridle.workspace import ignore_rules, line_matcher
 from bridle.workspace.confined import Root
-from bridle.workspace.folder_changes import shown
+from bridle.workspace.file_names import shown
 from bridle.workspace.refusal import Refused
 from bridle.workspace.walk import Found, Walk
 

@@ -19,7 +19,7 @@ from bridle.supervision.environment import secrets_of
 from bridle.supervision.secrets import Secrets
 from bridle.workspace.breadcrumb import Breadcrumb
 from bridle.workspace.confined import Root
-from bridle.workspace.folder_changes import shown
+from bridle.workspace.file_names import shown
 from bridle.workspace.github import GitHub
 from bridle.workspace.programs import Missing, Said, Slow
 from bridle.workspace.pull_request import Check

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from bridle.workspace import text
 from bridle.workspace.confined import Root, open_outside
-from bridle.workspace.folder_changes import shown
+from bridle.workspace.file_names import shown
 from bridle.workspace.refusal import Refused
 from bridle.workspace.unpacking import Unpacked, unpack
 from bridle.workspace.walk import Found, Walk

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from bridle.workspace.archives import Damaged, Member, TooMuch, members
 from bridle.workspace.confined import Root
-from bridle.workspace.folder_changes import shown
+from bridle.workspace.file_names import shown
 from bridle.workspace.refusal import Refused
 
 MOST_FILES = 10_000

@@ -67,7 +67,7 @@ def _create(folder: Path, under: Path, name: str) -> Worktree:
         config = _tamed_filters(tree.top, deadline)
         notes = tuple(_notes(tree.top, deadline, config))
         words = ("worktree", "add", "--quiet", "-b", branch, str(path), base)
-        git(tree.top, *words, deadline=deadline, config=config)
+        git(tree.top, *words, deadline=deadline, config=config, helpers=True)
     except GitFailed as error:
         raise UsageError(f"git made no worktree of {tree.top}: {error}") from None
     inside = path / folder.resolve().relative_to(tree.top.resolve())

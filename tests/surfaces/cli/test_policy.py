@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -132,18 +133,23 @@ def test_explain_tells_the_rule_where_it_is_from_and_that_it_is_advice(
 ) -> None:
     done = bench.run("policy", "explain", "--", "Bash", "ls; rm x > /dev/null")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [
-        f"deny  by no-rm, from {config}:1",
-        "       use trash instead",
-        "",
-        "Bash `ls; rm x > /dev/null`",
-        "  allow   runs ls  reads.commands: `ls` only reads",
-        "  allow   Read .  reads",
-        "  deny    runs rm x  no-rm",
-        "  —       Delete x",
-        "",
+    *told, enforced, advice = done.stdout.splitlines()
+    assert (told, advice) == (
+        [
+            f"deny  by no-rm, from {config}:1",
+            "       use trash instead",
+            "",
+            "Bash `ls; rm x > /dev/null`",
+            "  allow   runs ls  reads.commands: `ls` only reads",
+            "  allow   Read .  reads",
+            "  deny    runs rm x  no-rm",
+            "  —       Delete x",
+            "",
+        ],
         ADVICE,
-    ]
+    )
+    how = "enforced: judged again" if os.geteuid() == 0 else "advisory: it is by choice"
+    assert enforced.startswith(how)
 
 
 def test_explain_takes_agent_mode_and_preset(bench: Bench, config: Path) -> None:

@@ -39,7 +39,7 @@ WRONG = {
     "xyzzy": (
         "error: unknown command 'xyzzy'\nhint: known: run, handoff, tui, sessions, requests, ps, "
         "logs, kill, repo, agents, models, status, login, logout, mcp, doctor, hooks, hook, "
-        "policy, config, trust, demo, completion, schema"
+        "policy, protected, config, trust, demo, completion, schema"
     ),
     "run hi --modl x": (
         "error: bridle run has no option --modl\nhint: did you mean --model or --mode?"

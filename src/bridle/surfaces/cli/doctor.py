@@ -48,6 +48,7 @@ async def _findings(options: Namespace) -> list[Finding]:
             "agents": (partial(agent_checks.agents, management, config, options.wait), rest),
             "environment": (partial(agent_checks.environment, management), QUICK),
             "supervision": (partial(machine_checks.supervision, config), QUICK),
+            "enforcement": (partial(machine_checks.enforcement, config), QUICK),
             "isolation": (machine_checks.isolation, 3 * QUICK),
             "store": (partial(aside, store), None if options.full else 6 * QUICK),
             "files": (partial(aside, partial(file_checks.leftovers, paths)), 3 * QUICK),

@@ -69,6 +69,27 @@ async def supervision(config: Config) -> list[Finding]:
     return found
 
 
+async def enforcement(config: Config) -> list[Finding]:
+    """What of the rules the kernel holds on this machine."""
+    from bridle.surfaces import enforced
+
+    found = []
+    for check in (enforced.protected_names, enforced.denied_paths):
+        state = await asyncio.to_thread(check, config)
+        required = "mounts" if state.what == "protected names" else "on"
+        wanted = config.enforcement.protected if required == "mounts" else config.enforcement.paths
+        text = f"{state.what}: {state.state} ({state.why})"
+        if state.state == "enforced":
+            found.append(Finding("enforcement", "ok", text))
+        elif wanted == required:
+            key = "protected" if required == "mounts" else "paths"
+            mend = f"bridle config set enforcement.{key} auto"
+            found.append(Finding("enforcement", "bad", text, mend))
+        else:
+            found.append(Finding("enforcement", "note", text))
+    return found
+
+
 async def isolation() -> list[Finding]:
     """How far a command can be kept from the machine; each level is tried out, none is assumed."""
     from bridle.supervision.isolation import LEVELS, refusal

@@ -42,6 +42,7 @@ _PARTS = {  # where commands are made -> which
     "parser_hooks:hooks": ("hooks",),
     "parser_hooks:hook": ("hook",),
     "parser_policy:policy": ("policy",),
+    "parser_protected:protected": ("protected",),
     "parser:config": ("config", "trust"),
     "parser:others": ("demo", "completion", "schema"),
 }

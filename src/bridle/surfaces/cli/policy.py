@@ -17,6 +17,7 @@ from bridle.surfaces import rulebook
 from bridle.surfaces.cli.output import Style, colored, say, say_json, table, width
 from bridle.surfaces.drawn import rulings
 from bridle.surfaces.drawn.phrases import one_line
+from bridle.surfaces.enforced import of_decision
 
 
 def check(options: Namespace) -> int:
@@ -48,11 +49,13 @@ def explain(options: Namespace) -> int:
     context = rulebook.context(cwd, options.mode, options.agent or config.agent.split(",")[0])
     request = rulebook.request(options.tool, _input(options), cwd)
     found = policy.explain(request, context)
+    enforced = of_decision(found.decision, request, policy, context, config)
     if options.json:
-        say_json({**_told(found, options.verbose), "advice": rulings.ADVICE})
+        told = _told(found, options.verbose)
+        say_json({**told, "enforcement": enforced, "advice": rulings.ADVICE})
         return 0
     style = Style(colored(options, sys.stdout))
-    say(*rulings.account(request, found, style, options.verbose))
+    say(*rulings.account(request, found, style, options.verbose, enforced))
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bridle.core import tools
-from bridle.core.events import PermissionRequested
+from bridle.core.events import Enforced, PermissionRequested
 from bridle.core.permission import Explanation, Rule, Step
 from bridle.core.terminal import clean
 from bridle.surfaces.drawn.phrases import one_line
@@ -27,7 +27,11 @@ def rows(rules: Sequence[Rule], notes: Mapping[int, str]) -> Iterator[tuple[str,
 
 
 def account(
-    request: PermissionRequested, found: Explanation, style: Style, verbose: bool
+    request: PermissionRequested,
+    found: Explanation,
+    style: Style,
+    verbose: bool,
+    enforced: Enforced | None = None,
 ) -> Iterator[str]:
     decision = found.decision
     verdict = style(_COLORS[decision.verdict], decision.verdict)
@@ -41,6 +45,8 @@ def account(
     for step in found.steps:
         yield from _step(step, style, verbose)
     yield ""
+    if enforced:
+        yield f"{enforced.state}: {clean(enforced.why)}"
     yield style("dim", ADVICE)
 
 

@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from bridle.surfaces.drawn import phrases
 from bridle.surfaces.tui.repository_watch import ASKING, Seen
 from bridle.workspace.breadcrumb import Breadcrumb
-from bridle.workspace.folder_changes import shown
+from bridle.workspace.file_names import shown
 from bridle.workspace.pull_request import NoNews
 
 Kind = Literal["name", "branch", "status", "number", "action", "note", "between"]

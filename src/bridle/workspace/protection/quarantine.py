@@ -1,43 +1,76 @@
-"""Where things go that are taken out of a workspace: moved as they are, no link followed."""
+"""What was undone in a workspace: moved out as it is, listed, and taken back on request.
+
+Each item has a folder of its own, with what was taken (`content`) and what it is (`item.json`).
+No link is followed on the way.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
-MOST_THINGS = 200  # of one workspace; what comes later is removed
+import msgspec
+
+from bridle.core.moment import rfc3339
+
+MOST_THINGS = 200  # of one session; what comes later is removed
 MOST_BYTES = 64 << 20  # copied, where the folder lies on another file system
 MOST_FILES = 2_000
+CONTENT, ITEM = "content", "item.json"
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
+Act = Literal["created", "changed", "deleted", "moved"]
 
-class Aside:
-    """A folder of the user's own, made when it is needed."""
 
-    def __init__(self, folder: Path) -> None:
+class Item(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One change that was undone."""
+
+    id: str
+    workspace: str
+    path: str  # seen from the workspace, as the file system spells it
+    act: Act
+    at: str = ""  # UTC, RFC 3339
+    settings: tuple[tuple[str, str | None], ...] = ()  # of a git config: only these were undone
+    taken_back: bool = False
+
+
+class Quarantine:
+    """Of one session in one workspace: a folder of the user's own, made when it is needed."""
+
+    def __init__(self, folder: Path, workspace: Path = Path()) -> None:
         self._folder = folder
+        self._workspace = workspace
         self._room = MOST_BYTES
         self._files = MOST_FILES
         self._things = MOST_THINGS
 
-    def take(self, folder: int, name: str) -> str:
+    def take(self, folder: int, name: str, path: str = "", act: Act = "created") -> str:
         """Moves it out of an open folder. Where it is now, or "" if it had to be removed."""
         if self._things <= 0:
             _remove(folder, name)
             return ""
         with self._open() as ours, _new_folder(ours) as (place, into):
             self._move(folder, name, into)
-        return str(self._folder / place / name)
+            self._describe(place, path or name, act)
+        return str(self._folder / place / CONTENT)
 
-    def copy(self, folder: int, name: str) -> str:
+    def copy(
+        self,
+        folder: int,
+        name: str,
+        path: str = "",
+        act: Act = "changed",
+        settings: Sequence[tuple[str, str | None]] = (),
+    ) -> str:
         """The same, and the thing itself stays: it is about to be replaced at once."""
         if self._things <= 0:
             return ""
@@ -45,9 +78,26 @@ class Aside:
             try:
                 with _new_folder(ours) as (place, into):
                     self._link(folder, name, into)
+                    self._describe(place, path or name, act, settings)
             except OSError:
                 return ""
-        return str(self._folder / place / name)
+        return str(self._folder / place / CONTENT)
+
+    def note(self, path: str, act: Act) -> str:
+        """A change that left nothing to keep: a removal."""
+        if self._things <= 0:
+            return ""
+        with suppress(OSError), self._open() as ours, _new_folder(ours) as (place, _):
+            self._describe(place, path, act)
+            return str(self._folder / place / CONTENT)
+        return ""
+
+    def _describe(
+        self, place: str, path: str, act: Act, settings: Sequence[tuple[str, str | None]] = ()
+    ) -> None:
+        at = rfc3339(datetime.now(UTC))
+        item = Item(place, str(self._workspace), path, act, at, tuple(settings))
+        (self._folder / place / ITEM).write_bytes(msgspec.json.encode(item))
 
     @contextmanager
     def _open(self) -> Iterator[int]:
@@ -62,24 +112,24 @@ class Aside:
 
     def _link(self, folder: int, name: str, into: int) -> None:
         try:
-            os.link(name, name, src_dir_fd=folder, dst_dir_fd=into, follow_symlinks=False)
+            os.link(name, CONTENT, src_dir_fd=folder, dst_dir_fd=into, follow_symlinks=False)
         except OSError:
-            self._copy(folder, name, into)
+            self._copy(folder, name, into, CONTENT)
 
     def _move(self, folder: int, name: str, into: int) -> None:
         try:
-            os.rename(name, name, src_dir_fd=folder, dst_dir_fd=into)
+            os.rename(name, CONTENT, src_dir_fd=folder, dst_dir_fd=into)
         except PermissionError:
             # a folder that may not be written cannot be moved into another
             _open_up(folder, name)
-            os.rename(name, name, src_dir_fd=folder, dst_dir_fd=into)
+            os.rename(name, CONTENT, src_dir_fd=folder, dst_dir_fd=into)
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            held = f".bridle-aside-{secrets.token_hex(8)}"
+            held = f".bridle-aside-{os.urandom(8).hex()}"
             os.rename(name, held, src_dir_fd=folder, dst_dir_fd=folder)
             with suppress(OSError):
-                self._copy(folder, held, into, name)
+                self._copy(folder, held, into, CONTENT)
             _remove(folder, held)
 
     def _copy(self, folder: int, name: str, into: int, called: str = "") -> None:
@@ -121,7 +171,7 @@ class Aside:
 @contextmanager
 def _new_folder(within: int) -> Iterator[tuple[str, int]]:
     """Its name, and itself, open."""
-    place = secrets.token_hex(4)
+    place = os.urandom(4).hex()
     os.mkdir(place, 0o700, dir_fd=within)
     into = os.open(place, _FOLDER, dir_fd=within)
     try:
@@ -144,3 +194,20 @@ def _remove(folder: int, name: str) -> None:
         os.unlink(name, dir_fd=folder)
     except IsADirectoryError:
         shutil.rmtree(name, dir_fd=folder)
+
+
+def items(root: Path) -> Iterator[tuple[Path, Item]]:
+    """Of all sessions, whose folders lie in `root`; oldest first. With the folder of each."""
+    found = []
+    for described in root.glob(f"*/*/{ITEM}"):
+        with suppress(OSError, msgspec.MsgspecError):
+            item = msgspec.json.decode(described.read_bytes(), type=Item)
+            found.append((described.parent, item))
+    yield from sorted(found, key=lambda one: one[1].at)
+
+
+def mark_taken_back(folder: Path, item: Item) -> None:
+    taken = msgspec.structs.replace(item, taken_back=True)
+    draft = folder / f"{ITEM}.new"
+    draft.write_bytes(msgspec.json.encode(taken))
+    draft.replace(folder / ITEM)

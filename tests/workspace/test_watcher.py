@@ -16,9 +16,10 @@ from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded
 from bridle.core.errors import IsolationUnavailable
 from bridle.supervision.isolation import after, confine
 from bridle.supervision.launch import command
-from bridle.workspace import aside as asides
-from bridle.workspace import inotify, protected, sentinel
-from bridle.workspace.sentinel import PutBack, Sentinel
+from bridle.workspace import inotify
+from bridle.workspace.protection import protected_names, watcher
+from bridle.workspace.protection import quarantine as quarantines
+from bridle.workspace.protection.watcher import Undone, Watcher
 
 Git = Callable[..., str]
 
@@ -29,17 +30,17 @@ def aside(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def watch(root: Path, aside: Path) -> AsyncIterator[Sentinel]:
-    found = Sentinel(root, aside)
+async def watch(root: Path, aside: Path) -> AsyncIterator[Watcher]:
+    found = Watcher(root, aside)
     yield found
     await found.close()
 
 
-async def run(watch: Sentinel, root: Path, command: str) -> tuple[PutBack, ...]:
-    duty = await watch.begin()
+async def run(watch: Watcher, root: Path, command: str) -> tuple[Undone, ...]:
+    hold = await watch.begin()
     shell = await asyncio.create_subprocess_exec("sh", "-c", command, cwd=root)
     await shell.wait()
-    return await duty.end()
+    return await hold.end()
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -66,18 +67,24 @@ async def test_what_a_command_did_is_put_back(
     root = tmp_path / "workspace"
     case.prepare(root)
     before, elsewhere = guarded(root), sorted(outside.iterdir())
-    watch = Sentinel(root, aside)
+    watch = Watcher(root, aside)
     try:
         found = await run(watch, root, case.command(root, outside))
     finally:
         await watch.close()
-    assert guarded(root) == before
+    assert without_empty_configs(guarded(root)) == without_empty_configs(before)
     assert all(one.restored for one in found)
-    assert bool(found) or case.trick in ("second name", "mode")
+    assert bool(found) or case.trick in ("second name", "mode", "hard link out")
     assert sorted(outside.iterdir()) == elsewhere
     assert all(path.read_bytes() == b"of somebody else" for path in elsewhere)
-    if case.trick in ("create", "rename over", "case variant", "Unicode variant"):
+    if case.trick in ("rename over", "case variant", "Unicode variant") and case.is_file:
         assert any(path.read_bytes().strip() == EVIL for path in files_in(aside))
+
+
+def without_empty_configs(found: dict[str, tuple[int, bytes]]) -> dict[str, tuple[int, bytes]]:
+    """A git config may be made, if it names no program, and so may an empty folder for hooks."""
+    made = {(".git/config", b""), (".git/hooks", b"(folder)")}
+    return {path: one for path, one in found.items() if (path, one[1]) not in made}
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -92,9 +99,9 @@ async def test_what_a_command_did_is_put_back_while_it_runs(
     root = tmp_path / "workspace"
     case.prepare(root)
     before = guarded(root)
-    told: list[PutBack] = []
-    watch = Sentinel(root, aside, told=told.extend)
-    duty = await watch.begin()
+    told: list[Undone] = []
+    watch = Watcher(root, aside, report=told.extend)
+    hold = await watch.begin()
     command = f"{case.command(root, outside)}; touch did; cat"
     shell = await asyncio.create_subprocess_exec(
         "sh", "-c", command, cwd=root, stdin=subprocess.PIPE
@@ -106,52 +113,52 @@ async def test_what_a_command_did_is_put_back_while_it_runs(
     finally:
         shell.stdin.close()
         await shell.wait()
-        assert await duty.end() == tuple(told)
+        assert await hold.end() == tuple(told)
         await watch.close()
 
 
 async def test_a_command_that_fights_loses_when_it_ends(
-    root: Path, watch: Sentinel, aside: Path
+    root: Path, watch: Watcher, aside: Path
 ) -> None:
     (root / ".mcp.json").write_bytes(GOOD)
     fight = "i=0; while [ $i -lt 3000 ]; do echo evil > .mcp.json; i=$((i+1)); done"
     await run(watch, root, f"{fight}; {fight} & {fight}; wait")
     assert (root / ".mcp.json").read_bytes() == GOOD
-    assert len(files_in(aside)) <= asides.MOST_THINGS
+    assert len(list(aside.iterdir())) <= quarantines.MOST_THINGS
 
 
 async def test_without_commands_nothing_is_looked_at(
-    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+    root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await run(watch, root, "true") == ()
     looks = []
-    real = protected.look
-    monkeypatch.setattr(sentinel, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
+    real = protected_names.look
+    monkeypatch.setattr(watcher, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
     tasks = asyncio.all_tasks()
     (root / ".env").write_text("the user's own\n")
-    await asyncio.sleep(2 * sentinel.PAUSE)
+    await asyncio.sleep(2 * watcher.PAUSE)
     assert (looks, tasks) == ([], {asyncio.current_task()})
     assert await run(watch, root, "true") == ()
     assert (root / ".env").read_text() == "the user's own\n"
 
 
 async def test_a_quiet_command_costs_no_looks_while_it_runs(
-    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+    root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / ".env").write_bytes(GOOD)
     looks: list[int] = []
-    real = protected.look
-    duty = await watch.begin()
+    real = protected_names.look
+    hold = await watch.begin()
     shell = await asyncio.create_subprocess_exec("cat", cwd=root, stdin=subprocess.PIPE)
     assert shell.stdin
-    await asyncio.sleep(3 * sentinel.PAUSE)  # the alarm is set
-    monkeypatch.setattr(sentinel, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
+    await asyncio.sleep(3 * watcher.PAUSE)  # the alarm is set
+    monkeypatch.setattr(watcher, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
     (root / "work.py").write_text("pass\n")
-    await asyncio.sleep(3 * sentinel.PAUSE)
+    await asyncio.sleep(3 * watcher.PAUSE)
     assert looks == []
     shell.stdin.close()
     await shell.wait()
-    assert await duty.end() == ()
+    assert await hold.end() == ()
 
 
 async def test_without_inotify_it_looks_by_itself(
@@ -163,13 +170,13 @@ async def test_without_inotify_it_looks_by_itself(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(inotify.Inotify, "add", none_left)
-    monkeypatch.setattr(sentinel, "WITHOUT_INOTIFY", 0.05)
-    watch = Sentinel(root, aside)
-    duty = await watch.begin()
-    await asyncio.sleep(2 * sentinel.PAUSE)
+    monkeypatch.setattr(watcher, "WITHOUT_INOTIFY", 0.05)
+    watch = Watcher(root, aside)
+    hold = await watch.begin()
+    await asyncio.sleep(2 * watcher.PAUSE)
     (root / ".mcp.json").write_bytes(EVIL)
     await until(lambda: not (root / ".mcp.json").exists())
-    assert [one.act for one in await duty.end()] == ["created"]
+    assert [one.act for one in await hold.end()] == ["created"]
     await watch.close()
 
 
@@ -180,16 +187,16 @@ async def test_a_system_without_inotify_is_watched_too(
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr(inotify.Inotify, "__init__", none_left)
-    watch = Sentinel(root, aside)
-    duty = await watch.begin()
-    await asyncio.sleep(2 * sentinel.PAUSE)
+    watch = Watcher(root, aside)
+    hold = await watch.begin()
+    await asyncio.sleep(2 * watcher.PAUSE)
     (root / ".mcp.json").write_bytes(EVIL)
     await until(lambda: not (root / ".mcp.json").exists())
-    await duty.end()
+    await hold.end()
     await watch.close()
 
 
-async def test_two_commands_at_once_are_told_the_same(root: Path, watch: Sentinel) -> None:
+async def test_two_commands_at_once_are_told_the_same(root: Path, watch: Watcher) -> None:
     (root / ".mcp.json").write_bytes(GOOD)
     first = await watch.begin()
     second = await watch.begin()
@@ -202,7 +209,7 @@ async def test_two_commands_at_once_are_told_the_same(root: Path, watch: Sentine
     assert (root / ".mcp.json").read_bytes() == GOOD
 
 
-async def test_what_the_user_changed_between_commands_stays(root: Path, watch: Sentinel) -> None:
+async def test_what_the_user_changed_between_commands_stays(root: Path, watch: Watcher) -> None:
     (root / ".env").write_bytes(b"old")
     assert await run(watch, root, "true") == ()
     (root / ".env").write_bytes(b"new")
@@ -211,19 +218,19 @@ async def test_what_the_user_changed_between_commands_stays(root: Path, watch: S
     assert ((root / ".env").read_bytes(), (root / ".mcp.json").read_bytes()) == (b"new", b"{}")
 
 
-async def test_what_the_harness_accepts_stays(root: Path, watch: Sentinel) -> None:
-    duty = await watch.begin()
+async def test_what_the_harness_accepts_stays(root: Path, watch: Watcher) -> None:
+    hold = await watch.begin()
     (root / ".cursor").mkdir()
     (root / ".cursor" / "hooks.json").write_bytes(b"{}")
     watch.accept()
-    assert await duty.end() == ()
+    assert await hold.end() == ()
     assert (root / ".cursor" / "hooks.json").exists()
 
 
 async def test_what_the_policy_lets_commands_write_stays(root: Path, aside: Path) -> None:
-    watch = Sentinel(root, aside, spared=lambda path: path == ".env")
+    watch = Watcher(root, aside, allowed=lambda path: path == ".env")
     assert await run(watch, root, "echo a > .env; echo b > .envrc") == (
-        PutBack(".envrc", "created", aside=str(only(aside, ".envrc"))),
+        Undone(".envrc", "created", kept=str(only(aside, "content"))),
     )
     assert (root / ".env").read_text() == "a\n"
     assert await run(watch, root, "rm .env") == ()
@@ -237,7 +244,7 @@ def only(folder: Path, name: str) -> Path:
 
 
 async def test_git_keeps_working_and_its_config_is_put_back(
-    repository: Path, git: Git, watch: Sentinel
+    repository: Path, git: Git, watch: Watcher
 ) -> None:
     before = (repository / ".git/config").read_bytes()
     commit = "git -c user.name=T -c user.email=t@example.org commit -qam more"
@@ -245,28 +252,31 @@ async def test_git_keeps_working_and_its_config_is_put_back(
     assert found == ()
     assert git("log", "--format=%s", "-1") == "more"
     found = await run(watch, repository, "git remote add evil ext::sh; git config core.pager sh")
-    assert [(one.path, one.act, one.restored) for one in found] == [
+    assert {(one.path, one.act, one.restored) for one in found} == {
         (".git/config", "changed", True)
-    ]
-    assert (repository / ".git/config").read_bytes() == before
-    assert "the user can change it" in found[0].text
-    assert git("remote") == ""
+    }
+    assert (repository / ".git/config").read_bytes().startswith(before)
+    assert {key for one in found for key in one.settings} == {"remote.evil.url", "core.pager"}
+    assert "It names programs that git runs" in found[0].text
+    assert f"`bridle protected take-back {found[0].id}` brings the change back" in found[0].text
+    assert "ext::" not in git("config", "--list", "--local")
     assert git("branch", "--show-current") == "other"
 
 
 async def test_a_repository_that_was_moved_away_comes_back_whole(
-    repository: Path, git: Git, watch: Sentinel
+    repository: Path, git: Git, watch: Watcher
 ) -> None:
     head = git("rev-parse", "HEAD")
     found = await run(watch, repository, "mv .git lib/away; git init -q; touch .git/hooks/evil")
-    assert [(one.path, one.act) for one in found] == [(".git", "moved")]
+    assert (".git", "moved", True) in {(one.path, one.act, one.restored) for one in found}
+    assert {one.path for one in found} <= {".git", ".git/hooks/evil", ".git/hooks", ".git/config"}
     assert git("rev-parse", "HEAD") == head
     assert git("status", "--porcelain") == ""
     assert not (repository / ".git/hooks/evil").exists()
 
 
 async def test_of_a_repository_that_was_removed_comes_back_what_names_commands(
-    repository: Path, watch: Sentinel
+    repository: Path, watch: Watcher
 ) -> None:
     config = (repository / ".git/config").read_bytes()
     found = await run(watch, repository, "rm -rf .git")
@@ -277,13 +287,15 @@ async def test_of_a_repository_that_was_removed_comes_back_what_names_commands(
     assert (repository / ".git/config").read_bytes() == config
 
 
-async def test_a_new_repository_works_without_the_config_that_was_taken(
-    root: Path, git: Git, watch: Sentinel
+async def test_a_new_repository_works_and_names_no_program(
+    root: Path, git: Git, watch: Watcher
 ) -> None:
-    found = await run(watch, root, "git init -q; git config core.hooksPath evil")
-    assert {one.path for one in found} >= {".git/config"}
+    found = await run(watch, root, "git init -q; git config user.name Ann")
+    assert (found, git("config", "--local", "user.name")) == ((), "Ann")
+    found = await run(watch, root, "git config core.hooksPath evil; touch .git/hooks/pre-commit")
+    assert {one.path for one in found} == {".git/config", ".git/hooks/pre-commit"}
     assert all(one.restored for one in found)
-    assert not (root / ".git/config").exists()
+    assert git("config", "--local", "user.name") == "Ann"
     (root / "a").write_text("a")
     git("add", "a")
     git("commit", "-qm", "first")
@@ -291,7 +303,7 @@ async def test_a_new_repository_works_without_the_config_that_was_taken(
 
 
 async def test_a_clone_is_left_whole_and_told(
-    repository: Path, root: Path, git: Git, watch: Sentinel
+    repository: Path, root: Path, git: Git, watch: Watcher
 ) -> None:
     (repository / ".vscode").mkdir()
     (repository / ".vscode/tasks.json").write_text("{}")
@@ -303,27 +315,27 @@ async def test_a_clone_is_left_whole_and_told(
         "vendor/copy/.git/config": False,
         "vendor/copy/.git/hooks": False,
     }
-    assert "folder that the command made" in found[0].text
+    assert "a folder that is new" in found[0].text
     assert (root / "vendor/copy/.vscode/tasks.json").exists()
     found = await run(watch, root, "echo evil > vendor/copy/.vscode/tasks.json")
     assert [(one.path, one.restored) for one in found] == [("vendor/copy/.vscode/tasks.json", True)]
 
 
-async def test_names_in_folders_below_are_guarded_too(root: Path, watch: Sentinel) -> None:
+async def test_names_in_folders_below_are_guarded_too(root: Path, watch: Watcher) -> None:
     (root / "packages/app/.claude").mkdir(parents=True)
     (root / "packages/app/.claude/settings.json").write_bytes(GOOD)
     (root / "node_modules/thing").mkdir(parents=True)
     evil = "echo evil > packages/app/.claude/settings.json; echo evil > packages/.env"
     found = await run(watch, root, f"{evil}; echo fine > node_modules/thing/.env")
-    assert [(one.path, one.act) for one in found] == [
+    assert {(one.path, one.act) for one in found} == {
         ("packages/.env", "created"),
         ("packages/app/.claude/settings.json", "changed"),
-    ]
+    }
     assert (root / "packages/app/.claude/settings.json").read_bytes() == GOOD
     assert (root / "node_modules/thing/.env").exists()
 
 
-async def test_a_folder_that_is_moved_takes_its_names_with_it(root: Path, watch: Sentinel) -> None:
+async def test_a_folder_that_is_moved_takes_its_names_with_it(root: Path, watch: Watcher) -> None:
     (root / "old").mkdir()
     (root / "old/.env").write_bytes(GOOD)
     found = await run(watch, root, "mv old new")
@@ -333,7 +345,7 @@ async def test_a_folder_that_is_moved_takes_its_names_with_it(root: Path, watch:
 
 
 async def test_a_link_swapped_in_for_a_folder_leads_nowhere(
-    root: Path, watch: Sentinel, outside: Path
+    root: Path, watch: Watcher, outside: Path
 ) -> None:
     (root / "pkg/.claude").mkdir(parents=True)
     (root / "pkg/.claude/settings.json").write_bytes(GOOD)
@@ -344,19 +356,19 @@ async def test_a_link_swapped_in_for_a_folder_leads_nowhere(
     assert sorted(path.name for path in (outside / ".claude").iterdir()) == ["settings.json"]
 
 
-async def test_what_a_protected_link_leads_to_is_guarded(root: Path, watch: Sentinel) -> None:
+async def test_what_a_protected_link_leads_to_is_guarded(root: Path, watch: Watcher) -> None:
     (root / "tools/claude").mkdir(parents=True)
     (root / "tools/claude/settings.json").write_bytes(GOOD)
     (root / ".claude").symlink_to("tools/claude")
     found = await run(watch, root, "echo evil > .claude/settings.json; echo e > tools/claude/new")
-    assert [(one.path, one.act) for one in found] == [
+    assert {(one.path, one.act) for one in found} == {
         ("tools/claude/new", "created"),
         ("tools/claude/settings.json", "changed"),
-    ]
+    }
     assert (root / ".claude/settings.json").read_bytes() == GOOD
 
 
-async def test_files_that_steer_by_words_are_left_and_told(root: Path, watch: Sentinel) -> None:
+async def test_files_that_steer_by_words_are_left_and_told(root: Path, watch: Watcher) -> None:
     (root / "AGENTS.md").write_text("be good\n")
     found = await run(watch, root, "echo evil >> AGENTS.md; echo evil > Claude.md")
     assert [(one.path, one.act, one.restored) for one in found] == [
@@ -367,7 +379,7 @@ async def test_files_that_steer_by_words_are_left_and_told(root: Path, watch: Se
     assert await run(watch, root, "true") == ()
 
 
-async def test_a_second_name_for_a_file_is_of_no_use_later(root: Path, watch: Sentinel) -> None:
+async def test_a_second_name_for_a_file_is_of_no_use_later(root: Path, watch: Watcher) -> None:
     (root / ".mcp.json").write_bytes(GOOD)
     await run(watch, root, "ln .mcp.json x")
     assert (root / ".mcp.json").stat().st_nlink == 1
@@ -375,45 +387,44 @@ async def test_a_second_name_for_a_file_is_of_no_use_later(root: Path, watch: Se
     assert (root / ".mcp.json").read_bytes() == GOOD
 
 
-async def test_a_change_within_one_tick_of_the_clock_is_seen(root: Path, watch: Sentinel) -> None:
+async def test_a_change_within_one_tick_of_the_clock_is_seen(root: Path, watch: Watcher) -> None:
     """Of the same length, in the same file, with its time put back."""
     for turn in range(20):
         (root / ".mcp.json").write_bytes(b"%02d good" % turn)
-        duty = await watch.begin()
+        hold = await watch.begin()
         status = (root / ".mcp.json").stat()
         with (root / ".mcp.json").open("r+b") as file:
             file.write(b"%02d evil" % turn)
         os.utime(root / ".mcp.json", ns=(status.st_atime_ns, status.st_mtime_ns))
-        assert [one.act for one in await duty.end()] == ["changed"]
+        assert [one.act for one in await hold.end()] == ["changed"]
         assert (root / ".mcp.json").read_bytes() == b"%02d good" % turn
 
 
 async def test_a_flood_in_a_protected_folder_is_taken_as_one(
-    root: Path, watch: Sentinel, aside: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, watch: Watcher, aside: Path
 ) -> None:
-    monkeypatch.setattr(sentinel, "_FIRST_LOOK", 60)  # not while it is under way
     (root / ".claude").mkdir()
     (root / ".claude/settings.json").write_bytes(GOOD)
     flood = "i=0; while [ $i -lt 500 ]; do : > .claude/$i; i=$((i+1)); done"
     found = await run(watch, root, flood)
-    assert [one.path for one in found] == [".claude"]
+    assert {one.path.split("/")[0] for one in found} == {".claude"}
     assert [path.name for path in (root / ".claude").iterdir()] == ["settings.json"]
     assert (root / ".claude/settings.json").read_bytes() == GOOD
-    assert len(list(aside.iterdir())) == 1
+    assert len(list(aside.iterdir())) <= quarantines.MOST_THINGS
 
 
 async def test_a_flood_of_protected_names_goes_altogether(
-    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+    root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sentinel, "_AT_ONCE", 100)
+    monkeypatch.setattr(watcher, "_AT_ONCE", 100)
     await run(watch, root, "i=0; while [ $i -lt 250 ]; do : > .env$i; i=$((i+1)); done")
     assert list(root.iterdir()) == []
 
 
 async def test_new_folders_do_not_push_out_those_that_are_guarded(
-    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+    root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protected, "MOST_FOLDERS", 20)
+    monkeypatch.setattr(protected_names, "MOST_FOLDERS", 20)
     (root / "pkg").mkdir()
     (root / "pkg/.env").write_bytes(GOOD)
     await run(watch, root, "for i in 1 2 3 4 5 6 7 8 9; do mkdir -p a$i/b a$i/c; done")
@@ -422,28 +433,28 @@ async def test_new_folders_do_not_push_out_those_that_are_guarded(
 
 
 async def test_a_folder_that_was_seen_while_a_command_ran_is_taken_in_at_its_end(
-    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+    root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protected, "_SETTLED", -(10**18))  # it went on for long after that
+    monkeypatch.setattr(protected_names, "_SETTLED", -(10**18))  # it went on for long after that
     await run(watch, root, "true")
-    duty = await watch.begin()
+    hold = await watch.begin()
     (root / "late").mkdir()
     (root / "late/.env").write_bytes(GOOD)
     assert watch.check() == ()
-    assert [one.path for one in await duty.end()] == ["late/.env"]
+    assert [one.path for one in await hold.end()] == ["late/.env"]
     found = await run(watch, root, "echo evil > late/.env")
     assert [one.path for one in found] == ["late/.env"]
     assert (root / "late/.env").read_bytes() == GOOD
 
 
 async def test_a_large_folder_with_a_protected_name_is_left_in_peace(
-    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+    root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A virtual environment that is called `.env`."""
-    monkeypatch.setattr(protected, "MOST_IN_ONE", 200)
+    monkeypatch.setattr(protected_names, "MOST_IN_ONE", 200)
     deep = root / ".env" / "lib"
     deep.mkdir(parents=True)
-    for number in range(protected.MOST_IN_ONE + 100):
+    for number in range(protected_names.MOST_IN_ONE + 100):
         (deep / f"{number}.py").touch()
     (root / ".env" / "config").write_bytes(GOOD)
     assert await run(watch, root, "true") == ()
@@ -453,16 +464,16 @@ async def test_a_large_folder_with_a_protected_name_is_left_in_peace(
 
 
 async def test_what_was_too_large_to_keep_is_told(
-    root: Path, watch: Sentinel, monkeypatch: pytest.MonkeyPatch
+    root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protected, "KEPT_FILE", 10)
+    monkeypatch.setattr(protected_names, "KEPT_FILE", 10)
     (root / ".env").write_bytes(b"x" * 11)
     found = await run(watch, root, "echo evil > .env")
     assert [(one.path, one.restored) for one in found] == [(".env", False)]
     assert "too large" in found[0].text
 
 
-async def test_the_placeholders_of_a_sandbox_are_left_to_it(root: Path, watch: Sentinel) -> None:
+async def test_the_placeholders_of_a_sandbox_are_left_to_it(root: Path, watch: Watcher) -> None:
     held = "until [ -e go ]; do sleep 0.02; done"
     try:
         confined = confine(
@@ -475,24 +486,24 @@ async def test_the_placeholders_of_a_sandbox_are_left_to_it(root: Path, watch: S
         )
     except IsolationUnavailable as error:
         pytest.skip(str(error))
-    duty = await watch.begin()
+    hold = await watch.begin()
     shell = await asyncio.create_subprocess_exec(
         *command("isolation.inside"), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     assert shell.stdin
     shell.stdin.write(marshal.dumps((confined.argv, confined.env, str(root), confined.rules)))
     shell.stdin.close()
-    await asyncio.sleep(3 * sentinel.PAUSE)
+    await asyncio.sleep(3 * watcher.PAUSE)
     (root / "go").touch()
     await shell.wait()
     after(confined)
-    assert await duty.end() == ()
+    assert await hold.end() == ()
     assert {path.name for path in root.iterdir()} == {"go", "tried"}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write what nobody may")
 async def test_a_folder_that_nobody_may_write_is_moved_all_the_same(
-    root: Path, watch: Sentinel
+    root: Path, watch: Watcher
 ) -> None:
     found = await run(watch, root, "mkdir .claude; echo evil > .claude/x; chmod 555 .claude")
     assert [(one.path, one.restored) for one in found] == [(".claude", True)]
@@ -505,20 +516,68 @@ async def test_what_is_taken_goes_to_another_file_system_as_a_copy(root: Path) -
     if not others:
         pytest.skip("there is no other file system to write on")
     there = others[0] / f".bridle-aside-{os.getpid()}"
-    watch = Sentinel(root, there)
+    watch = Watcher(root, there)
     (root / ".env").write_bytes(GOOD)
     make = (
         "mkdir -p .claude/a; echo evil > .claude/a/b; ln -s /etc/passwd .claude/l; mkfifo .claude/f"
     )
     try:
-        found = await run(watch, root, f"{make}; echo evil > .env")
+        found = await run(
+            watch, root, f"d=$(mktemp -d); cd $d; {make}; cd -; mv $d/.claude .; echo evil > .env"
+        )
         assert sorted(one.path for one in found) == [".claude", ".env"]
         assert [path.name for path in root.iterdir()] == [".env"]
-        kept = next(there.glob("*/.claude"))
-        assert (kept / "a/b").read_text() == "evil\n"
-        assert (kept / "l").is_symlink()
-        assert not (kept / "f").exists()
-        assert next(there.glob("*/.env")).read_text() == "evil\n"
+        kept = {one.path: Path(one.kept) for one in found}
+        assert (kept[".claude"] / "a/b").read_text() == "evil\n"
+        assert (kept[".claude"] / "l").is_symlink()
+        assert not (kept[".claude"] / "f").exists()
+        assert kept[".env"].read_text() == "evil\n"
     finally:
         await watch.close()
         shutil.rmtree(there)
+
+
+async def test_a_harness_that_comes_back_restores_what_changed_meanwhile(
+    root: Path, aside: Path, tmp_path: Path
+) -> None:
+    (root / ".mcp.json").write_bytes(GOOD)
+    saved = tmp_path / "state" / "protected"
+    first = Watcher(root, aside, saved=saved)
+    await first.begin()
+    await first.close()  # its programs go on
+    (root / ".mcp.json").write_bytes(EVIL)
+    (root / ".env").write_bytes(EVIL)
+    second = Watcher(root, aside, saved=saved)
+    assert second.resume()
+    hold = await second.begin()
+    assert {(one.path, one.act) for one in await hold.end()} <= {
+        (".mcp.json", "changed"),
+        (".env", "created"),
+    }
+    assert ((root / ".mcp.json").read_bytes(), (root / ".env").exists()) == (GOOD, False)
+    await second.close()
+    assert not saved.exists()  # nothing runs any more
+
+
+async def test_two_sessions_in_one_folder_do_not_undo_each_other(
+    root: Path, aside: Path, tmp_path: Path
+) -> None:
+    """The second began while something evil was there, and takes over what the first restores."""
+    (root / ".mcp.json").write_bytes(GOOD)
+    known = tmp_path / "accepted"
+    first = Watcher(root, aside / "first", accepted=known)
+    second = Watcher(root, aside / "second", accepted=known)
+    one = await first.begin()
+    (root / ".mcp.json").write_bytes(EVIL)
+    other = await second.begin()
+    await until(lambda: (root / ".mcp.json").read_bytes() == GOOD)
+    await asyncio.sleep(0.5)
+    assert (root / ".mcp.json").read_bytes() == GOOD
+    count = len(list(aside.rglob("item.json")))
+    await asyncio.sleep(0.5)
+    assert len(list(aside.rglob("item.json"))) == count
+    for hold in (one, other):
+        await hold.end()
+    assert (root / ".mcp.json").read_bytes() == GOOD
+    await first.close()
+    await second.close()

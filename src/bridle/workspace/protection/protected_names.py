@@ -14,12 +14,11 @@ import time
 import unicodedata
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from bridle.core.permission import names
+from bridle.core import protected_names as names
 from bridle.supervision.isolation.placeholders import is_placeholder
-from bridle.workspace.folder_changes import SKIPPED
-from bridle.workspace.walk import Kind, kind_of
+from bridle.workspace.file_names import SKIPPED
 
 MOST_FOLDERS = 2_000
 DEEPEST = 12
@@ -35,6 +34,9 @@ _GIT = frozenset({"config", "config.worktree", "hooks", "commondir"})
 _GIT_SHELVES = frozenset({"modules", "worktrees"})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+Kind = Literal["file", "folder", "link", "other"]
 
 
 class Mark(NamedTuple):
@@ -98,9 +100,19 @@ class State(NamedTuple):
 NOTHING = State(0, {}, {}, {})
 
 
-def look(root: int, before: State = NOTHING, *, baseline: bool) -> State:
-    """Of a `baseline` all is kept. Else only what was known is read, and no new folder entered."""
-    return _Look(root, before, baseline).state()
+def look(
+    root: int,
+    before: State = NOTHING,
+    *,
+    baseline: bool,
+    role: str = "work",
+    skipped: frozenset[str] = frozenset(),
+) -> State:
+    """Of a `baseline` all is kept. Else only what was known is read, and no new folder entered.
+
+    `role` is that of the root; names that are `skipped` are not looked at.
+    """
+    return _Look(root, before, baseline, role, skipped).state()
 
 
 def open_folder(root: int, path: str) -> int:
@@ -143,8 +155,11 @@ def matters(name: str, role: str) -> bool:
 
 
 class _Look:
-    def __init__(self, root: int, before: State, baseline: bool) -> None:
+    def __init__(
+        self, root: int, before: State, baseline: bool, role: str, skipped: frozenset[str]
+    ) -> None:
         self._root, self._before, self._baseline = root, before, baseline
+        self._role, self._skipped = role, skipped
         self._at = time.time_ns()
         self._nodes: dict[str, Node] = {}
         self._words: dict[str, Mark] = {}
@@ -154,7 +169,12 @@ class _Look:
 
     def state(self) -> State:
         folders = self._folders()
-        tops = [(path, name) for path, seen in folders.items() for name in seen.guarded]
+        tops = [
+            (path, name)
+            for path, seen in folders.items()
+            for name in seen.guarded
+            if _join(path, name) not in self._skipped
+        ]
         behind = self._before.behind
         tops += [parent_of(path) for path in behind]
         for folder, name in tops:
@@ -184,7 +204,7 @@ class _Look:
             if seen is not None and (seen is not known or grows):
                 todo.extend(self._inside(path, seen))
         if not before.folders:
-            todo.append(("", "work"))
+            todo.append(("", self._role))
         while todo:
             path, role = todo.popleft()
             if path in found:
@@ -282,7 +302,7 @@ class _Look:
             return
         if is_placeholder(status) or _is_draft(name, status):
             return  # of a sandbox, which minds the name itself
-        kind = kind_of(status.st_mode)
+        kind = _kind(status.st_mode)
         content = None
         if kind == "file":
             known = self._before.nodes.get(path)
@@ -302,9 +322,9 @@ class _Look:
         if known and known.mark == mark and self._settled(mark):
             content = known.content
         elif self._baseline:
-            content = _read(folder, name, min(KEPT_FILE, self._room))
+            content = read_file(folder, name, min(KEPT_FILE, self._room))
         elif known and known.content is not None and known.mark.size == mark.size:
-            content = _read(folder, name, KEPT_FILE)
+            content = read_file(folder, name, KEPT_FILE)
         else:
             content = None
         if known and content == known.content:
@@ -368,6 +388,14 @@ def _is_draft(name: str, status: os.stat_result) -> bool:
     return empty and re.search(r"\.[0-9a-f]{12}\Z", name) is not None
 
 
+def _kind(mode: int) -> Kind:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else "other"
+
+
 def _join(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
@@ -379,7 +407,7 @@ def _target(folder: int, name: str) -> bytes | None:
         return None
 
 
-def _read(folder: int, name: str, most: int) -> bytes | None:
+def read_file(folder: int, name: str, most: int) -> bytes | None:
     """None for what is larger, and for what may not be read."""
     try:
         file = os.open(name, _FILE, dir_fd=folder)

@@ -1,0 +1,115 @@
+"""What protected names cost a session: its start, and each tool call of its agent.
+
+With and without, by turns in one run: the mock agent in a repository of 300 folders.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bridle.agents import load
+from bridle.core.agent import SessionSpec
+from bridle.paths import find_paths
+from bridle.sessions.protection import Protection
+from bridle.sessions.service import Sessions
+from bridle.sessions.terms import Terms
+from bridle.store.database import Database
+
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "15"))
+CALLS = 40
+START, CALL = 10.0, 1.0  # ms that they may cost more
+
+
+def prepare(root: Path) -> None:
+    for number in range(300):
+        (root / f"pkg{number // 20}/mod{number}").mkdir(parents=True)
+    (root / ".claude").mkdir()
+    (root / ".claude/settings.json").write_text("{}")
+    (root / ".env").write_text("KEY=1\n")
+    (root / "main.py").write_text("pass\n")
+    script = "git init -q && git add main.py && git -c user.name=a -c user.email=a@b commit -qm one"
+    subprocess.run(["sh", "-c", script], cwd=root, check=True)
+
+
+@contextmanager
+def without_protection() -> Iterator[None]:
+    async def nothing(*_: Any, **__: Any) -> None: ...
+
+    kept: dict[tuple[type, str], Any] = {}
+    changes: list[tuple[type, str, Callable[..., Any]]] = [
+        (Protection, "begin", nothing),
+        (Protection, "settle", nothing),
+        (Protection, "enforcement", lambda self: {}),
+    ]
+    for owner, name, instead in changes:
+        kept[owner, name] = getattr(owner, name)
+        setattr(owner, name, instead)
+    try:
+        yield
+    finally:
+        for (owner, name), was in kept.items():
+            setattr(owner, name, was)
+
+
+async def one(sessions: Sessions, root: Path, folder: Path) -> tuple[float, float]:
+    """Seconds of a start with an empty turn, and of a tool call."""
+    times = []
+    for steps in ([], [{"run": "true"}] * CALLS):
+        script = folder / "script.json"
+        script.write_text(json.dumps([steps]))
+        options = {"pace": "0", "state": str(folder / "mock"), "script": str(script)}
+        environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+        began = time.perf_counter()
+        session = await sessions.start(
+            load("mock"),
+            SessionSpec(cwd=root, options=options),
+            Terms(approve="auto", environment=environment),
+        )
+        await session.prompt("go")
+        await session.idle()
+        times.append(time.perf_counter() - began)
+        await session.close()
+    return times[0], max(0.0, times[1] - times[0]) / CALLS
+
+
+async def measure(folder: Path) -> dict[str, list[tuple[float, float]]]:
+    root = folder / "project"
+    prepare(root)
+    paths = find_paths({"BRIDLE_HOME": str(folder / "home")})
+    database = Database.open(paths.store)
+    sessions = Sessions(paths, database)
+    found: dict[str, list[tuple[float, float]]] = {"with": [], "without": []}
+    try:
+        await one(sessions, root, folder)  # what is loaded once
+        for _ in range(ROUNDS):
+            found["with"].append(await one(sessions, root, folder))
+            with without_protection():
+                found["without"].append(await one(sessions, root, folder))
+    finally:
+        await sessions.close()
+        database.close()
+    return found
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="bridle-bench-") as name:
+        found = asyncio.run(measure(Path(name)))
+    for at, (what, limit) in enumerate((("start", START), ("tool call", CALL))):
+        ours, bare = (median(row[at] for row in found[how]) * 1000 for how in ("with", "without"))
+        more = median((a[at] - b[at]) * 1000 for a, b in zip(*found.values(), strict=True))
+        mark = "ok" if more <= limit else "TOO MUCH"
+        print(f"{what:10} {bare:7.2f} -> {ours:7.2f} ms, {more:+.2f} (at most +{limit:g}) {mark}")
+
+
+if __name__ == "__main__":
+    main()

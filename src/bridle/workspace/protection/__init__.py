@@ -1,0 +1,1 @@
+"""Protected names of a workspace: what lies there, what changes it, and how it is restored."""

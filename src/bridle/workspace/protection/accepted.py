@@ -1,0 +1,66 @@
+"""States of protected names that are known to be right, shared by all sessions of the user.
+
+Several sessions may watch one workspace. What one of them restored, or the user took back, must
+not be undone by another: it is noted here before it is put in place, by the digest of what is
+there. The folder is the user's own; the notes hold no content.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from bridle.workspace.protection.protected_names import Node
+
+ABSENT = "absent"
+_MOST = 8  # digests of one path
+
+
+class Accepted:
+    """Of one workspace."""
+
+    def __init__(self, folder: Path, workspace: Path) -> None:
+        self._root, self._workspace = folder, str(workspace)
+
+    @property
+    def _folder(self) -> Path:
+        return self._root / _name(self._workspace)
+
+    def add(self, path: str, digest: str) -> None:
+        with suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            known = self._read(path)
+            if digest not in known[:1]:
+                lines = [digest, *(one for one in known if one != digest)][:_MOST]
+                draft = self._folder / f"{_name(path)}.{os.getpid()}"
+                draft.write_text("\n".join(lines))
+                draft.replace(self._folder / _name(path))
+
+    def has(self, path: str, digest: str) -> bool:
+        return digest in self._read(path)
+
+    def _read(self, path: str) -> list[str]:
+        try:
+            return (self._folder / _name(path)).read_text().split("\n")
+        except OSError:
+            return []
+
+
+def digest_of(node: Node | None) -> str:
+    """Of what lies at a name; of a folder only that it is one."""
+    if node is None:
+        return ABSENT
+    return digest(node.kind, node.content or b"")
+
+
+def digest(kind: str, content: bytes) -> str:
+    import hashlib  # only where something differs
+
+    return hashlib.sha256(kind.encode() + b"\0" + content).hexdigest()
+
+
+def _name(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:32]

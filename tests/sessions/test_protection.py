@@ -1,0 +1,305 @@
+"""Whole sessions with an agent whose own shell writes protected names and reads denied files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from protected_writers import EVIL, GOOD, prepare, protected, writers
+from session_desk import Desk
+
+from bridle.core.errors import SupervisionUnavailable
+from bridle.core.events import AgentStarted, Enforced, Notice
+from bridle.core.permission import Rule
+from bridle.sessions.session import Session
+from bridle.sessions.terms import Enforcement
+from bridle.supervision.tree import Level, probe
+from bridle.workspace.protection.quarantine import items
+from bridle.workspace.protection.take_back import take_back
+
+State = dict[str, tuple[int, bytes]]
+
+
+@pytest.fixture(scope="module")
+def refusals() -> dict[Level, str | None]:
+    return asyncio.run(probe())
+
+
+@pytest.fixture(params=list(Level), ids=str)
+def level(request: pytest.FixtureRequest, refusals: dict[Level, str | None]) -> str:
+    if reason := refusals[request.param]:
+        pytest.skip(reason)
+    return str(request.param)
+
+
+@pytest.fixture
+def namespace(refusals: dict[Level, str | None]) -> str:
+    if reason := refusals[Level.NAMESPACE]:
+        pytest.skip(reason)
+    return "namespace"
+
+
+async def begin(desk: Desk, commands: Sequence[str], **terms: object) -> Session:
+    """The agent runs each as a file, so that no reading of a command line helps."""
+    steps = []
+    for number, text in enumerate(commands):
+        path = desk.folder / f"step-{number}.sh"
+        path.write_text(text)
+        steps.append({"run": f"sh {path}"})
+    script = desk.folder / "script.json"
+    script.write_text(json.dumps([steps]))
+    return await desk.start(str(script), **terms)
+
+
+async def play(session: Session) -> None:
+    await session.prompt("go")
+    await session.idle()
+
+
+async def until(condition: Callable[[], object], seconds: float = 5) -> float:
+    start = time.monotonic()
+    while not condition():
+        assert time.monotonic() < start + seconds, "it did not come to pass"
+        await asyncio.sleep(0.005)
+    return time.monotonic() - start
+
+
+def run(*words: str, cwd: Path) -> str:
+    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=True).stdout
+
+
+def notices(desk: Desk, session: Session) -> list[str]:
+    from bridle.sessions.session import read_all
+
+    found = read_all(desk.sessions.log, session.id)
+    return [e.event.text for e in found if isinstance(e.event, Notice) and e.event.kind == "files"]
+
+
+def states(desk: Desk, session: Session) -> tuple[Enforced, ...]:
+    from bridle.sessions.session import read_all
+
+    started = [e.event for e in read_all(desk.sessions.log, session.id)]
+    return next(event.enforcement for event in started if isinstance(event, AgentStarted))
+
+
+def changed(before: State, after: State) -> dict[str, tuple[object, object]]:
+    return {
+        path: (before.get(path), after.get(path))
+        for path in before.keys() | after.keys()
+        if before.get(path) != after.get(path)
+    }
+
+
+async def test_no_random_writer_changes_a_protected_name(desk: Desk, level: str) -> None:
+    rng = random.Random(f"{level}-{os.environ.get('BRIDLE_SEED', '1')}")
+    prepare(desk.project, rng)
+    before = protected(desk.project)
+    chosen = writers(rng, 25)
+    session = await begin(desk, [one.script for one in chosen], supervision=level)
+    await play(session)
+    await asyncio.sleep(0.4)  # those in the background have written
+    with suppress(AssertionError):
+        await until(lambda: protected(desk.project) == before, 2)
+    assert changed(before, protected(desk.project)) == {}, list(map(str, chosen))
+    await session.close()
+    assert changed(before, protected(desk.project)) == {}, list(map(str, chosen))
+    assert notices(desk, session)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(900)
+async def test_no_writer_of_hundreds_changes_a_protected_name(desk: Desk, level: str) -> None:
+    rng = random.Random(level)
+    prepare(desk.project, rng)
+    before = protected(desk.project)
+    late = "setsid sh -c 'for i in 1 2 3 4; do sleep 30; echo evil > .mcp.json; done' &"
+    chosen = [one.script for one in writers(rng, 125)]
+    session = await begin(desk, [f"({late}) > /dev/null 2>&1", *chosen], supervision=level)
+    await play(session)
+    await asyncio.sleep(125)
+    await session.close()
+    assert protected(desk.project) == before
+
+
+async def test_a_background_process_is_undone_within_a_second_and_reported(
+    desk: Desk, level: str
+) -> None:
+    prepare(desk.project, random.Random(0))
+    (desk.project / ".vscode").mkdir(exist_ok=True)
+    before = protected(desk.project)
+    writer = f"(sleep 0.5; echo '{EVIL}' > .windsurf; sleep 30) > /dev/null 2>&1 &"
+    session = await begin(desk, [writer], supervision=level)
+    await play(session)
+    await until(lambda: any(".windsurf was created" in one for one in notices(desk, session)))
+    assert await until(lambda: protected(desk.project) == before, 1) < 1
+    (text,) = notices(desk, session)
+    (found,) = items(desk.paths.quarantine)
+    assert f"`bridle protected take-back {found[1].id}`" in text
+    await session.close()
+
+
+async def test_what_was_undone_is_taken_back_while_sessions_watch(desk: Desk, level: str) -> None:
+    prepare(desk.project, random.Random(0))
+    sessions = [await begin(desk, ["true"], supervision=level) for _ in range(2)]
+    for session in sessions:
+        await play(session)
+    target = desk.project / ".overcommit.yml"
+    target.write_text("the user's own\n")
+    await until(lambda: not target.exists())
+    await until(lambda: list(items(desk.paths.quarantine)))
+    for folder, item in items(desk.paths.quarantine):
+        if not target.exists():
+            assert take_back(folder, item, desk.paths.accepted) == target
+    await asyncio.sleep(0.5)
+    assert target.read_text() == "the user's own\n"
+    for session in sessions:
+        await session.close()
+    assert target.read_text() == "the user's own\n"
+
+
+async def test_ordinary_git_works_and_stays(desk: Desk, level: str) -> None:
+    rng = random.Random(1)
+    prepare(desk.project, rng)
+    bare = desk.folder / "bare.git"
+    run("git", "clone", "-q", "--bare", str(desk.project), str(bare), cwd=desk.folder)
+    commands = (
+        f"git remote add origin {bare}; git push -q -u origin main; git config user.name Ann;"
+        "git fetch -q; git branch -q other; git push -q origin other; git branch -q -D other;"
+        "git switch -q --track origin/other; git worktree add -q ../wt; git submodule init;"
+        "git config branch.main.description x; git stash list; git gc -q"
+    )
+    session = await begin(desk, [commands], supervision=level)
+    await play(session)
+    await session.close()
+    said = run("git", "config", "--local", "--list", cwd=desk.project)
+    for expected in (
+        f"remote.origin.url={bare}",
+        "branch.main.remote=origin",
+        "branch.other.merge=refs/heads/other",
+        "user.name=Ann",
+        "branch.main.description=x",
+    ):
+        assert expected in said.splitlines()
+    assert notices(desk, session) == []
+    assert (desk.folder / "wt/main.py").exists()
+
+
+async def test_denied_files_are_hidden_but_not_those_that_git_tracks(
+    desk: Desk, namespace: str
+) -> None:
+    prepare(desk.project, random.Random(2))
+    for path in ("deep/er/secret.key", "keys/one", "tracked.key"):
+        (desk.project / path).parent.mkdir(parents=True, exist_ok=True)
+        (desk.project / path).write_text("canary-71")
+    run("git", "add", "tracked.key", cwd=desk.project)
+    rules = (Rule("secrets", "deny", paths=("*.key", "keys/**"), source="user"),)
+    commands = (
+        "cat deep/er/secret.key > a; cat keys/* > b; ls keys > c; cp deep/er/secret.key d;"
+        "cat tracked.key > e; (sleep 0.4; true)",
+        "true",
+    )
+    session = await begin(desk, commands, supervision=namespace, rules=rules)
+    await play(session)
+    seen = {name: desk.project / name for name in "abcde"}
+    assert {name: path.read_text() if path.exists() else "" for name, path in seen.items()} == {
+        "a": "", "b": "", "c": "", "d": "", "e": "canary-71",
+    }  # fmt: skip
+    found = [one for one in states(desk, session) if one.what == "denied paths"]
+    assert [(one.state, one.paths) for one in found] == [
+        ("enforced", ("deep/er/secret.key", "keys")),
+        ("advisory", ("tracked.key",)),
+    ]
+    assert (desk.project / "deep/er/secret.key").read_text() == "canary-71"
+    await session.close()
+
+
+async def test_a_session_says_what_it_is_held_to(desk: Desk, level: str) -> None:
+    prepare(desk.project, random.Random(3))
+    (desk.project / ".zed").mkdir()
+    rules = (Rule("secrets", "deny", paths=("nothing.key",), source="user"),)
+    session = await begin(desk, ["true"], supervision=level, rules=rules)
+    await play(session)
+    found = states(desk, session)
+    await session.close()
+    enforced = [one for one in found if (one.what, one.state) == ("protected names", "enforced")]
+    if level == "namespace":
+        assert {".git/hooks", ".zed"} <= set(enforced[0].paths)
+    else:
+        assert enforced == []
+        assert (
+            Enforced(
+                "denied paths",
+                "advisory",
+                f"supervision level {level} has no mount namespace",
+                ("nothing.key",),
+            )
+            in found
+        )
+    assert any((one.what, one.state) == ("protected names", "restored") for one in found)
+
+
+async def test_mounts_that_are_required_and_not_to_be_had_refuse_the_start(desk: Desk) -> None:
+    prepare(desk.project, random.Random(4))
+    required = Enforcement(protected="mounts")
+    with pytest.raises(SupervisionUnavailable, match="no mount namespace") as refused:
+        await begin(desk, ["true"], supervision="subreaper", enforcement=required)
+    assert 'enforcement.protected = "auto"' in refused.value.hint
+
+
+async def test_an_edit_from_outside_stays_and_is_mounted_again(desk: Desk, namespace: str) -> None:
+    prepare(desk.project, random.Random(5))
+    (desk.project / ".zed").mkdir()
+    settings = desk.project / ".zed/settings.json"
+    settings.write_text(GOOD)
+    (desk.project / ".windsurf").write_text(GOOD)
+    wait = "until [ -e go ]; do sleep 0.02; done; echo evil > .windsurf; cat .windsurf > seen"
+    session = await begin(desk, [wait], supervision=namespace)
+    await session.prompt("go")
+    await asyncio.sleep(0.5)
+    settings.write_text("edited in place\n")
+    (desk.project / "draft").write_text("edited by rename\n")
+    (desk.project / "draft").rename(desk.project / ".windsurf")
+    await asyncio.sleep(0.5)
+    (desk.project / "go").touch()
+    await session.idle()
+    await session.close()
+    assert settings.read_text() == "edited in place\n"
+    assert (desk.project / ".windsurf").read_text() == "edited by rename\n"
+    assert (desk.project / "seen").read_text() == "edited by rename\n"
+    assert notices(desk, session) == []
+
+
+async def test_what_a_rule_allows_is_not_protected(desk: Desk, level: str) -> None:
+    prepare(desk.project, random.Random(6))
+    (desk.project / ".zed").mkdir()
+    rules = (Rule("mine", "allow", tools=frozenset({"write"}), paths=(".zed/**",), source="user"),)
+    write = "echo fine > .zed/tasks.json; echo evil > .kiro"
+    session = await begin(desk, [write], supervision=level, rules=rules)
+    await play(session)
+    await session.close()
+    assert (desk.project / ".zed/tasks.json").read_text() == "fine\n"
+    assert not (desk.project / ".kiro").exists()
+
+
+async def test_a_worktree_protects_the_repository_it_belongs_to(desk: Desk, level: str) -> None:
+    main = desk.folder / "main"
+    prepare(main, random.Random(7))
+    before = protected(main)
+    add = ["git", "worktree", "add", "-q", "-B", "side", str(desk.project)]
+    shutil.rmtree(desk.project, ignore_errors=True)
+    run(*add, cwd=main)
+    evil = f"echo evil > {main}/.git/hooks/post-commit; git config core.pager evil; rm .git"
+    session = await begin(desk, [evil], supervision=level)
+    await play(session)
+    await session.close()
+    assert protected(main) == before
+    assert Path(desk.project / ".git").read_text().startswith("gitdir: ")

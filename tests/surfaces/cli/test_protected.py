@@ -1,0 +1,53 @@
+"""`bridle protected`: what was undone is listed, and taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bridle.paths import find_paths
+from bridle.workspace.protection.quarantine import Quarantine
+
+
+def bridle(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "BRIDLE_HOME": str(home / "bridle")}
+    return subprocess.run(
+        [sys.executable, "-m", "bridle", *words], env=env, cwd=home, capture_output=True, text=True
+    )
+
+
+def undone(home: Path, name: str, text: str) -> Path:
+    """A change that a session undid."""
+    workspace = home / "project"
+    workspace.mkdir(exist_ok=True)
+    (workspace / name).write_text(text)
+    paths = find_paths({"BRIDLE_HOME": str(home / "bridle")})
+    folder = os.open(workspace, os.O_RDONLY)
+    Quarantine(paths.quarantine / "session1", workspace).take(folder, name, name)
+    os.close(folder)
+    return workspace / name
+
+
+def test_what_was_undone_is_listed_and_taken_back(tmp_path: Path) -> None:
+    assert bridle(tmp_path, "protected", "list").stdout == (
+        "no change of a protected name was undone\n"
+    )
+    path = undone(tmp_path, ".mcp.json", "{}")
+    assert not path.exists()
+    (row,) = json.loads(bridle(tmp_path, "protected", "list", "--json").stdout)
+    assert (row["path"], row["act"], row["session"]) == (".mcp.json", "created", "session1")
+    assert row["id"] in bridle(tmp_path, "protected", "list").stdout
+    said = bridle(tmp_path, "protected", "take-back", row["id"])
+    assert (said.returncode, path.read_text()) == (0, "{}")
+    assert json.loads(bridle(tmp_path, "protected", "list", "--json").stdout) == []
+    (row,) = json.loads(bridle(tmp_path, "protected", "list", "--all", "--json").stdout)
+    assert row["taken_back"] is True
+
+
+def test_a_change_that_is_not_known_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    said = bridle(tmp_path, "protected", "take-back", "ffff")
+    assert said.returncode == 2
+    assert "`bridle protected list --all` shows them" in said.stderr
