@@ -378,8 +378,8 @@ def test_doctor_names_variables_and_never_their_values(bench: Bench) -> None:
     assert secret not in done.stdout + done.stderr
     findings = json.loads(bench.run("doctor", "--json").stdout)
     assert list(dict.fromkeys(one["about"] for one in findings)) == [
-        "program", "agents", "environment", "supervision", "enforcement", "isolation", "store", "files",
-        "config",
+        "program", "agents", "environment", "supervision", "enforcement", "isolation", "store",
+        "files", "config",
     ]  # fmt: skip
 
 

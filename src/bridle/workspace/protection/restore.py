@@ -10,6 +10,7 @@ import ctypes
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -100,6 +101,8 @@ class Restorer:
 
     def accept(self) -> None:
         """What is there now is as it should be."""
+        if self._accepted and not self._accepted.since:
+            self._accepted.since = time.time_ns()
         self._left.clear()
         self._let_go_of_git()
         with suppress(OSError):
