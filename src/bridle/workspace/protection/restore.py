@@ -228,6 +228,18 @@ class Restorer:
         keys = tuple(dict.fromkeys(key for key, _ in removed)) or ("settings",)
         return Undone(shown(path), "changed", True, kept, settings=keys), now
 
+    def is_empty(self, path: str) -> bool:
+        """A folder or a file with nothing in it."""
+        try:
+            with self.held(path) as held:
+                status = os.fstat(held)
+            if not stat.S_ISDIR(status.st_mode):
+                return stat.S_ISREG(status.st_mode) and status.st_size == 0
+            with self.folder(path) as folder:
+                return not os.listdir(folder)  # noqa: PTH208
+        except OSError:
+            return False
+
     def digest_at(self, path: str) -> str:
         """Of what lies at a path, with all that is in it."""
         folder_path, name = parent_of(path)
