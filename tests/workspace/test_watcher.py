@@ -581,3 +581,21 @@ async def test_two_sessions_in_one_folder_do_not_undo_each_other(
     assert (root / ".mcp.json").read_bytes() == GOOD
     await first.close()
     await second.close()
+
+
+async def test_an_empty_mount_point_of_a_sandbox_is_left_for_a_moment(
+    root: Path, watch: Watcher
+) -> None:
+    hold = await watch.begin()
+    await asyncio.sleep(0.1)
+    (root / ".codex").mkdir()
+    (root / ".agents").touch()
+    await asyncio.sleep(0.2)
+    assert (root / ".codex").exists() and (root / ".agents").exists()
+    await until(lambda: not (root / ".codex").exists() and not (root / ".agents").exists())
+    (root / ".codex").mkdir()
+    (root / ".codex/config.toml").write_bytes(EVIL)
+    await until(lambda: not (root / ".codex").exists())
+    (root / ".agents").touch()
+    await hold.end()
+    assert not (root / ".agents").exists()

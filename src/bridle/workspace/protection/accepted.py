@@ -2,7 +2,8 @@
 
 Several sessions may watch one workspace. What one of them restored, or the user took back, must
 not be undone by another: it is noted here before it is put in place, by the digest of what is
-there. The folder is the user's own; the notes hold no content.
+there. Of two sessions the older one is right: the younger may have begun while something was wrong.
+The folder is the user's own; the notes hold no content.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ _MOST = 8  # digests of one path
 
 
 class Accepted:
-    """Of one workspace."""
+    """Of one workspace, for a session that began at `since` (ns); 0 is the user."""
 
-    def __init__(self, folder: Path, workspace: Path) -> None:
+    def __init__(self, folder: Path, workspace: Path, since: int = 0) -> None:
         self._root, self._workspace = folder, str(workspace)
+        self.since = since
 
     @property
     def _folder(self) -> Path:
@@ -31,14 +33,20 @@ class Accepted:
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             known = self._read(path)
-            if digest not in known[:1]:
-                lines = [digest, *(one for one in known if one != digest)][:_MOST]
+            line = f"{digest} {self.since}"
+            if line not in known[:1]:
+                lines = [line, *(one for one in known if one != line)][:_MOST]
                 draft = self._folder / f"{_name(path)}.{os.getpid()}"
                 draft.write_text("\n".join(lines))
                 draft.replace(self._folder / _name(path))
 
     def has(self, path: str, digest: str) -> bool:
-        return digest in self._read(path)
+        """Noted by the user, by an older session, or by this one."""
+        for line in self._read(path):
+            found, _, since = line.partition(" ")
+            if found == digest and since.isdecimal() and int(since) <= self.since:
+                return True
+        return False
 
     def _read(self, path: str) -> list[str]:
         try:

@@ -10,6 +10,7 @@ import ctypes
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -100,6 +101,8 @@ class Restorer:
 
     def accept(self) -> None:
         """What is there now is as it should be."""
+        if self._accepted and not self._accepted.since:
+            self._accepted.since = time.time_ns()
         self._left.clear()
         self._let_go_of_git()
         with suppress(OSError):
@@ -224,6 +227,18 @@ class Restorer:
             return None, now
         keys = tuple(dict.fromkeys(key for key, _ in removed)) or ("settings",)
         return Undone(shown(path), "changed", True, kept, settings=keys), now
+
+    def is_empty(self, path: str) -> bool:
+        """A folder or a file with nothing in it."""
+        try:
+            with self.held(path) as held:
+                status = os.fstat(held)
+            if not stat.S_ISDIR(status.st_mode):
+                return stat.S_ISREG(status.st_mode) and status.st_size == 0
+            with self.folder(path) as folder:
+                return not os.listdir(folder)  # noqa: PTH208
+        except OSError:
+            return False
 
     def digest_at(self, path: str) -> str:
         """Of what lies at a path, with all that is in it."""

@@ -15,6 +15,7 @@ import asyncio
 import errno
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -43,6 +44,9 @@ __all__ = ["Hold", "Undone", "Watcher"]
 
 PAUSE = 0.05  # seconds between two looks at events that do not matter
 WITHOUT_INOTIFY = 0.5
+# An agent's own sandbox (Codex) makes these, empty, to mount over them: without them it fails.
+_MOUNT_POINTS = frozenset({".codex", ".agents", ".git"})
+_GRACE = 0.4  # seconds
 _STARTS = 0.1  # seconds until a session's first look, after the one that it begins with
 _PAUSES = (0.01, 0.2)  # between two rounds that restored something: the first, and the longest
 _AT_ONCE = 1_000  # things restored in one go
@@ -100,6 +104,8 @@ class Watcher:
         self._saved = saved  # where the state is kept for a harness that comes back
         self._resumed = False
         self._changed = False  # files that are watched were replaced
+        self._empty: dict[str, float] = {}  # since when
+        self._ending = False
         self._failures: Counter[str] = Counter()  # of paths that could not be restored yet
         self._outside: set[str] = set()  # mounted names that changed
         self._unsure: set[str] = set()  # the same, while they are mounted again
@@ -126,7 +132,7 @@ class Watcher:
             elif not self._as_it_was():
                 await asyncio.to_thread(self.check)
                 self._tell()
-            self._resumed = False
+            self._resumed = self._ending = False
             self._holds.append(hold)
             if self._task is None:
                 # an agent takes longer than that to start, and has the machine to itself
@@ -158,6 +164,7 @@ class Watcher:
             if hold not in self._holds:
                 return
             others = len(self._holds) > 1
+            self._ending = not others
             if not (others and self._as_it_was() and self._armed == _places(self._state)):
                 await self._unwatch()
                 if not self._as_it_was():
@@ -262,7 +269,9 @@ class Watcher:
             await asyncio.sleep(WITHOUT_INOTIFY)
             return
         while True:
-            await alarm.wait(None if watched.complete else WITHOUT_INOTIFY)
+            patience = _GRACE if self._empty else None if watched.complete else WITHOUT_INOTIFY
+            if not await alarm.wait(patience) and self._empty:
+                return
             happened = alarm.read()
             self._checking = True
             self._grown |= any(one.mask & _NEW_FOLDER == _NEW_FOLDER for one in happened)
@@ -356,6 +365,7 @@ class Watcher:
             if _touched(before, after, path) and not _is_git_config(path, after)
         ]
         self._failures &= Counter(dict.fromkeys(differing, _TRIES))
+        self._empty = {one: since for one, since in self._empty.items() if one in differing}
         if not differing and not touched:
             self._state = after._replace(whole=before.whole)
             return tuple(found)
@@ -374,6 +384,14 @@ class Watcher:
         self._refresh()
         self._save()
         return tuple(found)
+
+    def _is_mount_point(self, path: str, before: State) -> bool:
+        """Of a sandbox, for a moment; then it is looked at again."""
+        if path in before.nodes or path not in _MOUNT_POINTS or not self._restorer.is_empty(path):
+            self._empty.pop(path, None)
+            return False
+        since = self._empty.setdefault(path, time.monotonic())
+        return not self._ending and time.monotonic() < since + _GRACE
 
     def _adopt_hooks(self, path: str, before: State, after: State) -> bool:
         """The folder that `git init` makes: what is in it is judged by itself."""
@@ -405,6 +423,8 @@ class Watcher:
             self._adopt(path)
             return None
         now = after.nodes.get(path)
+        if self._is_mount_point(path, before):
+            return None
         was = before.nodes.get(path)
         same_mode = not was or not now or was.kind != now.kind or was.mode == now.mode
         if same_mode and self._adopt(path, lambda: self._restorer.is_accepted(path)):
