@@ -143,6 +143,8 @@ def protected(root: Path) -> dict[str, tuple[int, bytes]]:
         inner = "/".join(parts)
         if parts[0] == ".git" and (len(parts) < 3 or parts[1] != "hooks"):
             continue
+        if parts[0] == "gone":
+            continue  # a folder of the writer's own, into which it moved some: reported, and left
         if not is_protected([plain(part) for part in parts]) or path.name.endswith(".sample"):
             continue
         status = path.lstat()

@@ -47,7 +47,7 @@ WITHOUT_INOTIFY = 0.5
 # An agent's own sandbox (Codex) makes these, empty, to mount over them: without them it fails.
 _MOUNT_POINTS = frozenset({".codex", ".agents", ".git"})
 _GRACE = 0.4  # seconds
-_STARTS = 0.1  # seconds until a session's first look, after the one that it begins with
+_STARTS = 0.3  # seconds until a session's first look, after the one that it begins with
 _PAUSES = (0.01, 0.2)  # between two rounds that restored something: the first, and the longest
 _AT_ONCE = 1_000  # things restored in one go
 _ROUNDS = 100
