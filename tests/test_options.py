@@ -146,7 +146,7 @@ async def test_a_running_session_takes_no_unknown_word_either(paths: Paths, tmp_
                 await harness.handoff(session.id, "replay", **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("step", [{"run": "true"}, {"question": [{"text": "Which?"}]}])
+@pytest.mark.parametrize("step", [{"run": "make"}, {"question": [{"text": "Which?"}]}])
 async def test_an_answer_that_is_not_offered_is_refused_and_the_request_stays_open(
     paths: Paths, tmp_path: Path, step: dict[str, Any]
 ) -> None:

@@ -121,7 +121,8 @@ def _written(lines: list[str], workspace: Path) -> list[str]:
         if call[1] in ("openat", "open") and not re.search(r"O_WRONLY|O_RDWR|O_CREAT", line):
             continue
         full = os.path.normpath(workspace / path[1])
-        if not full.startswith(("/dev/", "/tmp/npm-", "/proc/")):
+        ours = full.startswith(str(workspace))  # which may lie in /dev/shm
+        if ours or not full.startswith(("/dev/", "/tmp/npm-", "/proc/")):
             found.append(full)
     return found
 

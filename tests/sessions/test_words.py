@@ -75,11 +75,11 @@ def test_a_line_of_two_pieces_is_gone_through_too(intake: Intake) -> None:
 
 def test_a_secret_over_many_pieces_is_found(intake: Intake) -> None:
     pieces = [chunk(SECRET[at : at + 3]) for at in range(0, len(SECRET), 3)]
-    taken = intake.take_at_once(lines(chunk("it is "), *pieces, chunk(" as said")))
+    taken = intake.take_at_once(lines(chunk("it is "), *pieces, chunk(" so")))
     assert not isinstance(taken, Words)
     heard = list(taken)
     text = "".join(e.text for one in heard for e in one.events if isinstance(e, MessageChunk))
-    assert text == "it is [secret:KEY] as said"
+    assert text == "it is [secret:KEY] so"
     assert SECRET[-3:] not in b"".join(one.raw or b"" for one in heard[-3:-1]).decode()
 
 

@@ -32,7 +32,7 @@ from bridle.store.session_row import SessionRow
 from bridle.surfaces.tui.request_prompt import GRACE
 from bridle.testing.tmux import Tmux
 
-WAIT = "until [ -e go ]; do sleep 0.05; done"
+WAIT = "until [ -e go ]; do sleep 0.05; done >w"
 SHIFT_ENTER = "\x1b[13;2u"
 WHOLE = (100, 40)
 

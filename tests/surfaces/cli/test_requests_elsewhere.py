@@ -161,7 +161,7 @@ def test_a_request_whose_id_no_terminal_shows_has_a_name_to_type(
 ) -> None:
     ids = ["a/b", "r\x1b[2J1", "-x --yes", "$(touch pwned)", "ünï", ""]
     asks = [
-        {"send": {"type": "ask", "request_id": id, "tool": "run", "input": {"command": "true"}}}
+        {"send": {"type": "ask", "request_id": id, "tool": "run", "input": {"command": "make"}}}
         for id in ids
     ]
     owner = bench.start(

@@ -283,14 +283,14 @@ MARKUP = "[/x] [@click=app.leave]y[/] [$error]z [@click="
 async def test_a_title_is_no_markup_where_its_input_is_changed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turn = [{"run": f"echo '{MARKUP}'"}]
+    turn = [{"run": f"make '{MARKUP}'"}]
     async with desk(machine.home, machine.project, monkeypatch, [turn]) as who:
         await who.write("go")
         await who.press("enter")
         await who.asked("[y] allow")
         await who.press("e")
         await who.sees("Allow as changed")
-        await who.sees(f"Bash echo '{MARKUP}'")
+        await who.sees(f"Bash make '{MARKUP}'")
         await who.press("escape", "n")
         await who.rests(1)
 

@@ -23,7 +23,7 @@ def test_a_task_from_its_prompt_to_its_resumption(bench: Bench) -> None:
             {"write": screen_story.FILE, "text": screen_story.NEW},
             {"say": "All is written."},
         ],
-        [{"run": "sleep 60"}],
+        [{"run": "touch begun; sleep 60"}],
         [{"say": "You are back."}],
     ]
     script.write_text(json.dumps(turns))
