@@ -11,6 +11,8 @@ from warm_python import run_bridle
 
 DOCUMENT = Path(__file__).parents[2] / "docs/policy.md"
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+# whether a rule is enforced depends on the machine, and on who runs this
+STATE = re.compile(r"^(?:enforced|restored|advisory)(: ).*$", re.MULTILINE)
 
 
 def test_the_examples_print_what_the_document_says(tmp_path: Path) -> None:
@@ -27,7 +29,8 @@ def test_the_examples_print_what_the_document_says(tmp_path: Path) -> None:
                 (project / file).write_text(text)
             case "console", _:
                 for line, expected in examples(text):
-                    assert printed(line, project, home).replace(str(user), "USER") == expected
+                    told = printed(line, project, home).replace(str(user), "USER")
+                    assert STATE.sub(r"\1", told) == STATE.sub(r"\1", expected)
                     ran += 1
     assert ran == 6
 

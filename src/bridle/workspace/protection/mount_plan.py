@@ -89,7 +89,13 @@ def outer_git_folders(root: str) -> tuple[str, ...]:
         git = _git_folder(folder)
     if git is None:
         return ()
-    return (_common(git),)
+    common = _common(git)
+    return (common,) if _is_repository(common) else ()
+
+
+def _is_repository(folder: str) -> bool:
+    """A `.git` file can name any folder, and one that is gone."""
+    return os.path.isfile(f"{folder}/HEAD") and os.access(folder, os.R_OK | os.X_OK)
 
 
 def _protected(root: str) -> list[str]:
@@ -117,7 +123,7 @@ def _git_folder(root: str) -> str | None:
             head, _, target = file.read(4096).partition(b":")
     except OSError:
         return None
-    if head != b"gitdir":
+    if head != b"gitdir" or b"\0" in target:
         return None
     return os.path.normpath(os.path.join(root, os.fsdecode(target.strip())))
 
@@ -128,6 +134,8 @@ def _common(git: str) -> str:
         with open(f"{git}/commondir", "rb") as file:
             target = os.fsdecode(file.read(4096).strip())
     except OSError:
+        return git
+    if "\0" in target:
         return git
     return os.path.normpath(os.path.join(git, target))
 

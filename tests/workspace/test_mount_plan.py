@@ -1,0 +1,28 @@
+"""Which repository around a workspace is protected with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridle.workspace.protection.mount_plan import outer_git_folders
+
+
+@pytest.mark.parametrize("target", ["elsewhere", "/", "/etc", "..", "", "\0", "a" * 5_000])
+def test_a_git_file_that_names_no_repository_is_not_followed(tmp_path: Path, target: str) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / ".git").write_text(f"gitdir: {target}\n")
+    assert outer_git_folders(str(workspace)) == ()
+
+
+def test_a_git_file_leads_to_its_repository(tmp_path: Path) -> None:
+    repository = tmp_path / "repository/.git/worktrees/one"
+    repository.mkdir(parents=True)
+    (repository.parents[1] / "HEAD").write_text("ref: refs/heads/main\n")
+    (repository / "commondir").write_text("../..\n")
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / ".git").write_text(f"gitdir: {repository}\n")
+    assert outer_git_folders(str(workspace)) == (str(repository.parents[1]),)
