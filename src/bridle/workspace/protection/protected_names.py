@@ -107,12 +107,14 @@ def look(
     baseline: bool,
     role: str = "work",
     skipped: frozenset[str] = frozenset(),
+    most: int = MOST_FOLDERS,
 ) -> State:
     """Of a `baseline` all is kept. Else only what was known is read, and no new folder entered.
 
-    `role` is that of the root; names that are `skipped` are not looked at.
+    `role` is that of the root; names that are `skipped` are not looked at. With more than `most`
+    folders the state is not whole, and another baseline goes on from it.
     """
-    return _Look(root, before, baseline, role, skipped).state()
+    return _Look(root, before, baseline, role, skipped, most).state()
 
 
 def open_folder(root: int, path: str) -> int:
@@ -156,10 +158,17 @@ def matters(name: str, role: str) -> bool:
 
 class _Look:
     def __init__(
-        self, root: int, before: State, baseline: bool, role: str, skipped: frozenset[str]
+        self,
+        root: int,
+        before: State,
+        baseline: bool,
+        role: str,
+        skipped: frozenset[str],
+        most: int,
     ) -> None:
         self._root, self._before, self._baseline = root, before, baseline
-        self._role, self._skipped = role, skipped
+        self._role, self._skipped, self._most = role, skipped, most
+        self._parent, self._held = "", -1  # the last folder that another was opened in
         self._at = time.time_ns()
         self._nodes: dict[str, Node] = {}
         self._words: dict[str, Mark] = {}
@@ -168,7 +177,10 @@ class _Look:
         self._whole = True
 
     def state(self) -> State:
-        folders = self._folders()
+        try:
+            folders = self._folders()
+        finally:
+            self._let_go()
         tops = [
             (path, name)
             for path, seen in folders.items()
@@ -196,7 +208,7 @@ class _Look:
         found: dict[str, Seen] = {}
         todo: deque[tuple[str, str]] = deque()
         before = self._before
-        grows = self._baseline and (before.has_new_folders or not before.whole)
+        grows = self._baseline and (not before.whole or before.has_new_folders)
         for path, known in before.folders.items():
             seen = self._seen(path, known.role, known)
             if seen is not None:
@@ -209,7 +221,7 @@ class _Look:
             path, role = todo.popleft()
             if path in found:
                 continue
-            if len(found) >= MOST_FOLDERS:
+            if len(found) >= self._most:
                 self._whole = False
                 break
             seen = self._seen(path, role, None)
@@ -220,7 +232,7 @@ class _Look:
 
     def _inside(self, path: str, seen: Seen) -> Iterator[tuple[str, str]]:
         if path.count("/") < DEEPEST:
-            for name, role in seen.folders:
+            for name, role in sorted(seen.folders, key=lambda one: one[1] == "work"):
                 if self._baseline or (seen.role == "work" and role != "work"):
                     yield _join(path, name), role
 
@@ -230,7 +242,7 @@ class _Look:
                 status = os.stat(path or ".", dir_fd=self._root, follow_symlinks=False)
                 if known.mark == mark_of(status) and self._settled(known.mark):
                     return known
-            folder = open_folder(self._root, path)
+            folder = self._open(path)
         except OSError:
             return None
         try:
@@ -239,6 +251,22 @@ class _Look:
             return None  # gone, or not ours to read
         finally:
             os.close(folder)
+
+    def _open(self, path: str) -> int:
+        """Folders of one folder come one after the other: that one is opened once."""
+        parent, name = parent_of(path)
+        if not parent:
+            return os.open(name or ".", _FOLDER, dir_fd=self._root)
+        if parent != self._parent:
+            held = open_folder(self._root, parent)
+            self._let_go()
+            self._parent, self._held = parent, held
+        return os.open(name, _FOLDER, dir_fd=self._held)
+
+    def _let_go(self) -> None:
+        if self._held >= 0:
+            os.close(self._held)
+        self._parent, self._held = "", -1
 
     def _settled(self, mark: Mark) -> bool:
         return mark.changed + _SETTLED < self._before.at
