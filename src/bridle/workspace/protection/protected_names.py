@@ -232,7 +232,7 @@ class _Look:
 
     def _inside(self, path: str, seen: Seen) -> Iterator[tuple[str, str]]:
         if path.count("/") < DEEPEST:
-            for name, role in sorted(seen.folders, key=lambda one: one[1] == "work"):
+            for name, role in seen.folders:
                 if self._baseline or (seen.role == "work" and role != "work"):
                     yield _join(path, name), role
 
@@ -381,33 +381,40 @@ class _Look:
 
 def _listed(folder: int, role: str) -> Seen:
     mark = mark_of(os.fstat(folder))
-    guarded, words, folders = [], [], []
     with os.scandir(folder) as entries:
         listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    if role == "work":
+        return _listed_work(mark, listed)
+    guarded, folders = [], []
     a_repository = any(name == "HEAD" for name, _ in listed)
     for name, is_folder in listed:
         spelled = plain(name)
-        match role:
-            case "git":
-                if spelled in _GIT:
-                    guarded.append(name)
-                elif is_folder and (spelled in _GIT_SHELVES or not a_repository):
-                    folders.append((name, "git"))
-            case "github":
-                if names.is_protected([".github", spelled]):
-                    guarded.append(name)
-            case _:
-                if is_folder and name == ".git":
-                    folders.append((name, "git"))
-                elif is_folder and spelled == ".github":
-                    folders.append((name, "github"))
-                elif spelled == ".github" or names.is_protected([spelled]):
-                    guarded.append(name)
-                elif spelled in names.INSTRUCTIONS:
-                    words.append(name)
-                elif is_folder and name not in SKIPPED:
-                    folders.append((name, "work"))
-    return Seen(mark, role, tuple(guarded), tuple(words), tuple(folders))
+        if role == "github":
+            if names.is_protected([".github", spelled]):
+                guarded.append(name)
+        elif spelled in _GIT:
+            guarded.append(name)
+        elif is_folder and (spelled in _GIT_SHELVES or not a_repository):
+            folders.append((name, "git"))
+    return Seen(mark, role, tuple(guarded), (), tuple(folders))
+
+
+def _listed_work(mark: Mark, listed: list[tuple[str, bool]]) -> Seen:
+    """Folders of another role come first: they are looked at before all others."""
+    guarded, words, folders, special = [], [], [], []
+    for name, is_folder in listed:
+        spelled = plain(name)
+        if is_folder and name == ".git":
+            special.append((name, "git"))
+        elif is_folder and spelled == ".github":
+            special.append((name, "github"))
+        elif spelled == ".github" or names.is_protected([spelled]):
+            guarded.append(name)
+        elif spelled in names.INSTRUCTIONS:
+            words.append(name)
+        elif is_folder and name not in SKIPPED:
+            folders.append((name, "work"))
+    return Seen(mark, "work", tuple(guarded), tuple(words), (*special, *folders))
 
 
 def _is_draft(name: str, status: os.stat_result) -> bool:
