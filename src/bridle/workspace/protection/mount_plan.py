@@ -82,14 +82,17 @@ def outer_git_folders(root: str) -> tuple[str, ...]:
     own = _git_folder(root)
     if own == f"{root}/.git":
         return ()
-    git = own
-    folder = root
+    folders = git_folders(root)
+    return (folders[1],) if folders else ()
+
+
+def git_folders(root: str) -> tuple[str, str] | None:
+    """Of the work tree that a folder is in: its own, with the index, and the one with all refs."""
+    folder, git = root, _git_folder(root)
     while git is None and os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
         git = _git_folder(folder)
-    if git is None:
-        return ()
-    return (_common(git),)
+    return (git, _common(git)) if git else None
 
 
 def _protected(root: str) -> list[str]:

@@ -28,6 +28,7 @@ from bridle.workspace import inotify
 from bridle.workspace.file_names import shown
 from bridle.workspace.inotify import Happening, Inotify
 from bridle.workspace.protection.accepted import Accepted
+from bridle.workspace.protection.known_commits import Files, KnownCommits, git_mode
 from bridle.workspace.protection.protected_names import (
     MOST_FOLDERS,
     NOTHING,
@@ -57,6 +58,7 @@ _MOVED_FOLDER = inotify.MOVED_TO | inotify.IS_FOLDER
 _TRIES = 3  # rounds until it is reported that something cannot be restored
 _FEW = 200  # things that are looked at sooner than a thread has begun
 _FEW_FOLDERS = 500  # of a first look; they take some milliseconds
+_LONGEST_CHECKOUT = 10.0  # seconds
 _TICK = 10_000_000  # ns that the clock of file systems may be late
 
 
@@ -111,6 +113,8 @@ class Watcher:
         self._partial = False  # deeper folders are still to be looked at
         self._changed = False  # files that are watched were replaced
         self._empty: dict[str, float] = {}  # since when
+        self._commits: KnownCommits | None = None
+        self._in_git: dict[str, float] = {}  # files that git may be about to change, since when
         self._ending = False
         self._failures: Counter[str] = Counter()  # of paths that could not be restored yet
         self._outside: set[str] = set()  # mounted names that changed
@@ -188,6 +192,7 @@ class Watcher:
             with self._lock:
                 self._state, self._partial = self._early, True
                 self._restorer.accept()
+                self._note_commits(self._early.at - _TICK)
         elif self._state is NOTHING:
             self.accept(most=_FEW_FOLDERS)
             if self._partial:
@@ -203,7 +208,12 @@ class Watcher:
             self._state = self._look(baseline=True, most=most)
             self._partial = most < MOST_FOLDERS and not self._state.whole
             self._restorer.accept()
+            self._note_commits()
             self._save()
+
+    def _note_commits(self, until: int | None = None) -> None:
+        if self._role == "work" and self._commits is None:  # a program may have made others
+            self._commits = KnownCommits(self.root, until)
 
     def _complete(self) -> None:
         """Takes in deeper folders, once. What changed there since an early look is reported."""
@@ -323,8 +333,10 @@ class Watcher:
             await asyncio.sleep(WITHOUT_INOTIFY)
             return
         while True:
-            patience = _GRACE if self._empty else None if watched.complete else WITHOUT_INOTIFY
-            if not await alarm.wait(patience) and self._empty:
+            patience = None if watched.complete else WITHOUT_INOTIFY
+            if self._empty or self._in_git:
+                patience = PAUSE if self._in_git else _GRACE
+            if not await alarm.wait(patience) and (self._empty or self._in_git):
                 return
             happened = alarm.read()
             self._checking = True
@@ -426,6 +438,7 @@ class Watcher:
         ]
         self._failures &= Counter(dict.fromkeys(differing, _TRIES))
         self._empty = {one: since for one, since in self._empty.items() if one in differing}
+        self._in_git = {one: since for one, since in self._in_git.items() if one in differing}
         if not differing and not touched:
             self._state = after._replace(whole=before.whole)
             return tuple(found)
@@ -497,11 +510,33 @@ class Watcher:
             return None
         elif self._adopt_hooks(path, before, after):
             return None
+        elif (checkout := self._is_checkout(path, before)) is not False:
+            if checkout:
+                self._adopt(path)
+            return None
         try:
             return self._restorer.undo(path, before, after)
         except AcceptedMeanwhile:
             self._adopt(path)
             return None
+
+    def _is_checkout(self, path: str, before: State) -> bool | None:
+        """Whether git put there what a commit of the start holds. None: it is still at work."""
+        commits = self._commits
+        if commits is None or path.startswith(".git/") or not commits.may_have_moved:
+            return False
+        had = _files_of(before, path)
+        has = self._restorer.files_at(path)
+        if had == has or has is None or (had and not commits.has(path, had)):
+            return False
+        if not had and not commits.tracks(path):
+            return False
+        if commits.leads_to(path, has):
+            return True
+        since = self._in_git.setdefault(path, time.monotonic())
+        patience = _LONGEST_CHECKOUT if commits.has(path, has) else _GRACE
+        busy = commits.is_busy(_GRACE) and time.monotonic() < since + patience
+        return None if busy and not self._ending else False
 
     def _disarm(self, path: str, known: Node | None) -> Undone | None:
         try:
@@ -605,6 +640,15 @@ def _is_of_git(path: str, state: State, names: tuple[str, ...]) -> bool:
     folder, name = parent_of(path)
     seen = state.folders.get(folder)
     return name in names and seen is not None and seen.role == "git"
+
+
+def _files_of(state: State, path: str) -> Files:
+    """What was known at a path, as git would have it."""
+    return {
+        one: (git_mode(node.kind, node.mode), node.content)
+        for one, node in state.nodes.items()
+        if node.kind != "folder" and f"{one}/".startswith(f"{path}/")
+    }
 
 
 class _Watched(NamedTuple):
