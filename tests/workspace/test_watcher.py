@@ -19,6 +19,7 @@ from bridle.supervision.launch import command
 from bridle.workspace import inotify
 from bridle.workspace.protection import protected_names, watcher
 from bridle.workspace.protection import quarantine as quarantines
+from bridle.workspace.protection.early_look import early_looks
 from bridle.workspace.protection.watcher import Undone, Watcher
 
 Git = Callable[..., str]
@@ -599,3 +600,42 @@ async def test_an_empty_mount_point_of_a_sandbox_is_left_for_a_moment(
     (root / ".agents").touch()
     await hold.end()
     assert not (root / ".agents").exists()
+
+
+async def test_what_a_program_changes_before_its_session_is_ready_is_undone_or_reported(
+    root: Path, aside: Path
+) -> None:
+    """It runs already: names at the top were looked at before it, those further down were not."""
+    (root / ".git").mkdir(exist_ok=True)
+    (root / "deep/er").mkdir(parents=True)
+    for name in (".mcp.json", "deep/.env", "deep/er/.env"):
+        (root / name).write_bytes(GOOD)
+    await asyncio.sleep(0.02)  # the clock of files goes in ticks
+    seen = early_looks(str(root))[str(root)]
+    (root / ".mcp.json").write_bytes(EVIL)
+    (root / ".env").write_bytes(EVIL)
+    (root / ".git/hooks").mkdir(exist_ok=True)
+    (root / ".git/hooks/post-commit").write_bytes(EVIL)
+    (root / "deep/er/.env").write_bytes(EVIL)
+    watch = Watcher(root, aside, early=seen)
+    found = await run(watch, root, f"echo {EVIL.decode()!r} > deep/.env")
+    await watch.close()
+    assert sorted((one.path, one.act, one.restored) for one in found) == [
+        (".env", "created", True),
+        (".git/hooks/post-commit", "created", True),
+        (".mcp.json", "changed", True),
+        ("deep/.env", "changed", True),
+        ("deep/er/.env", "changed", False),
+    ]
+    assert (root / "deep/.env").read_bytes() == (root / ".mcp.json").read_bytes() == GOOD
+
+
+async def test_folders_that_are_new_at_the_start_are_not_reported(root: Path, aside: Path) -> None:
+    for number in range(watcher._FEW_FOLDERS + 50):
+        (root / f"a{number}").mkdir()
+    (root / f"a{watcher._FEW_FOLDERS + 49}/.env").write_bytes(GOOD)
+    await asyncio.sleep(0.02)
+    for early in (None, early_looks(str(root))[str(root)]):
+        watch = Watcher(root, aside, early=early)
+        assert await run(watch, root, "true") == ()
+        await watch.close()

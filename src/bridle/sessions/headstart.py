@@ -7,6 +7,7 @@ this one, or asks in others, and this one is ended.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from bridle.supervision.programs import find_program
 if TYPE_CHECKING:
     from bridle.core.agent import Agent, SessionSpec
     from bridle.sessions.terms import Terms
+    from bridle.workspace.protection.protected_names import State
 
 
 class HeadStart:
@@ -26,6 +28,7 @@ class HeadStart:
         self._records = records
         self._level = level
         self.launched = launch_warden(records, self.session, level)
+        self.looks: Mapping[str, State] = {}  # before the program started
 
     def spawn(self, agent: Agent, spec: SessionSpec, terms: Terms) -> None:
         """Nothing happens where the program is not known before there is a prompt, or needs a file:
@@ -33,6 +36,7 @@ class HeadStart:
         from bridle.agents.stdio import StdioAgent, found
         from bridle.sessions.early_mounts import early_mounts
         from bridle.supervision.exec_gate.settings import gate_settings
+        from bridle.workspace.protection.early_look import early_looks
 
         if terms.supervision != self._level:
             self.drop()
@@ -54,6 +58,7 @@ class HeadStart:
                 workspace=spec.cwd,
                 path=path,
             )
+            self.looks = early_looks(str(spec.cwd))
             self.launched = spawn_early(
                 self.launched,
                 argv,

@@ -8,8 +8,9 @@ watched, and restored when they change.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bridle.core.errors import SupervisionUnavailable
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
     from bridle.sessions.terms import Terms
     from bridle.supervision.tree import Warden
     from bridle.workspace.protection.denied_paths import DeniedPaths
+    from bridle.workspace.protection.protected_names import State
 
 _MOST_NAMED = 20  # paths in one report
 
 
 class Protection:
-    """`policy` and `context` are the session's; `remembered` are answers that count as rules."""
+    """`policy` and `context` are the session's; `remembered` are answers that count as rules.
+    `early`: what was seen before a program that runs already, by folder."""
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class Protection:
         *,
         remembered: Callable[[], Sequence[Rule]],
         saved: Path | None = None,
+        early: Mapping[str, State] = MappingProxyType({}),
     ) -> None:
         self._cwd = cwd
         self._terms = terms
@@ -74,6 +78,7 @@ class Protection:
             remount=self.remount,
             noticed=self._may_be_denied if self._denials else None,
             saved=saved,
+            early=early.get(str(cwd)),
         )
         self._watchers = [self._main]
         for outer in outer_git_folders(str(cwd)):
@@ -85,6 +90,7 @@ class Protection:
                     report=self._report,
                     accepted=known,
                     remount=self.remount,
+                    early=early.get(outer),
                 )
             )
         self._holds: list[Hold] = []

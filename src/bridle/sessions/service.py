@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from bridle.sessions.vigil import Change
     from bridle.supervision.launch import Launched
     from bridle.supervision.secrets import Secrets
+    from bridle.workspace.protection.protected_names import State
 
 
 class Sessions:
@@ -105,7 +106,9 @@ class Sessions:
         lease = Lease.take(self._paths.leases, row.id)
         assert lease is not None
         created = self.catalog.create(row)
-        session = await self._run(row, Order(agent, spec, terms), lease, warden, relay)
+        early = head.looks if head else {}
+        order = Order(agent, spec, terms)
+        session = await self._run(row, order, lease, warden, relay, early=early)
         await asyncio.wrap_future(created)
         return session
 
@@ -148,6 +151,8 @@ class Sessions:
         launched: Launched,
         relay: Relay | None,
         settings: Mapping[str, Any] | None = None,
+        *,
+        early: Mapping[str, State] = MappingProxyType({}),
     ) -> Session:
         # most commands look at sessions and run none
         from bridle.core.permission import WORKSPACE, Context, Policy
@@ -202,6 +207,7 @@ class Sessions:
             context,
             remembered=remembered.rules,
             saved=self._paths.processes / row.id / "protected" if survives else None,
+            early=early,
         )
         begun: asyncio.Task[None] | None = None
         if order.agent.info.prompted:  # another has only commands of ours

@@ -82,15 +82,19 @@ def outer_git_folders(root: str) -> tuple[str, ...]:
     own = _git_folder(root)
     if own == f"{root}/.git":
         return ()
-    git = own
-    folder = root
+    folders = git_folders(root)
+    return (folders[1],) if folders else ()
+
+
+def git_folders(root: str) -> tuple[str, str] | None:
+    """Of the work tree that a folder is in: its own, with the index, and the one with all refs."""
+    folder, git = root, _git_folder(root)
     while git is None and os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
         git = _git_folder(folder)
-    if git is None:
-        return ()
-    common = _common(git)
-    return (common,) if _is_repository(common) else ()
+    if git is None or not _is_repository(common := _common(git)):
+        return None
+    return git, common
 
 
 def _is_repository(folder: str) -> bool:

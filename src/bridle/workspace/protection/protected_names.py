@@ -107,12 +107,14 @@ def look(
     baseline: bool,
     role: str = "work",
     skipped: frozenset[str] = frozenset(),
+    most: int = MOST_FOLDERS,
 ) -> State:
     """Of a `baseline` all is kept. Else only what was known is read, and no new folder entered.
 
-    `role` is that of the root; names that are `skipped` are not looked at.
+    `role` is that of the root; names that are `skipped` are not looked at. With more than `most`
+    folders the state is not whole, and another baseline goes on from it.
     """
-    return _Look(root, before, baseline, role, skipped).state()
+    return _Look(root, before, baseline, role, skipped, most).state()
 
 
 def open_folder(root: int, path: str) -> int:
@@ -156,10 +158,17 @@ def matters(name: str, role: str) -> bool:
 
 class _Look:
     def __init__(
-        self, root: int, before: State, baseline: bool, role: str, skipped: frozenset[str]
+        self,
+        root: int,
+        before: State,
+        baseline: bool,
+        role: str,
+        skipped: frozenset[str],
+        most: int,
     ) -> None:
         self._root, self._before, self._baseline = root, before, baseline
-        self._role, self._skipped = role, skipped
+        self._role, self._skipped, self._most = role, skipped, most
+        self._parent, self._held = "", -1  # the last folder that another was opened in
         self._at = time.time_ns()
         self._nodes: dict[str, Node] = {}
         self._words: dict[str, Mark] = {}
@@ -168,7 +177,10 @@ class _Look:
         self._whole = True
 
     def state(self) -> State:
-        folders = self._folders()
+        try:
+            folders = self._folders()
+        finally:
+            self._let_go()
         tops = [
             (path, name)
             for path, seen in folders.items()
@@ -196,7 +208,7 @@ class _Look:
         found: dict[str, Seen] = {}
         todo: deque[tuple[str, str]] = deque()
         before = self._before
-        grows = self._baseline and (before.has_new_folders or not before.whole)
+        grows = self._baseline and (not before.whole or before.has_new_folders)
         for path, known in before.folders.items():
             seen = self._seen(path, known.role, known)
             if seen is not None:
@@ -209,7 +221,7 @@ class _Look:
             path, role = todo.popleft()
             if path in found:
                 continue
-            if len(found) >= MOST_FOLDERS:
+            if len(found) >= self._most:
                 self._whole = False
                 break
             seen = self._seen(path, role, None)
@@ -230,7 +242,7 @@ class _Look:
                 status = os.stat(path or ".", dir_fd=self._root, follow_symlinks=False)
                 if known.mark == mark_of(status) and self._settled(known.mark):
                     return known
-            folder = open_folder(self._root, path)
+            folder = self._open(path)
         except OSError:
             return None
         try:
@@ -239,6 +251,22 @@ class _Look:
             return None  # gone, or not ours to read
         finally:
             os.close(folder)
+
+    def _open(self, path: str) -> int:
+        """Folders of one folder come one after the other: that one is opened once."""
+        parent, name = parent_of(path)
+        if not parent:
+            return os.open(name or ".", _FOLDER, dir_fd=self._root)
+        if parent != self._parent:
+            held = open_folder(self._root, parent)
+            self._let_go()
+            self._parent, self._held = parent, held
+        return os.open(name, _FOLDER, dir_fd=self._held)
+
+    def _let_go(self) -> None:
+        if self._held >= 0:
+            os.close(self._held)
+        self._parent, self._held = "", -1
 
     def _settled(self, mark: Mark) -> bool:
         return mark.changed + _SETTLED < self._before.at
@@ -353,33 +381,40 @@ class _Look:
 
 def _listed(folder: int, role: str) -> Seen:
     mark = mark_of(os.fstat(folder))
-    guarded, words, folders = [], [], []
     with os.scandir(folder) as entries:
         listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    if role == "work":
+        return _listed_work(mark, listed)
+    guarded, folders = [], []
     a_repository = any(name == "HEAD" for name, _ in listed)
     for name, is_folder in listed:
         spelled = plain(name)
-        match role:
-            case "git":
-                if spelled in _GIT:
-                    guarded.append(name)
-                elif is_folder and (spelled in _GIT_SHELVES or not a_repository):
-                    folders.append((name, "git"))
-            case "github":
-                if names.is_protected([".github", spelled]):
-                    guarded.append(name)
-            case _:
-                if is_folder and name == ".git":
-                    folders.append((name, "git"))
-                elif is_folder and spelled == ".github":
-                    folders.append((name, "github"))
-                elif spelled == ".github" or names.is_protected([spelled]):
-                    guarded.append(name)
-                elif spelled in names.INSTRUCTIONS:
-                    words.append(name)
-                elif is_folder and name not in SKIPPED:
-                    folders.append((name, "work"))
-    return Seen(mark, role, tuple(guarded), tuple(words), tuple(folders))
+        if role == "github":
+            if names.is_protected([".github", spelled]):
+                guarded.append(name)
+        elif spelled in _GIT:
+            guarded.append(name)
+        elif is_folder and (spelled in _GIT_SHELVES or not a_repository):
+            folders.append((name, "git"))
+    return Seen(mark, role, tuple(guarded), (), tuple(folders))
+
+
+def _listed_work(mark: Mark, listed: list[tuple[str, bool]]) -> Seen:
+    """Folders of another role come first: they are looked at before all others."""
+    guarded, words, folders, special = [], [], [], []
+    for name, is_folder in listed:
+        spelled = plain(name)
+        if is_folder and name == ".git":
+            special.append((name, "git"))
+        elif is_folder and spelled == ".github":
+            special.append((name, "github"))
+        elif spelled == ".github" or names.is_protected([spelled]):
+            guarded.append(name)
+        elif spelled in names.INSTRUCTIONS:
+            words.append(name)
+        elif is_folder and name not in SKIPPED:
+            folders.append((name, "work"))
+    return Seen(mark, "work", tuple(guarded), tuple(words), (*special, *folders))
 
 
 def _is_draft(name: str, status: os.stat_result) -> bool:

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from bridle.workspace.file_names import shown
 from bridle.workspace.protection.accepted import ABSENT, Accepted, digest, digest_of
+from bridle.workspace.protection.known_commits import Files, git_mode
 from bridle.workspace.protection.protected_names import (
     KEPT_FILE,
     Node,
@@ -35,6 +36,7 @@ from bridle.workspace.refusal import Refused
 _EXCHANGE = 2  # RENAME_EXCHANGE
 _libc = ctypes.CDLL(None, use_errno=True)
 _TRIES = 3  # to restore one name
+_MOST_FILES = 1_000  # of a folder
 _DISARMS = 20  # times that a config is changed while it is read
 
 
@@ -239,6 +241,40 @@ class Restorer:
                 return not os.listdir(folder)  # noqa: PTH208
         except OSError:
             return False
+
+    def files_at(self, path: str) -> Files | None:
+        """All that lies at a path. None where it is too much, or no file of git's kind."""
+        found: Files = {}
+        todo = [path]
+        while todo:
+            one = todo.pop()
+            folder_path, name = parent_of(one)
+            try:
+                with self.folder(folder_path) as folder:
+                    status = _status(folder, name)
+                    if status is None:
+                        continue
+                    if stat.S_ISDIR(status.st_mode):
+                        inner = open_folder(folder, name)
+                        try:
+                            todo += [f"{one}/{each}" for each in os.listdir(inner)]  # noqa: PTH208
+                        finally:
+                            os.close(inner)
+                    elif stat.S_ISLNK(status.st_mode):
+                        target = os.fsencode(os.readlink(name, dir_fd=folder))
+                        found[one] = (git_mode("link", 0), target)
+                    else:
+                        content = read_file(folder, name, KEPT_FILE)
+                        if content is None:
+                            return None
+                        found[one] = (git_mode("file", status.st_mode), content)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return None
+            if len(found) + len(todo) > _MOST_FILES:
+                return None
+        return found
 
     def digest_at(self, path: str) -> str:
         """Of what lies at a path, with all that is in it."""

@@ -28,7 +28,9 @@ from bridle.workspace import inotify
 from bridle.workspace.file_names import shown
 from bridle.workspace.inotify import Happening, Inotify
 from bridle.workspace.protection.accepted import Accepted
+from bridle.workspace.protection.known_commits import Files, KnownCommits, git_mode
 from bridle.workspace.protection.protected_names import (
+    MOST_FOLDERS,
     NOTHING,
     Node,
     State,
@@ -55,6 +57,9 @@ _NEW_FOLDER = inotify.CREATE | inotify.IS_FOLDER
 _MOVED_FOLDER = inotify.MOVED_TO | inotify.IS_FOLDER
 _TRIES = 3  # rounds until it is reported that something cannot be restored
 _FEW = 200  # things that are looked at sooner than a thread has begun
+_FEW_FOLDERS = 500  # of a first look; they take some milliseconds
+_LONGEST_CHECKOUT = 10.0  # seconds
+_TICK = 10_000_000  # ns that the clock of file systems may be late
 
 
 class Hold:
@@ -77,7 +82,7 @@ class Hold:
 class Watcher:
     """Of one workspace. `allowed`: paths that a rule lets agents write. `report` gets what was
     undone. `remount` is called when a mounted name was replaced from outside, and when something
-    appears whose name is `noticed`."""
+    appears whose name is `noticed`. `early` is what was seen before a program that runs already."""
 
     def __init__(
         self,
@@ -92,8 +97,10 @@ class Watcher:
         remount: Callable[[], Awaitable[None]] | None = None,
         noticed: Callable[[str], bool] | None = None,
         saved: Path | None = None,
+        early: State | None = None,
     ) -> None:
         self.root = root
+        self._early = early
         self._noticed = noticed
         known = Accepted(accepted, root) if accepted else None
         self._restorer = Restorer(root, Quarantine(quarantine, root), known)
@@ -103,8 +110,11 @@ class Watcher:
         self._state = NOTHING
         self._saved = saved  # where the state is kept for a harness that comes back
         self._resumed = False
+        self._partial = False  # deeper folders are still to be looked at
         self._changed = False  # files that are watched were replaced
         self._empty: dict[str, float] = {}  # since when
+        self._commits: KnownCommits | None = None
+        self._in_git: dict[str, float] = {}  # files that git may be about to change, since when
         self._ending = False
         self._failures: Counter[str] = Counter()  # of paths that could not be restored yet
         self._outside: set[str] = set()  # mounted names that changed
@@ -177,17 +187,67 @@ class Watcher:
                 self._task = asyncio.create_task(self._watch())
 
     async def _accept(self) -> None:
-        if self._small:
+        """The rest of an early look is left to the task that watches: its program runs already."""
+        if self._early:
+            with self._lock:
+                self._state, self._partial = self._early, True
+                self._restorer.accept()
+                self._note_commits(self._early.at - _TICK)
+        elif self._state is NOTHING:
+            self.accept(most=_FEW_FOLDERS)
+            if self._partial:
+                await asyncio.to_thread(self._complete)
+        elif self._small:
             self.accept()
         else:
             await asyncio.to_thread(self.accept)
 
-    def accept(self) -> None:
+    def accept(self, *, most: int = MOST_FOLDERS) -> None:
         """What is there now is as it should be."""
         with self._lock:
-            self._state = self._look(baseline=True)
+            self._state = self._look(baseline=True, most=most)
+            self._partial = most < MOST_FOLDERS and not self._state.whole
             self._restorer.accept()
+            self._note_commits()
             self._save()
+
+    def _note_commits(self, until: int | None = None) -> None:
+        if self._role == "work" and self._commits is None:  # a program may have made others
+            self._commits = KnownCommits(self.root, until)
+
+    def _complete(self) -> None:
+        """Takes in deeper folders, once. What changed there since an early look is reported."""
+        with self._lock:
+            self._take_deeper()
+
+    def _take_deeper(self) -> None:
+        if not self._partial:
+            return
+        early, self._early, self._partial = self._early, None, False
+        new = self._grow()
+        if early:
+            why = "it changed while the session started"
+            late = [path for path, node in new.items() if node.mark.changed > early.at - _TICK]
+            self._unreported += [
+                Undone(shown(path), "changed", False, "", why)
+                for path in late
+                if not any(other.startswith(f"{path}/") for other in late)
+            ]
+        self._save()
+
+    def _grow(self) -> dict[str, Node]:
+        """Enters folders that are not known yet. What lies at protected names in them."""
+        before, grown = self._state, self._look(baseline=True)
+        new = {path: node for path, node in grown.nodes.items() if _is_new(path, before, grown)}
+        self._state = before._replace(
+            nodes={**before.nodes, **new},
+            words={**grown.words, **before.words},
+            folders={**grown.folders, **before.folders},
+            behind=tuple(dict.fromkeys((*before.behind, *grown.behind))),
+            closed=before.closed | {path for path in grown.closed if path in new},
+            whole=grown.whole,
+        )
+        return new
 
     def resume(self) -> bool:
         """Goes on from the state that an earlier harness kept, if there is one."""
@@ -205,6 +265,7 @@ class Watcher:
     def check(self) -> tuple[Undone, ...]:
         """Restores what differs."""
         with self._lock:
+            self._take_deeper()
             found = self._check()
             self._unreported += found
             return found
@@ -236,6 +297,9 @@ class Watcher:
     # -- while programs run ------------------------------------------------------------------------
 
     async def _watch(self, delay: float = 0.0) -> None:
+        if self._partial:
+            await asyncio.to_thread(self._complete)
+            self._tell()
         await asyncio.sleep(delay)
         alarm = self._alarm = _open_alarm()
         self._started = True
@@ -269,8 +333,10 @@ class Watcher:
             await asyncio.sleep(WITHOUT_INOTIFY)
             return
         while True:
-            patience = _GRACE if self._empty else None if watched.complete else WITHOUT_INOTIFY
-            if not await alarm.wait(patience) and self._empty:
+            patience = None if watched.complete else WITHOUT_INOTIFY
+            if self._empty or self._in_git:
+                patience = PAUSE if self._in_git else _GRACE
+            if not await alarm.wait(patience) and (self._empty or self._in_git):
                 return
             happened = alarm.read()
             self._checking = True
@@ -325,9 +391,15 @@ class Watcher:
 
     # -- looking -----------------------------------------------------------------------------------
 
-    def _look(self, *, baseline: bool) -> State:
-        root = self._restorer.root
-        return look(root, self._state, baseline=baseline, role=self._role, skipped=self._skipped)
+    def _look(self, *, baseline: bool, most: int = MOST_FOLDERS) -> State:
+        return look(
+            self._restorer.root,
+            self._state,
+            baseline=baseline,
+            role=self._role,
+            skipped=self._skipped,
+            most=most,
+        )
 
     @property
     def _small(self) -> bool:
@@ -336,7 +408,7 @@ class Watcher:
 
     def _as_it_was(self) -> bool:
         """One look, where it is over at once. False: all has to be checked."""
-        if not self._small or not self._lock.acquire(blocking=False):
+        if self._partial or not self._small or not self._lock.acquire(blocking=False):
             return False
         try:
             before, after = self._state, self._look(baseline=False)
@@ -366,6 +438,7 @@ class Watcher:
         ]
         self._failures &= Counter(dict.fromkeys(differing, _TRIES))
         self._empty = {one: since for one, since in self._empty.items() if one in differing}
+        self._in_git = {one: since for one, since in self._in_git.items() if one in differing}
         if not differing and not touched:
             self._state = after._replace(whole=before.whole)
             return tuple(found)
@@ -437,11 +510,33 @@ class Watcher:
             return None
         elif self._adopt_hooks(path, before, after):
             return None
+        elif (checkout := self._is_checkout(path, before)) is not False:
+            if checkout:
+                self._adopt(path)
+            return None
         try:
             return self._restorer.undo(path, before, after)
         except AcceptedMeanwhile:
             self._adopt(path)
             return None
+
+    def _is_checkout(self, path: str, before: State) -> bool | None:
+        """Whether git put there what a commit of the start holds. None: it is still at work."""
+        commits = self._commits
+        if commits is None or path.startswith(".git/") or not commits.may_have_moved:
+            return False
+        had = _files_of(before, path)
+        has = self._restorer.files_at(path)
+        if had == has or has is None or (had and not commits.has(path, had)):
+            return False
+        if not had and not commits.tracks(path):
+            return False
+        if commits.leads_to(path, has):
+            return True
+        since = self._in_git.setdefault(path, time.monotonic())
+        patience = _LONGEST_CHECKOUT if commits.has(path, has) else _GRACE
+        busy = commits.is_busy(_GRACE) and time.monotonic() < since + patience
+        return None if busy and not self._ending else False
 
     def _disarm(self, path: str, known: Node | None) -> Undone | None:
         try:
@@ -466,30 +561,22 @@ class Watcher:
     def _last_check(self) -> None:
         """Until nothing differs; then takes in what lies in folders that are new."""
         with self._lock:
+            self._take_deeper()
             for _ in range(_ROUNDS):
                 self._changed = False
                 found = self._check()
                 self._unreported += found
                 if not found and not self._failures and not self._changed:
                     break
-            before = self._state
-            if not before.has_new_folders:
+            if not self._state.has_new_folders:
                 return
-            grown = self._look(baseline=True)
-            new = {path: node for path, node in grown.nodes.items() if _is_new(path, before, grown)}
+            new = self._grow()
             why = "it came with a folder that is new"
             self._unreported += [
                 Undone(shown(path), "created", False, "", why)
                 for path in new
                 if parent_of(path)[0] not in new and parent_of(path)[1] != "commondir"
             ]
-            self._state = before._replace(
-                nodes={**before.nodes, **new},
-                words=grown.words,
-                folders={**grown.folders, **before.folders},
-                closed=before.closed | {path for path in grown.closed if path in new},
-                whole=grown.whole,
-            )
             self._save()
 
     def _refresh(self) -> None:
@@ -553,6 +640,15 @@ def _is_of_git(path: str, state: State, names: tuple[str, ...]) -> bool:
     folder, name = parent_of(path)
     seen = state.folders.get(folder)
     return name in names and seen is not None and seen.role == "git"
+
+
+def _files_of(state: State, path: str) -> Files:
+    """What was known at a path, as git would have it."""
+    return {
+        one: (git_mode(node.kind, node.mode), node.content)
+        for one, node in state.nodes.items()
+        if node.kind != "folder" and f"{one}/".startswith(f"{path}/")
+    }
 
 
 class _Watched(NamedTuple):
