@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -276,3 +277,45 @@ def test_a_folder_with_more_files_than_are_looked_at_is_asked_about(
         "ask",
         ". holds more files than were looked at: it may be what rule forbids",
     )
+
+
+def test_a_search_of_some_files_counts_those_in_a_denied_folder(workspace: Path) -> None:
+    assert bash(workspace, "grep -rn --include='*.pem' x .", "conf/") == "ask"
+    assert bash(workspace, "grep -rn --include='*.py' x .", "conf/") == "allow"
+    assert bash(workspace, "git grep x", "src/") == "ask"
+    assert bash(workspace, "git grep x", "conf/") == "allow"
+
+
+def test_a_tree_around_the_workspace_is_looked_at_too(workspace: Path) -> None:
+    assert bash(workspace, "grep -rn x ..", "conf/key.pem") == "ask"
+
+
+def test_rules_on_files_elsewhere_cost_no_look_at_a_tree(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridle.workspace.file_tree.MOST", 2)
+    assert bash(workspace, "grep -rn x .", "~/.ssh/**") == "allow"
+    assert bash(workspace, "grep -rn x .", "/etc/*.key") == "allow"
+    assert bash(workspace, "grep -rn x .", f"{workspace}/q*") == "ask"
+    assert bash(workspace, "grep -rn x .", "/**/q.pem") == "ask"
+
+
+def test_a_decision_about_a_large_tree_is_fast_once_it_was_looked_at(tmp_path: Path) -> None:
+    for number in range(2000):
+        folder = tmp_path / "src" / f"m{number // 10}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"f{number}.py").touch()
+    (tmp_path / ".env").touch()
+    rules = [rule_of({"deny": "no", "path": one}, "r:1") for one in (".env", "*.pem", "conf/**")]
+    policy = Policy.preset("auto", rules=rules)
+    context = Context(tmp_path, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles())
+    request = PermissionRequested(
+        request_id="r", tool="Bash", title="", input={"command": "grep -rn foo src"}
+    )
+    time.sleep(0.1)
+    taken = []
+    for _ in range(15):
+        before = time.process_time()
+        assert policy.decide(request, context).verdict == "allow"
+        taken.append(time.process_time() - before)
+    assert min(taken[1:]) < 0.004  # it took 12 ms where each look was a walk

@@ -17,7 +17,9 @@ from bridle.core.permission.spots import (
     Context,
     Spot,
     forbidden_below,
+    may_lie_below,
     relative_directories,
+    seen_from_workspace,
 )
 from bridle.core.tools import READS
 
@@ -206,11 +208,16 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         """A tree that is changed is changed with all that lies in it; one that is read may be read
         but for that, so somebody is asked."""
         assert spot.tree is not None
-        patterns = [one for one in self.paths if one not in ALL_PLACES]
+        patterns = [
+            one
+            for one in self.paths
+            if one not in ALL_PLACES and may_lie_below(one, spot.tree, context)
+        ]
         for pattern in patterns:
-            if found := forbidden_below(pattern, spot.tree, context):
+            if found := next(forbidden_below(pattern, spot.tree, context), ""):
                 certainty: Literal["maybe", "yes"] = "maybe" if spot.tree.is_read else "yes"
-                return Match(certainty, f"{found} lies in {spot.told}")
+                inner = seen_from_workspace(found, context)
+                return Match(certainty, f"{inner} lies in {spot.told}")
         if patterns and not spot.tree.complete:
             return Match("maybe", f"{spot.told} holds more files than were looked at")
         return _NO
