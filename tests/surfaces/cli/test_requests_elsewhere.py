@@ -10,7 +10,7 @@ import pytest
 from ..conftest import Bench, Program, wait_for_line, wait_until
 
 ASKS = json.dumps([{"say": "I write."}, {"write": "a.txt", "text": "x\n"}, {"say": "Done."}])
-READS = json.dumps([{"read": "a.txt"}, {"run": "true", "ask": False}, {"say": "Read."}])
+READS = json.dumps([{"read": "a.txt"}, {"run": "true"}, {"say": "Read."}])
 
 
 def entry(process: Program, words: str) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def test_a_request_whose_id_no_terminal_shows_has_a_name_to_type(
 ) -> None:
     ids = ["a/b", "r\x1b[2J1", "-x --yes", "$(touch pwned)", "ünï", ""]
     asks = [
-        {"send": {"type": "ask", "request_id": id, "tool": "run", "input": {"command": "true"}}}
+        {"send": {"type": "ask", "request_id": id, "tool": "run", "input": {"command": "make"}}}
         for id in ids
     ]
     owner = bench.start(
