@@ -287,8 +287,8 @@ async def test_what_the_user_types_and_attaches_is_kept_without_the_secret(desk:
     script = scripted(
         desk,
         [
-            {"run": "true"},
-            {"run": "true", "reason": SECRET},
+            {"run": "make"},
+            {"run": "make", "reason": SECRET},
             {"question": [{"text": f"really {SECRET}?", "choices": [{"label": SECRET}]}]},
             {"listen": 10},
             {"say": "{steer} {answer} {files}"},
