@@ -51,7 +51,7 @@ def read_lines(path: str) -> Iterator[dict]:
 EDITS = [
     {"think": "A generator reads one line at a time, and nobody needs the length of the list."},
     {"say": "The parser keeps **every line** in memory. I make `read_lines` a generator.\n"},
-    {"edit": "parser.py", "old": OLD, "new": NEW, "ask": False},
+    {"edit": "parser.py", "old": OLD, "new": NEW},
     {"say": "Now the tests, and then it can go out.\n"},
     {"run": "git push origin lazy-parser", "reason": "the branch is not published yet"},
 ]
@@ -130,7 +130,8 @@ async def sitting(
             prepare(folder)
         from bridle.surfaces.tui.app import BridleApp
 
-        wishes = {"agent": "mock", "options": {"script": f"{name}/script.json"}}
+        script = {"script": f"{name}/script.json"}
+        wishes = {"agent": "mock", "approve": "edits", "options": script}
         app = BridleApp(project, wishes=wishes)
         async with app.run_test(size=size) as pilot:
             await app.opened()

@@ -109,7 +109,7 @@ async def test_trust_in_one_folder_loosens_nothing_for_a_session_of_another(
     async with bridle.open(paths=paths, cwd=ours) as harness:
         assert harness.config.env.passed == ("CROSS_X",)
         resumed = await harness.resume(session)
-        await resumed.ask('[{"run": "echo [$CROSS_X] > seen.txt", "ask": false}]')
+        await resumed.ask('[{"run": "echo [$CROSS_X] > seen.txt"}]')
     assert (tmp_path / "theirs/seen.txt").read_text() == "[]\n"
 
 

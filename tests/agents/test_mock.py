@@ -258,12 +258,12 @@ async def test_it_asks_questions(host: PlainHost, project: Path) -> None:
 
 
 async def test_a_subagent_speaks_inside_its_call(host: PlainHost, project: Path) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, SessionSpec(cwd=project), host, answer=ALLOW) as mock:
         turn = await mock.turn("script:subagent")
         inside = [event for event in turn if event.parent]
         assert {event.parent for event in inside} == {"c1.2"}
         assert {type(event) for event in inside} == {
-            ThoughtChunk, ToolStarted, ToolUpdated, ToolFinished, MessageChunk,
+            ThoughtChunk, ToolStarted, PermissionRequested, ToolUpdated, ToolFinished, MessageChunk,
         }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -276,3 +277,133 @@ def test_a_folder_with_more_files_than_are_looked_at_is_asked_about(
         "ask",
         ". holds more files than were looked at: it may be what rule forbids",
     )
+
+
+def test_a_search_of_some_files_counts_those_in_a_denied_folder(workspace: Path) -> None:
+    assert bash(workspace, "grep -rn --include='*.pem' x .", "conf/") == "ask"
+    assert bash(workspace, "grep -rn --include='*.py' x .", "conf/") == "allow"
+    assert bash(workspace, "git grep x", "src/") == "ask"
+    assert bash(workspace, "git grep x", "conf/") == "allow"
+
+
+def test_a_tree_around_the_workspace_is_looked_at_too(workspace: Path) -> None:
+    assert bash(workspace, "grep -rn x ..", "conf/key.pem") == "ask"
+
+
+def test_rules_on_files_elsewhere_cost_no_look_at_a_tree(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridle.workspace.file_tree.MOST", 2)
+    assert bash(workspace, "grep -rn x .", "~/.ssh/**") == "allow"
+    assert bash(workspace, "grep -rn x .", "/etc/*.key") == "allow"
+    assert bash(workspace, "grep -rn x .", f"{workspace}/q*") == "ask"
+    assert bash(workspace, "grep -rn x .", "/**/q.pem") == "ask"
+
+
+def test_a_decision_about_a_large_tree_is_fast_once_it_was_looked_at(tmp_path: Path) -> None:
+    for number in range(2000):
+        folder = tmp_path / "src" / f"m{number // 10}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"f{number}.py").touch()
+    (tmp_path / ".env").touch()
+    rules = [rule_of({"deny": "no", "path": one}, "r:1") for one in (".env", "*.pem", "conf/**")]
+    policy = Policy.preset("auto", rules=rules)
+    context = Context(tmp_path, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles())
+    request = PermissionRequested(
+        request_id="r", tool="Bash", title="", input={"command": "grep -rn foo src"}
+    )
+    time.sleep(0.1)
+    taken = []
+    for _ in range(15):
+        before = time.process_time()
+        assert policy.decide(request, context).verdict == "allow"
+        taken.append(time.process_time() - before)
+    assert min(taken[1:]) < 0.004  # it took 12 ms where each look was a walk
+
+
+# -- searches that are made without the denied files -----------------------------------------------
+
+
+def searched(workspace: Path, *denied: str, agent: str = "claude", **input: Any) -> Any:
+    rules = [rule_of({"deny": "no", "path": one}, "rules.toml:1") for one in denied]
+    request = PermissionRequested(
+        request_id="r",
+        tool="Grep",
+        title="",
+        input={"pattern": "x", **input},
+        changeable=agent != "acp-agent",
+    )
+    context = Context(
+        workspace,
+        home=Path("/home/me"),
+        resolve=os.path.realpath,
+        files=DiskFiles(),
+        agent=agent,
+    )
+    decision = Policy.preset("ask", rules=rules).decide(request, context)
+    return decision.verdict, decision.note, decision.input
+
+
+def test_a_search_that_can_be_told_leaves_the_denied_files_out(workspace: Path) -> None:
+    assert searched(workspace, ".env") == (
+        "rewrite",
+        "no: the search leaves out .env",
+        {"pattern": "x", "glob": "!**/.env"},
+    )
+    assert searched(workspace, ".env", "*.pem", path=str(workspace)) == (
+        "rewrite",
+        "no: the search leaves out .env, tracked.pem, conf/key.pem, src/deep/er/key.pem",
+        {
+            "pattern": "x",
+            "path": str(workspace),
+            "glob": "!**/.env !**/tracked.pem !**/conf/key.pem !**/src/deep/er/key.pem",
+        },
+    )
+    assert searched(workspace, "conf/", path=".") == (
+        "rewrite",
+        "no: the search leaves out conf",
+        {"pattern": "x", "path": ".", "glob": "!**/conf"},
+    )
+    assert searched(workspace, "*.pem", path="src") == (
+        "rewrite",
+        "no: the search leaves out src/deep/er/key.pem",
+        {"pattern": "x", "path": "src", "glob": "!**/deep/er/key.pem"},
+    )
+
+
+def test_a_search_that_cannot_be_told_is_asked_about(workspace: Path) -> None:
+    assert searched(workspace, ".env", glob="*")[0] == "ask"
+    assert searched(workspace, ".env", glob="!*.md")[0] == "ask"
+    assert searched(workspace, ".env", agent="gemini")[0] == "ask"
+    assert searched(workspace, ".env", agent="acp-agent")[0] == "ask"
+    assert searched(workspace, ".env", path="/")[0] == "ask"
+    assert searched(workspace, ".env", path=".env")[0] == "deny"
+    assert searched(workspace, ".env", other="somewhere")[0] == "ask"
+
+
+def test_a_pattern_that_leaves_out_the_file_is_known_as_such(workspace: Path) -> None:
+    assert searched(workspace, ".env", glob="!**/.env")[0] == "allow"
+    assert searched(workspace, ".env", glob="!**/.en")[0] == "ask"
+    assert searched(workspace, ".env", glob="!**/.env", agent="gemini")[0] == "ask"
+    assert searched(workspace, ".env", glob="!**/.env *")[0] == "ask"
+    assert searched(workspace, ".env", glob="!**/.env,**")[0] == "ask"
+    assert searched(workspace, ".env", glob="!**/{.env}")[0] == "ask"
+
+
+@pytest.mark.parametrize("name", ["a b", "a,b", "{a}", "[a]", "!a", "a*", "a\\b", "é", "a\tb"])
+def test_a_denied_name_with_a_special_character_is_left_out_by_a_pattern(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "top" / "keys").mkdir(parents=True)
+    (tmp_path / "top" / "keys" / name).touch()
+    verdict, _, input = searched(tmp_path / "top", "keys/*")
+    assert verdict == "rewrite"
+    assert not set(input["glob"].removeprefix("!**/")) & set(" ,{}[]!*\\\t")
+
+
+def test_more_files_than_can_be_left_out_are_asked_about(tmp_path: Path) -> None:
+    for number in range(41):
+        (tmp_path / f"{number}.pem").touch()
+    assert searched(tmp_path, "*.pem")[0] == "ask"
+    (tmp_path / "0.pem").unlink()
+    assert searched(tmp_path, "*.pem")[0] == "rewrite"

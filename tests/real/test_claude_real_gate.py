@@ -15,10 +15,12 @@ from real_claude import RealClaude
 
 from bridle.agents.claude.requests import PATIENCE
 from bridle.agents.claude.wire import ClaudeWire
+from bridle.config.rules import rule_of
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import (
     PermissionRequested,
     RequestAnswered,
+    Text,
     ToolFinished,
     ToolStarted,
     TurnEnded,
@@ -190,3 +192,43 @@ async def test_a_request_that_is_never_answered_runs_nothing(
 
     assert [turn.step for turn in double.turns][:1] == [0]
     assert not marker.exists()
+
+
+DENIED_FILES = [".env", "conf/key one.pem", "src/deep/{key},[a].pem", "src/private/notes.txt"]
+
+
+@pytest.mark.parametrize("below", ["", "src"])
+async def test_a_search_leaves_out_the_files_that_a_rule_denies(
+    desk: ClaudeDesk, below: str
+) -> None:
+    """Wherever the CLI starts ripgrep, and however the names are spelled."""
+    names = [*DENIED_FILES, "src/app.py", "other/keys.txt", "README.md"]
+    for name in names:
+        file = desk.project / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"word {Path(name).name.encode().hex()}\n")
+    rules = [
+        rule_of({"deny": "no", "path": one}, "rules.toml:1")
+        for one in (".env", "*.pem", "src/private/**")
+    ]
+    search = {"pattern": "word", "output_mode": "content"}
+    if below:
+        search["path"] = str(desk.project / below)
+    desk.double.scenarios["search"] = [
+        reply(Call("Grep", search, id="toolu_1")),
+        reply(Say("Found.")),
+    ]
+    # elsewhere the CLI has no such tool, and searches with commands
+    where = {"CLAUDE_CODE_ENTRYPOINT": "local-agent"}
+    session = await desk.start(approve="ask", rules=rules, environment=where)
+
+    log = await run(session, "@@search@@ go")
+
+    assert [answer.answer.option for answer in of(log, RequestAnswered)] == ["allow"]
+    (end,) = of(log, ToolFinished)
+    told = "".join(part.text for part in end.content if isinstance(part, Text))
+    found = {name for name in names if Path(name).name.encode().hex() in told}
+    expected = {name for name in set(names) - set(DENIED_FILES) if name.startswith(below)}
+    assert (end.outcome, found) == ("completed", expected)
+    seen = json.dumps([turn.body for turn in desk.double.turns])
+    assert not [name for name in DENIED_FILES if Path(name).name.encode().hex() in seen]

@@ -136,7 +136,7 @@ def doctor(clone: Clone) -> list[tuple[str, str]]:
 def take_turn(
     clone: Clone, *commands: str, cwd: Path, level: str = "", group: Cgroup | None = None
 ) -> Turn:
-    script = json.dumps([{"run": command, "ask": False} for command in commands])
+    script = json.dumps([{"run": command} for command in commands])
     ran = clone.bridle(
         *("run", "-a", "mock", "--json", script),
         cwd=cwd,

@@ -60,7 +60,7 @@ def _kill_once(
     shell = program(style, token)
     command = " ".join(["exec", *(f"'{word}'" for word in [shell[0], shell[1]]), _quoted(shell[2])])
     words: list[dict[str, object]] = [{"say": f"sentence {i} of many. "} for i in range(40)]
-    steps = [*words, {"run": command, "ask": False}, *words * 10, {"hang": True}]
+    steps = [*words, {"run": command}, *words * 10, {"hang": True}]
     script = folder / f"{token}.json"
     script.write_text(json.dumps({"pace": 0.0005, "turns": [steps]}))
     harness = subprocess.Popen(

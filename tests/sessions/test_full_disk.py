@@ -63,7 +63,7 @@ class Talk:
         steps: list[dict[str, object]] = []
         for number, text in enumerate(self.texts):
             steps.append({"send": {"type": "text", "id": f"m{number}", "text": text}})
-            steps.append({"write": str(self._marks), "text": str(number), "ask": False})
+            steps.append({"write": str(self._marks), "text": str(number)})
         script = desk.folder / "script.json"
         script.write_text(json.dumps([steps]))
         self.script = str(script)

@@ -13,6 +13,7 @@ from session_desk import Desk
 from bridle.agents.mock import INFO
 from bridle.agents.mock.wire import MockWire
 from bridle.agents.stdio import StdioAgent
+from bridle.core.errors import GateOpen
 from bridle.core.events import (
     Answer,
     Entry,
@@ -86,6 +87,41 @@ async def test_it_fails_the_turn_though_the_agent_was_quick_to_complete_it(desk:
     log = await play(desk, {"write": "made.txt", "text": "x", "ask": False})
 
     assert of(log, TurnEnded) == [bypassed("Mock ran Write `made.txt` without asking")]
+
+
+@pytest.mark.parametrize("approve", ["ask", "edits", "auto", "readonly", "none"])
+async def test_the_embedded_agent_is_held_to_what_it_declares(desk: Desk, approve: str) -> None:
+    path = script(desk, [{"run": "touch made", "ask": False}, {"sleep": 20}])
+    session = await desk.start(path, approve=approve)
+
+    log = await entries(session, "go")
+
+    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `touch made` without asking")]
+
+
+@pytest.mark.parametrize("approve", ["ask", "edits", "readonly", "none"])
+async def test_an_embedded_agent_that_declares_not_to_ask_is_refused(
+    desk: Desk, approve: str
+) -> None:
+    path = script(desk, [{"run": "touch made", "ask": False}])
+    spec = desk.spec(path)
+    spec = replace(spec, options={**spec.options, "asks": False}, approve=approve)
+    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve=approve))
+    with pytest.raises(GateOpen):
+        await entries(session, "go")
+    assert not (desk.project / "made").exists()
+
+
+async def test_an_embedded_agent_that_declares_not_to_ask_runs_under_auto(desk: Desk) -> None:
+    path = script(desk, [{"run": "touch made", "ask": False}])
+    spec = desk.spec(path)
+    spec = replace(spec, options={**spec.options, "asks": False}, approve="auto")
+    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve="auto"))
+
+    log = await entries(session, "go")
+
+    assert of(log, TurnEnded) == [TurnEnded(reason="completed")]
+    assert (desk.project / "made").exists()
 
 
 def asked_and_ran(call_id: str) -> list[Step]:

@@ -93,3 +93,17 @@ async def test_a_session_writes_to_a_temporary_folder_of_its_own_that_goes_with_
     assert (own / "made").read_text() == "x\n"
     await session.close()
     assert not own.exists()
+
+
+async def test_a_session_removes_the_folders_that_killed_ones_left(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridle.sessions.scratch._YOUNGEST", -1.0)
+    left = tmp_path / "bridle-0123456789-01234567"
+    (left / "deep").mkdir(parents=True)
+    left.chmod(0o700)
+    environment = {**desk.terms().environment, "TMPDIR": str(tmp_path)}
+    session = await desk.start(approve="edits", environment=environment)
+    async with asyncio.timeout(30):
+        await session.close()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("bridle-")] == []

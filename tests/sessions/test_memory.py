@@ -90,10 +90,10 @@ def children() -> list[str]:
 async def test_many_turns_leave_no_descriptor_thread_or_child(desk: Desk, count: int) -> None:
     session = await desk.start()
     for _ in range(3):  # what is opened once is open from here on
-        await session.ask(json.dumps([{"say": "hello"}, {"run": "true", "ask": False}]))
+        await session.ask(json.dumps([{"say": "hello"}, {"run": "true"}]))
     before = descriptors(), threads(), children()
     for number in range(count):
-        step = {"run": "true", "ask": False} if number % 10 == 0 else {"say": "hello"}
+        step = {"run": "true"} if number % 10 == 0 else {"say": "hello"}
         await session.prompt(json.dumps([step]))
         await session.idle()
     assert (descriptors(), threads(), children()) == before

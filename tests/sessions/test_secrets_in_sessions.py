@@ -201,10 +201,10 @@ async def test_no_kind_of_event_keeps_a_secret(desk: Desk, way: str) -> None:
     text = f"<{WAYS[way](SECRET)}>"
     session, entries = await play(
         desk,
-        {"run": f"printf %s '{text}'", "ask": False},
-        {"write": str(desk.project / "notes"), "text": text, "ask": False},
+        {"run": f"printf %s '{text}'"},
+        {"write": str(desk.project / "notes"), "text": text},
         {"read": str(desk.project / "notes")},
-        {"edit": str(desk.project / "notes"), "old": text, "new": f"{text}\n{text}", "ask": False},
+        {"edit": str(desk.project / "notes"), "old": text, "new": f"{text}\n{text}"},
         {"send": {"type": "call", "id": "c9", "tool": text, "input": {text: [text, {"a": text}]}}},
         {"send": {"type": "output", "id": "c9", "text": text}},
         {"send": {"type": "a new kind", "text": text}},
@@ -349,7 +349,7 @@ async def test_what_goes_through_the_door_holds_no_secret(desk: Desk) -> None:
 def test_the_program_prints_logs_and_exports_no_secret(desk: Desk, tmp_path: Path) -> None:
     steps: Steps = [
         {"say": f"it is {SECRET}, "},
-        {"run": f"printf %s '{SECRET}'", "ask": False},
+        {"run": f"printf %s '{SECRET}'"},
         {"line": f"unknown {SECRET}"},
         {"stderr": SECRET},
         {"fail": "agent_failed", "message": SECRET},

@@ -297,7 +297,7 @@ async def test_a_secret_split_over_chunks_never_reaches_the_store(desk: Desk) ->
     steps: list[dict[str, object]] = [
         {"send": {"type": "text", "id": "m1", "text": f"it is {secret[:7]}"}},
         {"send": {"type": "text", "id": "m1", "text": f"{secret[7:]}!"}},
-        {"run": f"echo {secret}", "ask": False},
+        {"run": f"echo {secret}"},
     ]
     script = desk.folder / "script.json"
     script.write_text(json.dumps([steps]))

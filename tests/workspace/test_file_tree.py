@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
@@ -68,7 +72,7 @@ def test_all_that_lies_below_is_listed_nearest_first_and_links_are_not_followed(
 def test_a_large_folder_is_not_listed_to_its_end(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert MOST == 20_000
+    assert MOST == 200_000
     monkeypatch.setattr("bridle.workspace.file_tree.MOST", 3)
     listing = DiskFiles().below(str(folder), frozenset())
     assert (len(listing.paths), listing.complete) == (4, False)
@@ -94,3 +98,86 @@ def test_what_git_tracks_is_told_as_git_tells_it(folder: Path, version: str) -> 
 
 def test_outside_of_a_repository_nothing_is_tracked(folder: Path) -> None:
     assert not DiskFiles().tracked(str(folder / "a"))
+
+
+def test_what_is_created_after_a_folder_was_read_is_found_at_once(tmp_path: Path) -> None:
+    files = DiskFiles()
+    top = tmp_path / "top"
+    top.mkdir()
+    for number in range(300):
+        (top / f"f{number}").touch()
+        assert len(files.below(str(top), frozenset()).paths) == number + 1
+
+
+def test_a_folder_whose_times_were_set_back_is_read_again(tmp_path: Path) -> None:
+    files = DiskFiles()
+    top = tmp_path / "top"
+    top.mkdir()
+    os.utime(top, ns=(1, 1))
+    _wait_until_trusted(top)
+    assert files.below(str(top), frozenset()).paths == ()
+    (top / ".env").touch()
+    os.utime(top, ns=(1, 1))
+    assert files.below(str(top), frozenset()).paths == (".env",)
+
+
+def test_a_listing_is_always_as_of_now(tmp_path: Path) -> None:
+    """Whatever is made, moved and removed in between, and however soon after the last look."""
+    chance = Random(7)
+    files = DiskFiles()
+    top = tmp_path / "top"
+    top.mkdir()
+    for _ in range(250):
+        folders = [top, *(path for path in top.rglob("*") if path.is_dir())]
+        others = [path for path in top.rglob("*") if path.is_file()]
+        place = chance.choice(folders)
+        match chance.randrange(5):
+            case 0 if len(folders) > 1:
+                chance.choice(folders[1:]).rename(top / f"moved{chance.random()}")
+            case 1 if others:
+                chance.choice(others).unlink()
+            case 2:
+                (place / f"d{chance.random()}").mkdir()
+            case 3:
+                place.chmod(0o700)
+            case _:
+                (place / f"f{chance.random()}").touch()
+        if chance.random() < 0.1:
+            time.sleep(0.06)
+        expected = sorted(str(path.relative_to(top)) for path in top.rglob("*"))
+        assert sorted(files.below(str(top), frozenset()).paths) == expected
+
+
+def test_a_folder_that_was_not_changed_is_not_read_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = DiskFiles()
+    _wait_until_trusted(folder)
+    first = files.below(str(folder), frozenset())
+    read: list[str] = []
+    scandir = os.scandir
+
+    def counted(path: str) -> Any:
+        read.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", counted)
+    assert files.below(str(folder), frozenset()) is first
+    (folder / "sub" / "deep" / "new").touch()
+    assert "sub/deep/new" in files.below(str(folder), frozenset()).paths
+    assert read == [f"{folder}/sub/deep"]
+
+
+def test_an_index_that_changed_is_read_again(folder: Path) -> None:
+    files = DiskFiles()
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    for name in NAMES:
+        assert not files.tracked(str(folder / name))
+        subprocess.run(["git", "add", name], cwd=folder, check=True)
+        assert files.tracked(str(folder / name))
+
+
+def _wait_until_trusted(path: Path) -> None:
+    """A folder that changed just now is read at each look."""
+    while time.time_ns() - path.stat().st_ctime_ns < 100_000_000:
+        time.sleep(0.01)

@@ -26,7 +26,12 @@ from bridle.sessions.door import Door, Visit
 from bridle.sessions.headstart import HeadStart, launch_warden, new_session
 from bridle.sessions.lease import Lease
 from bridle.sessions.lookout import announce
-from bridle.sessions.scratch import open_scratch, remove_scratch, with_scratch
+from bridle.sessions.scratch import (
+    open_scratch,
+    remove_scratch,
+    sweep_scratches,
+    with_scratch,
+)
 from bridle.sessions.session import AttachedSession, Session, read_all
 from bridle.sessions.terms import Order, Terms
 from bridle.store.attachments import Attachments
@@ -232,6 +237,7 @@ class Sessions:
         except BaseException:
             await asyncio.gather(warden.close(), protection.close())
             raise
+        sweep = asyncio.get_running_loop().run_in_executor(None, sweep_scratches, terms.environment)
 
         def host(terms: Terms) -> SessionHost:
             _register(known, terms)
@@ -300,6 +306,7 @@ class Sessions:
                 disowned = self.catalog.update(row.id, owner_socket=None, owner_pid=None)
                 await asyncio.gather(warden.close(), asyncio.wrap_future(disowned))
                 await protection.close()
+                await sweep
                 if scratch:
                     remove_scratch(scratch)
                 if broadcast.last_seq == 0:  # its agent refused to start

@@ -3,18 +3,44 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from bridle.core.permission.trees import Listing
 
-MOST = 20_000  # entries that are looked at for one folder
+MOST = 200_000  # entries that are looked at for one folder
+_KEPT = 8  # listings of folders
 _INDEX = b"DIRC"
+# Two changes of a folder within one tick of the clock of its file system look like one.
+_TICK, _COARSE_TICK = 50_000_000, 2_100_000_000
+
+_Stamp = tuple[int, int, int, int]
+
+
+class _Folder(NamedTuple):
+    """The names in one folder. `stamp` changes with them; None: read it again."""
+
+    stamp: _Stamp | None
+    names: tuple[str, ...]
+    folders: tuple[str, ...]
+
+
+class _Walk(NamedTuple):
+    folders: list[tuple[str, _Stamp | None]]
+    listing: Listing
 
 
 class DiskFiles:
-    """Holds nothing: what it tells is as of now."""
+    """What it tells is as of now: a folder that was read is read again once it was changed, which
+    its change time shows, as nobody can set it."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, _Folder] = {}
+        self._walks: dict[tuple[str, frozenset[str]], _Walk] = {}
+        self._indexes: dict[str, tuple[_Stamp, bytes]] = {}
 
     def glob(self, pattern: str) -> Sequence[str] | None:
         """The paths that a shell would put in the place of the pattern, links not followed."""
@@ -28,35 +54,111 @@ class DiskFiles:
 
     def below(self, folder: str, skipped: frozenset[str]) -> Listing:
         """Breadth first, so that what is near is seen even in a large folder."""
+        key = (folder, skipped)
+        known = self._walks.pop(key, None)
+        if known is None or not all(_is_as_read(*one) for one in known.folders):
+            found = self._walk(folder, skipped)
+            if known and known.listing.paths == found.listing.paths:
+                found = found._replace(listing=known.listing)
+            known = found
+        self._walks[key] = known
+        if len(self._walks) > _KEPT:
+            del self._walks[next(iter(self._walks))]
+        return known.listing
+
+    def _walk(self, top: str, skipped: frozenset[str]) -> _Walk:
         found: list[str] = []
-        waiting = deque([("", folder)])
+        folders: list[tuple[str, _Stamp | None]] = []
+        waiting = deque([("", top)])
         while waiting:
             prefix, path = waiting.popleft()
-            try:
-                entries = sorted(os.scandir(path), key=_name)
-            except OSError:
-                continue  # a file, or one that cannot be read by the agent either
-            for entry in entries:
-                relative = prefix + entry.name
-                found.append(relative)
-                if len(found) > MOST:
-                    return Listing(tuple(found), complete=False)
-                if entry.name not in skipped and entry.is_dir(follow_symlinks=False):
-                    waiting.append((f"{relative}/", entry.path))
-        return Listing(tuple(found))
+            read = self._read(path)
+            folders.append((path, read.stamp))
+            found += [prefix + name for name in read.names] if prefix else read.names
+            if len(found) > MOST:
+                return _Walk(folders, Listing(tuple(found[: MOST + 1]), complete=False))
+            for name in read.folders:
+                if name not in skipped:
+                    waiting.append((f"{prefix}{name}/", f"{path}/{name}"))
+        return _Walk(folders, Listing(tuple(found)))
+
+    def _read(self, path: str) -> _Folder:
+        known = self._folders.get(path)
+        if known and _is_as_read(path, known.stamp):
+            return known
+        read = _read_folder(path)
+        if len(self._folders) > MOST:
+            self._folders.clear()
+        self._folders[path] = read
+        return read
 
     def tracked(self, path: str) -> bool:
         """By the index of the repository that it lies in; what cannot be read may hold it."""
         for folder in _parents(path):
-            index = _index_of(folder)
+            index = self._index_of(folder)
             if index is not None:
                 name = os.fsencode(os.path.relpath(path, folder))
                 return _lists(index, name)
         return False
 
+    def _index_of(self, folder: str) -> bytes | None:
+        """None where no repository begins here."""
+        git = os.path.join(folder, ".git")  # noqa: PTH118
+        try:
+            if os.path.isfile(git):  # noqa: PTH113
+                with open(git, "rb") as file:  # noqa: PTH123
+                    pointer = file.read(4096)
+                git = os.path.join(folder, os.fsdecode(pointer.removeprefix(b"gitdir: ").strip()))  # noqa: PTH118
+            return self._index(os.path.join(git, "index"))  # noqa: PTH118
+        except FileNotFoundError:
+            return b"" if os.path.isdir(git) else None  # noqa: PTH112
+        except OSError:
+            return _INDEX + b"\0\0\0\4"  # as if it were in a form that is not read here
 
-def _name(entry: os.DirEntry[str]) -> str:
-    return entry.name
+    def _index(self, path: str) -> bytes:
+        known = self._indexes.get(path)
+        if known and _is_as_read(path, known[0]):
+            return known[1]
+        now = time.time_ns()
+        stamp = _stamp(path)
+        with open(path, "rb") as file:  # noqa: PTH123
+            content = file.read()
+        if not _may_change_unseen(stamp, now):
+            self._indexes.clear()
+            self._indexes[path] = (stamp, content)
+        return content
+
+
+def _stamp(path: str) -> _Stamp:
+    status = os.stat(path)  # noqa: PTH116
+    return status.st_dev, status.st_ino, status.st_ctime_ns, status.st_mtime_ns
+
+
+def _is_as_read(path: str, stamp: _Stamp | None) -> bool:
+    if stamp is None:
+        return False
+    try:
+        return _stamp(path) == stamp
+    except OSError:
+        return False
+
+
+def _may_change_unseen(stamp: _Stamp, now: int) -> bool:
+    changed = stamp[2]
+    return changed > now - (_TICK if changed % 1_000_000 else _COARSE_TICK)
+
+
+def _read_folder(path: str) -> _Folder:
+    now = time.time_ns()
+    try:
+        stamp = _stamp(path)
+        with os.scandir(path) as entries:
+            found = sorted((one.name, one.is_dir(follow_symlinks=False)) for one in entries)
+    except OSError:
+        return _Folder(None, (), ())  # a file, or one that cannot be read by the agent either
+    names = tuple(name for name, _ in found)
+    folders = tuple(name for name, is_folder in found if is_folder)
+    return _Folder(None if _may_change_unseen(stamp, now) else stamp, names, folders)
 
 
 def _matching(folder: str, part: str) -> Iterator[str]:
@@ -82,22 +184,6 @@ def _parents(path: str) -> Iterator[str]:
         if (above := os.path.dirname(folder)) == folder:  # noqa: PTH120
             return
         folder = above
-
-
-def _index_of(folder: str) -> bytes | None:
-    """None where no repository begins here."""
-    git = os.path.join(folder, ".git")  # noqa: PTH118
-    try:
-        if os.path.isfile(git):  # noqa: PTH113
-            with open(git, "rb") as file:  # noqa: PTH123
-                pointer = file.read(4096)
-            git = os.path.join(folder, os.fsdecode(pointer.removeprefix(b"gitdir: ").strip()))  # noqa: PTH118
-        with open(os.path.join(git, "index"), "rb") as file:  # noqa: PTH118, PTH123
-            return file.read()
-    except FileNotFoundError:
-        return b"" if os.path.isdir(git) else None  # noqa: PTH112
-    except OSError:
-        return _INDEX + b"\0\0\0\4"  # as if it were in a form that is not read here
 
 
 def _lists(index: bytes, name: bytes) -> bool:

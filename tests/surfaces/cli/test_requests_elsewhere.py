@@ -10,7 +10,7 @@ import pytest
 from ..conftest import Bench, Program, wait_for_line, wait_until
 
 ASKS = json.dumps([{"say": "I write."}, {"write": "a.txt", "text": "x\n"}, {"say": "Done."}])
-READS = json.dumps([{"read": "a.txt"}, {"run": "true", "ask": False}, {"say": "Read."}])
+READS = json.dumps([{"read": "a.txt"}, {"run": "true"}, {"say": "Read."}])
 
 
 def entry(process: Program, words: str) -> dict[str, Any]:

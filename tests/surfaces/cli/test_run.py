@@ -277,8 +277,9 @@ def test_agent_text_reaches_standard_output_without_controls(bench: Bench) -> No
 
 
 def test_variables_are_given_by_name_or_value(bench: Bench) -> None:
-    script = [{"run": "echo $SECRET_PLACE-$COLOUR", "ask": False}]
-    done = bench.mock(script, "--env", "SECRET_PLACE", "--env", "COLOUR=red", SECRET_PLACE="here")
+    script = [{"run": "echo $SECRET_PLACE-$COLOUR"}]
+    variables = ("--env", "SECRET_PLACE", "--env", "COLOUR=red")
+    done = bench.mock(script, "--approve", "auto", *variables, SECRET_PLACE="here")
     assert done.returncode == 0
     assert "here-red" in bench.run("sessions", "show", "last").stdout
 

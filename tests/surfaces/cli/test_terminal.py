@@ -169,14 +169,16 @@ def test_no_control_of_an_agent_reaches_the_terminal(bench: Bench) -> None:
     steps = [
         {"think": f"a{evil}"},
         {"say": f"b{evil}&#x202e;"},
-        {"run": f"echo '{evil}'", "ask": False},
+        {"run": f"echo '{evil}'"},
         {"notice": f"c{evil}"},
         {"plan": [f"d{evil}"]},
         {"fail": "api_error", "message": f"e{evil}", "hint": f"f{evil}"},
     ]
-    terminal = run(bench, steps)
+    terminal = run(bench, steps, "--approve", "auto")
+    terminal.wait_for("[y] allow")  # of characters that cannot be seen a person decides
+    terminal.press("y")
     assert terminal.end() == 1
-    for bad in ("owned\x07", "\x1b]", "\x1bP", "?1049h", "\x9b", "\u202e", "\x07"):
+    for bad in ("owned\x07", "\x1b]", "\x1bP", "\x1b[?1049h", "\x9b", "\u202e", "\x07"):
         assert bad not in terminal.raw.decode(), bad
 
 

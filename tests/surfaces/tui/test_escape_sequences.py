@@ -110,13 +110,13 @@ def test_words_and_questions_of_an_agent_are_shown_and_not_obeyed(bench: Bench) 
 def test_output_names_and_titles_are_shown_and_not_obeyed(bench: Bench) -> None:
     (bench.project / "out").write_text(ALL)
     steps: list[dict[str, object]] = [
-        {"run": "cat out; exit 3", "ask": False},
-        {"write": NAME, "text": ALL, "ask": False},
+        {"run": "cat out; exit 3"},
+        {"write": NAME, "text": ALL},
         {"read": NAME},
-        {"run": f"echo '{SEQUENCES['title']}{SEQUENCES['cursor']}'", "ask": True},
+        {"run": f"echo '{SEQUENCES['title']}{SEQUENCES['cursor']}'"},
         {"say": "that is all"},
     ]
-    terminal = played(bench, steps, "--approve", "ask")
+    terminal = played(bench, steps, "--approve", "edits")
     since = terminal.wait_for("[y] allow")
     time.sleep(GRACE)
     terminal.press("?")

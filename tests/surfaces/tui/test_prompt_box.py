@@ -319,7 +319,7 @@ async def test_a_key_can_be_another(tmp_path: Path) -> None:
 async def test_what_waits_comes_back_to_the_box_when_its_turn_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns: list[list[dict[str, Any]]] = [[{"run": "sleep 60", "ask": False}]]
+    turns: list[list[dict[str, Any]]] = [[{"run": "sleep 60"}]]
     async with desk(tmp_path / "home", tmp_path, monkeypatch, turns, approve="auto") as at:
         await at.write("first")
         await at.press("enter")

@@ -158,7 +158,7 @@ async def test_without_colours(machine: Machine, monkeypatch: pytest.MonkeyPatch
 
 STREAMS = [{"say": "# So far\n\nThis block is whole.\n\nThis one is **not yet"}, {"hang": True}]
 ASKS = [{"run": "git push", "reason": "to publish it"}]
-HOLDS = [{"run": "until [ -e go ]; do :; done", "ask": False}, {"say": "It is done."}]
+HOLDS = [{"run": "until [ -e go ]; do :; done"}, {"say": "It is done."}]
 
 
 def _script(machine: Machine, turn: list[dict[str, Any]]) -> None:

@@ -27,11 +27,13 @@ INFO = AgentInfo(
 
 class MockAgent(StdioAgent):
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        """A step of a script may say `"ask": false`. Who wrote the script decided that, so such a
-        call is not reported as one that bypassed the gate."""
-        refuse(self.info, spec)
-        unwatched = replace(self.info, asks=frozenset(), runs_tools=False)
-        return await StdioAgent(unwatched, self.wire, grace=self._grace).open(spec, host)
+        """It is held to what it declares. The option `asks = false` declares that it asks about
+        nothing, for scripts whose steps say `"ask": false`."""
+        info = self.info
+        if spec.options.get("asks") is False:
+            info = replace(info, asks=frozenset())
+        refuse(info, spec)
+        return await StdioAgent(info, self.wire, grace=self._grace).open(spec, host)
 
     async def models(self, run: Run) -> Sequence[Model]:
         return [

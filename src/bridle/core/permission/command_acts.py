@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,8 +13,10 @@ from msgspec.structs import replace
 from bridle.core.events import PermissionRequested
 from bridle.core.permission.act import Act, names_of
 from bridle.core.permission.characters import hidden_characters, visible
+from bridle.core.permission.listed_files import with_listed_files
 from bridle.core.permission.shell.parsed_script import (
     HOLE,
+    SIGNS,
     Command,
     Directory,
     FileAccess,
@@ -85,6 +88,8 @@ def start_directories(request: PermissionRequested) -> list[str]:
 
 def command_acts(request: PermissionRequested, context: Context) -> Iterator[Act]:
     line, script = located(request)
+    if (raw := request.input.get(line_key(request.input))) and isinstance(raw, str):
+        script = with_listed_files(raw, script, partial(_names_below, context))
     for one in start_directories(request):
         if not _is_within(one, context):
             yield from _command(_to(one), line, context, resting=False)
@@ -101,6 +106,19 @@ def command_acts(request: PermissionRequested, context: Context) -> Iterator[Act
     asked_for = request.input.get("networkApprovalContext")
     if isinstance(asked_for, dict) and isinstance(host := asked_for.get("host"), str):
         yield _host(host.lower(), line)
+
+
+def _names_below(context: Context, access: FileAccess) -> Iterator[str]:
+    """A name that nobody can rely on, where not all can be looked up on disk."""
+    if context.files is None or not SIGNS.isdisjoint(access.path):
+        yield " "
+        return
+    found = spot(access.path, context, folders=access.directories)
+    if not found.wholes:
+        yield " "
+    for folder in dict.fromkeys(found.wholes[1::2]):
+        listing = context.files.below(folder, frozenset())
+        yield from listing.by_name if listing.complete else (" ",)
 
 
 def _unread(request: PermissionRequested, line: str, script: ParsedScript) -> Iterator[Act]:

@@ -20,6 +20,11 @@ __all__ = [
 ]
 
 
+def is_significant(name: str) -> bool:
+    """Whether a path can be protected for the sake of this part, plain."""
+    return name in PROTECTED or name in _PROTECTED_IN or name.startswith(PROTECTED_PREFIX)
+
+
 def may_be_protected(pattern: str) -> bool:
     """Whether an unquoted glob of the shell, `*` and `?`, can come to such a name."""
     if not pattern.startswith("."):

@@ -20,9 +20,10 @@ from bridle.core.permission.acts import acts_of
 from bridle.core.permission.command_acts import line_key, script_of
 from bridle.core.permission.index import index_of
 from bridle.core.permission.presets import NEVER_REWRITTEN, guards, preset
-from bridle.core.permission.rules import STRICTNESS, Match, Rule, Verdict
+from bridle.core.permission.rules import MOST_LEFT_OUT, STRICTNESS, Match, Rule, Verdict
+from bridle.core.permission.searches import searching_without
 from bridle.core.permission.shell.parsed_script import Command
-from bridle.core.permission.spots import Context
+from bridle.core.permission.spots import Context, seen_from_workspace
 from bridle.core.tools import WRITES
 
 
@@ -85,8 +86,39 @@ class Policy(Struct, frozen=True):
         return replace(self, remembered=(*rules, *self.remembered))
 
     def decide(self, request: PermissionRequested, context: Context) -> Decision:
-        judged = [self._judge(act, context) for act in acts_of(request, context)]
-        return _together([one for one in judged if one], request)
+        judged = self._judged(request, context)
+        decision = _together(judged, request)
+        if decision.verdict == "ask" and any(one.match.files for one in judged):
+            return self._without_denied_files(request, judged, context) or decision
+        return decision
+
+    def _judged(self, request: PermissionRequested, context: Context) -> list[_Judged]:
+        judged = (self._judge(act, context) for act in acts_of(request, context))
+        return [one for one in judged if one]
+
+    def _without_denied_files(
+        self, request: PermissionRequested, judged: Sequence[_Judged], context: Context
+    ) -> Decision | None:
+        """The search made without the files for which it would be asked about; None where it
+        cannot be, or would be asked about even so."""
+        first = next(one for one in judged if one.match.files)
+        left_out: dict[str, None] = {}
+        narrowed = request
+        while new := [file for one in judged for file in one.match.files if file not in left_out]:
+            left_out |= dict.fromkeys(new)
+            if len(left_out) > MOST_LEFT_OUT:
+                return None
+            without = searching_without(request, left_out, context)
+            if without is None:
+                return None
+            narrowed = without
+            judged = self._judged(narrowed, context)
+        if _together(judged, narrowed).verdict != "allow":
+            return None
+        named = ", ".join(seen_from_workspace(one, context) for one in left_out)
+        rule, decision = first.rule, first.decision
+        note = f"{rule.note if rule else ''}: the search leaves out {named}".removeprefix(": ")
+        return Decision("rewrite", decision.rule, note, decision.source, narrowed.input)
 
     def explain(self, request: PermissionRequested, context: Context) -> Explanation:
         """The same decision, with how it came about."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
@@ -17,7 +18,9 @@ from bridle.core.permission.spots import (
     Context,
     Spot,
     forbidden_below,
+    may_lie_below,
     relative_directories,
+    seen_from_workspace,
 )
 from bridle.core.tools import READS
 
@@ -27,11 +30,13 @@ Verdict = Literal["allow", "deny", "ask", "rewrite"]
 class Match(NamedTuple):
     certainty: Literal["no", "maybe", "yes"]
     why: str = ""  # it is not certain, or not as it seems
+    files: tuple[str, ...] = ()  # in the tree that is read: without them there is no match
 
 
 _NO, _MAYBE, _YES = Match("no"), Match("maybe"), Match("yes")
 _CERTAINTY = ("no", "maybe", "yes")
 
+MOST_LEFT_OUT = 40  # files that a search is made without; above, somebody is asked
 STRICTNESS: Mapping[str, int] = {"allow": 0, "rewrite": 1, "ask": 2, "deny": 3}
 
 
@@ -206,11 +211,16 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         """A tree that is changed is changed with all that lies in it; one that is read may be read
         but for that, so somebody is asked."""
         assert spot.tree is not None
-        patterns = [one for one in self.paths if one not in ALL_PLACES]
+        patterns = [
+            one
+            for one in self.paths
+            if one not in ALL_PLACES and may_lie_below(one, spot.tree, context)
+        ]
         for pattern in patterns:
-            if found := forbidden_below(pattern, spot.tree, context):
-                certainty: Literal["maybe", "yes"] = "maybe" if spot.tree.is_read else "yes"
-                return Match(certainty, f"{found} lies in {spot.told}")
+            found = tuple(islice(forbidden_below(pattern, spot.tree, context), MOST_LEFT_OUT + 1))
+            if found:
+                why = f"{seen_from_workspace(found[0], context)} lies in {spot.told}"
+                return Match("maybe", why, found) if spot.tree.is_read else Match("yes", why)
         if patterns and not spot.tree.complete:
             return Match("maybe", f"{spot.told} holds more files than were looked at")
         return _NO

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import posixpath
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
+from bridle.core.events import PermissionRequested
 from bridle.core.permission.globs import path_glob
 from bridle.core.permission.shell.brace_expansion import expand_braces
 from bridle.core.permission.shell.parsed_script import HOLE, FileAccess
@@ -40,7 +43,8 @@ def reached(tool: str, input: Mapping[str, Any]) -> Iterator[str]:
         word = key.replace("_", "").replace("-", "").lower()
         if word in _GLOBS or (tool == "Glob" and word in ("pattern", "patterns")):
             for pattern in _texts(value):
-                yield from _placed(pattern)
+                if not all(one.startswith(_ANYWHERE) for one in pattern.split()):
+                    yield from _placed(pattern)
         elif word in _PLACES:
             yield from _texts(value)
         elif word not in _WORDS and len(word) > 1:  # `-A` and its like are options of grep
@@ -61,23 +65,68 @@ def searched_tree(tool: str, input: Mapping[str, Any], context: Context) -> Spot
             folders += _texts(value)
     found = spot(folders[0] if folders else ".", context)
     roots = list(dict.fromkeys(found.wholes[1::2]))
-    matched = _matcher(patterns) if HOLE not in patterns else None
+    matched = _matcher(patterns, context.agent) if HOLE not in patterns else None
     tree = Tree(context.files, roots, FileAccess(".", "read", recursive=True), matched)
     return replace(found, tree=tree)
 
 
-def _matcher(patterns: Sequence[str]) -> Callable[[str], bool] | None:
+def _matcher(patterns: Sequence[str], agent: str) -> Callable[[str], bool] | None:
     """Of paths below the folder; a pattern without `/` is of the file's name, as in ripgrep."""
     wanted = [one.removeprefix("./") for one in patterns if not one.startswith("!")]
-    if not wanted:
+    left_out = _excluded(patterns) if agent in _EXCLUDING else None
+    if not wanted and not left_out:
         return None
     globs = [(path_glob(one.lstrip("/"), False), "/" in one) for one in wanted]
 
     def matched(path: str) -> bool:
+        if left_out and left_out(path):
+            return False
         name = path.rpartition("/")[2]
-        return any(regex.fullmatch(path if deep else name) for regex, deep in globs)
+        return not globs or any(regex.fullmatch(path if deep else name) for regex, deep in globs)
 
     return matched
+
+
+# -- searches that leave files out -----------------------------------------------------------------
+
+# Whose Grep gives its `glob` to ripgrep, split at spaces and commas: `!` leaves files out.
+_EXCLUDING = frozenset({"claude"})
+_ANYWHERE = "!**/"  # wherever ripgrep runs, at the folder that is searched or above it
+_SPECIAL = re.compile(r"[\s,!*?{}\[\]\\]", re.ASCII)  # a `?` stands for it, and for others
+
+
+def searching_without(
+    request: PermissionRequested, files: Collection[str], context: Context
+) -> PermissionRequested | None:
+    """The same search but for these files; None where the tool cannot be told, or has a pattern
+    of its own."""
+    if request.tool != "Grep" or context.agent not in _EXCLUDING or not request.changeable:
+        return None
+    keys = {key.replace("_", "").replace("-", "").lower() for key in request.input}
+    if keys & _GLOBS:
+        return None
+    folders = [one for key in request.input if key == "path" for one in _texts(request.input[key])]
+    root = spot(folders[0] if folders else ".", context).wholes[1::2]
+    if len(root) != 1:
+        return None
+    excluded: list[str] = []
+    for path in files:
+        inner = _SPECIAL.sub("?", posixpath.relpath(path, root[0]))
+        if inner == "." or inner.startswith("../") or not inner.isprintable():
+            return None
+        excluded.append(_ANYWHERE + inner)
+    return replace(request, input={**request.input, "glob": " ".join(dict.fromkeys(excluded))})
+
+
+def _excluded(patterns: Sequence[str]) -> Callable[[str], bool] | None:
+    """Patterns as above, and no others: what they mean does not depend on where ripgrep runs."""
+    words = [word for text in patterns for word in text.split()]
+    if not words or not all(word.startswith(_ANYWHERE) for word in words):
+        return None
+    if any(c in word for word in words for c in ",{}[]\\"):
+        return None
+    regexes = [path_glob(word.removeprefix("!"), True) for word in words]
+    return lambda path: any(regex.fullmatch(path) for regex in regexes)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import PurePath
 from urllib.parse import unquote
@@ -23,7 +23,7 @@ from bridle.core.permission.shell.parsed_script import (
     FileAccess,
     shown,
 )
-from bridle.core.permission.trees import FileTree, Tree, glob_pattern
+from bridle.core.permission.trees import FileTree, Starts, Tree, fold_path, glob_pattern
 
 PLACES = ("inside", "outside", "protected", "instructions", "unnamed")
 # of what cannot be read to its end, or holds characters that cannot be seen; for rules of ours
@@ -110,16 +110,12 @@ def _forbidden(pattern: str, whole: str, inner: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def _lax(pattern: str) -> tuple[re.Pattern[str], str]:
-    folded = _folded(pattern.removesuffix("/**"))
+    folded = fold_path(pattern.removesuffix("/**"))
     if pattern.startswith("/"):
         return path_glob(folded, True), "whole"
     if "/" in pattern.rstrip("/"):
         return path_glob(folded.removeprefix("./"), True), "inner"
     return path_glob(folded, True), "name"
-
-
-def _folded(path: str) -> str:
-    return "/".join(names.plain(part) for part in path.split("/"))
 
 
 def spot(
@@ -175,7 +171,7 @@ def _placed(
         places |= _places(whole, inner, removed)
     if removed and context.home and str(context.home) in wholes:
         places.add("protected")
-    folded = tuple(dict.fromkeys((_folded(whole), _folded(inner)) for whole, inner in forms))
+    folded = tuple(dict.fromkeys((fold_path(whole), fold_path(inner)) for whole, inner in forms))
     return Spot(
         told,
         frozenset(places),
@@ -231,25 +227,50 @@ def seen_from_workspace(path: str, context: Context) -> str:
     return _inners(path, roots)[0]
 
 
-def forbidden_below(pattern: str, tree: Tree, context: Context) -> str:
-    """The first file of the tree that a pattern forbids; empty if there is none."""
-    if pattern in ALL_PLACES:
-        return ""
+def forbidden_below(pattern: str, tree: Tree, context: Context) -> Iterator[str]:
+    """The files of the tree that a pattern forbids, and the folders where all of it is reached."""
     if pattern.startswith("~"):
         pattern = f"{context.home or '/**'}{pattern[1:]}"
     regex, kind = _lax(pattern)
     roots = [context.resolve(str(root)) for root in (context.cwd, *context.folders)]
-    for path in tree.files():
-        match kind:
-            case "whole":
-                forms = [_folded(path)]
-            case "inner":
-                forms = [_folded(one) for one in _inners(path, roots)]
-            case _:
-                forms = [names.plain(path.rpartition("/")[2])]
-        if any(regex.fullmatch(form) for form in forms):
-            return _inners(path, roots)[0]
-    return ""
+    for folder, listing in tree.listings:
+        if kind == "name":
+            found = listing.named(regex)
+        elif kind == "whole":
+            found = listing.placed(regex, (("", fold_path(folder.rstrip("/") + "/")),))
+        else:
+            found = listing.placed(regex, _starts(folder, roots))
+        yield from tree.reached(folder, listing, found)
+
+
+def may_lie_below(pattern: str, tree: Tree, context: Context) -> bool:
+    """Whether a pattern can be about any file of the tree, by the beginning of its words."""
+    if pattern.startswith("~") and context.home:
+        pattern = f"{context.home}{pattern[1:]}"
+    if not pattern.startswith("/"):
+        return True
+    head = fold_path(_HEAD.match(pattern)[0])  # type: ignore[index]
+    return any(
+        head.startswith(top) or top.startswith(head)
+        for top in (fold_path(one.rstrip("/")) + "/" for one in tree.folders)
+    )
+
+
+_HEAD = re.compile(r"[^*?\\]*")  # of a pattern, up to what stands for any text
+
+
+def _starts(folder: str, roots: Sequence[str]) -> Starts:
+    """How paths below a folder are seen from each root, which may lie below it as well."""
+    found: list[tuple[str, str]] = []
+    for root in roots:
+        inner, above = _inner(folder, root), _inner(root, folder)
+        if inner:
+            found.append(("", "" if inner == "." else f"{fold_path(inner)}/"))
+        elif above:
+            found.append((f"{fold_path(above)}/", ""))
+    outside = f"{fold_path(posixpath.relpath(folder, roots[0]))}/"
+    return tuple(dict.fromkeys(found)) if any(not cut for cut, _ in found) else (
+        *found, ("", outside))  # fmt: skip
 
 
 def _places(whole: str, inner: str, removed: bool) -> set[str]:

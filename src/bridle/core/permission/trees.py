@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Protocol
-
-from msgspec import Struct
 
 from bridle.core.permission import names
 from bridle.core.permission.shell.parsed_script import ANY, ONE, FileAccess
@@ -19,11 +18,82 @@ GENERATED = frozenset({
     "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "target", "dist", "build", "out",
     ".next", ".nuxt", ".cache", ".gradle", ".terraform", "coverage",
 })  # fmt: skip
+# how paths below a folder begin: what is cut off, and what is put there instead
+Starts = tuple[tuple[str, str], ...]
 
 
-class Listing(Struct, frozen=True):
-    paths: tuple[str, ...]  # relative to the folder, nearest first
-    complete: bool = True  # False: there is more than was looked at
+class Listing:
+    """Paths relative to a folder, nearest first. It keeps what patterns were found to match in it,
+    so one that is used again answers at once."""
+
+    def __init__(self, paths: tuple[str, ...], *, complete: bool = True) -> None:
+        """Not `complete`: there is more than was looked at."""
+        self.paths = paths
+        self.complete = complete
+        self._matched: dict[tuple[re.Pattern[str], Starts | None], list[str]] = {}
+        self._protected: dict[tuple[object, ...], str] = {}
+
+    @cached_property
+    def by_name(self) -> dict[str, list[str]]:
+        """The paths by their last names, as the laxest file system compares them."""
+        found: dict[str, list[str]] = {}
+        for path in self.paths:
+            found.setdefault(names.plain(path.rpartition("/")[2]), []).append(path)
+        return found
+
+    @cached_property
+    def _has_significant_names(self) -> bool:
+        return any(map(names.is_significant, self.by_name))
+
+    @cached_property
+    def _folded(self) -> list[str]:
+        return list(map(fold_path, self.paths))
+
+    def named(self, regex: re.Pattern[str]) -> list[str]:
+        """The paths whose last name matches."""
+        found = self._matched.get((regex, None))
+        if found is None:
+            named = self.by_name.items()
+            found = [path for name, paths in named if regex.fullmatch(name) for path in paths]
+            self._matched[regex, None] = found
+        return found
+
+    def placed(self, regex: re.Pattern[str], starts: Starts) -> list[str]:
+        """The paths that match as a whole, in any of their forms."""
+        found = self._matched.get((regex, starts))
+        if found is None:
+            found = [
+                path
+                for path, form in zip(self.paths, self._folded, strict=True)
+                if any(
+                    form.startswith(cut) and regex.fullmatch(prefix + form[len(cut) :])
+                    for cut, prefix in starts
+                )
+            ]
+            self._matched[regex, starts] = found
+        return found
+
+    def protected(self, parts: tuple[str, ...], key: object, reaches: Callable[[str], bool]) -> str:
+        """The first protected path that is reached; `parts` lead to the folder, and `key` stands
+        for what is reached."""
+        if not self._has_significant_names and not any(map(names.is_significant, parts)):
+            return ""
+        found = self._protected.get((parts, key))
+        if found is None:
+            reached = filter(reaches, self.paths)
+            found = next((one for one in reached if names.is_protected([*parts, *_parts(one)])), "")
+            self._protected[parts, key] = found
+        return found
+
+
+def fold_path(path: str) -> str:
+    """A path as the laxest file system compares it."""
+    if path.isascii() and path.isprintable() and not _ENDINGS.search(path):
+        return path.lower()
+    return "/".join(map(names.plain, path.split("/")))
+
+
+_ENDINGS = re.compile(r"[. ](?:/|$)")  # of names that are compared without
 
 
 class FileTree(Protocol):
@@ -53,12 +123,12 @@ class Tree:
         """`matched`: of the paths below, those that are meant."""
         self._files = files
         self._matched = matched
-        self._folders = folders
         self._access = access
+        self.folders = folders
 
     @cached_property
-    def _listings(self) -> list[tuple[str, Listing]]:
-        return [(one, self._files.below(one, frozenset())) for one in self._folders]
+    def listings(self) -> list[tuple[str, Listing]]:
+        return [(one, self._files.below(one, frozenset())) for one in self.folders]
 
     @property
     def is_read(self) -> bool:
@@ -67,31 +137,43 @@ class Tree:
 
     @property
     def complete(self) -> bool:
-        return all(listing.complete for _, listing in self._listings)
+        return all(listing.complete for _, listing in self.listings)
 
-    def files(self) -> Iterator[str]:
-        """Their absolute paths, as far as the access does not leave them out."""
-        for folder, listing in self._listings:
-            for path in listing.paths:
-                if self._reaches(path):
-                    whole = posixpath.join(folder, path)
-                    if not self._access.tracked or self._files.tracked(whole):
-                        yield whole
+    def reached(self, folder: str, listing: Listing, paths: Sequence[str]) -> Iterator[str]:
+        """The whole paths of those, and of what lies below, that the access does not leave out."""
+        if not paths:
+            return
+        if not self._leaves_out:
+            yield from (posixpath.join(folder, path) for path in paths)
+            return
+        tops = frozenset(paths)
+        for path in listing.paths:
+            if (path in tops or any(above in tops for above in _above(path))) and self._reaches(
+                path
+            ):
+                whole = posixpath.join(folder, path)
+                if not self._access.tracked or self._files.tracked(whole):
+                    yield whole
 
     def protected(self, inner: Callable[[str], str]) -> tuple[str, bool]:
         """The first protected name below, and whether all was looked at; `inner` tells a path as
         seen from the workspace."""
         complete = True
-        for folder in self._folders:
+        for folder in self.folders:
             parts = _parts(inner(folder))
             if not GENERATED.isdisjoint(parts):
                 continue
             listing = self._files.below(folder, GENERATED)
             complete &= listing.complete
-            for path in listing.paths:
-                if self._reaches(path) and names.is_protected([*parts, *_parts(path)]):
-                    return path, True
+            key = (self._access.only, self._access.skips_hidden, self._matched)
+            if found := listing.protected(tuple(parts), key, self._reaches):
+                return found, True
         return "", complete
+
+    @property
+    def _leaves_out(self) -> bool:
+        access = self._access
+        return bool(access.only or access.skips_hidden or access.tracked or self._matched)
 
     def _reaches(self, path: str) -> bool:
         if self._access.skips_hidden and (path.startswith(".") or "/." in path):
@@ -101,6 +183,11 @@ class Tree:
         only = self._access.only
         name = path.rpartition("/")[2]
         return not only or any(fnmatchcase(name, pattern) for pattern in only)
+
+
+def _above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def _parts(path: str) -> list[str]:

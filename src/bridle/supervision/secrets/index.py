@@ -47,6 +47,7 @@ class Index:
         self._cores = sorted({form.core for form in forms})
         self._heads = frozenset(tuple(core[:_HEAD]) for core in self._cores)
         self._first = frozenset(head[0] for head in self._heads) | _ESCAPES
+        self._longest_core = max(map(len, self._cores), default=0)
         self.longest = max((form.longest for form in forms), default=0)  # bytes, all escaped
 
     def candidates(self, text: bytes) -> list[Form]:
@@ -75,13 +76,30 @@ class Index:
         """Where a form may begin that the end of the text cuts; the text's length if nowhere."""
         if not self._cores:
             return len(text)
-        tail = text[max(start, len(text) - self.longest) :]
+        size = len(text)
+        tail = text[max(start, size - self.longest) :]
+        if not _ESCAPED.search(tail):
+            return self._plain_beginning(text, max(start, size - self._longest_core))
         escapes = [escape.start() for escape in _ESCAPED.finditer(tail)]
         for at in self._possible_starts(tail, escapes):
-            rest = tail[at:]
-            if self._begins_a_core(unescape_start(rest) if escapes else rest):
-                return len(text) - len(tail) + at
-        return len(text)
+            if self._begins_a_core(unescape_start(tail[at:])):
+                return size - len(tail) + at
+        return size
+
+    def _plain_beginning(self, text: bytes, start: int) -> int:
+        """The same where nothing is escaped, so that a core is no longer than it is."""
+        size = len(text)
+        tail = text[start:]
+        heads = self._heads
+        if not heads.isdisjoint(zip(tail, tail[1:], tail[2:], strict=False)):
+            rows = enumerate(zip(tail, tail[1:], tail[2:], strict=False), start)
+            for at in [at for at, head in rows if head in heads]:
+                if self._begins_a_core(text[at:]):
+                    return at
+        for at in range(max(start, size - _HEAD + 1), size):
+            if text[at] in self._first and self._begins_a_core(text[at:]):
+                return at
+        return size
 
     def _possible_starts(self, tail: bytes, escapes: list[int]) -> Iterable[int]:
         """Where the head of a core stands, or may stand behind an escape or beyond the end."""
@@ -89,8 +107,6 @@ class Index:
         rows = enumerate(zip(tail, tail[1:], tail[2:], strict=False))
         found = [at for at, head in rows if head in heads]
         found += range(max(0, len(tail) - _HEAD + 1), len(tail))
-        if not escapes:
-            return found
         before = {max(0, at - back) for at in escapes for back in range(_HEAD)}
         for at in before:
             if tail[at] in self._first:
