@@ -21,6 +21,7 @@ from bridle.core.permission.shell.parsed_script import (
     unquoted,
 )
 from bridle.core.permission.shell.programs import Invocation, Run, StdinSource, describe
+from bridle.core.permission.shell.programs.files import TEMPORARY
 from bridle.core.permission.shell.programs.table import WITH_SUBCOMMANDS
 from bridle.core.permission.shell.shell_programs import SHELLS, ShellCall, shell_call
 from bridle.core.permission.shell.shell_state import (
@@ -117,6 +118,8 @@ class ProgramExecution:
     ) -> None:
         """What a program runs in turn."""
         inside = state
+        for name, value in run.environment:
+            inside = inside.assigned(name, value)
         if run.directory is not None:
             moved = [below(base, run.directory) for base in state.directories]
             inside = inside.changed(directories=limited(moved))
@@ -273,12 +276,16 @@ class ProgramExecution:
 
 
 def _with_random_names(found: Invocation, state: ShellState) -> Invocation:
-    """mktemp fills in a name, below TMPDIR if that is set."""
+    """mktemp fills in a name, below TMPDIR if that is set and no other directory is named."""
     accesses = [replace(one, path=_RANDOM.sub(ANY, one.path)) for one in found.accesses]
     folder = state.variables.get("TMPDIR")
     if folder is not None:
         base = folder if isinstance(folder, str) else HOLE
-        last = [posixpath.basename(one.path) for one in accesses]
+        last = [
+            one.path.removeprefix(f"{TEMPORARY}/")
+            for one in accesses
+            if one.path.startswith(f"{TEMPORARY}/")
+        ]
         accesses += [FileAccess(posixpath.join(base, name), "write") for name in last]
     return replace(found, accesses=tuple(accesses))
 
