@@ -118,7 +118,8 @@ def test_links_that_a_command_makes_or_copies_are_told(
                   "ls-files|xxd a|uniq a|rg x"),
         ("writes", "mkdir a|touch a|mv a b|cp a b|rm a|ln -s a b|tee a|sed -i s/a/b/ c|chmod +x a"
                    "|git add .|git mv a b|git rm a|sort -o a b|uniq a b|find . -delete"),
-        ("runs", "env|tar xf a|tar x|unzip a|printenv|ps axe|git branch new|git branch -D a|git tag v1|git tag -d v1|git "
+        ("runs", "env|tar xf a|tar x|unzip a|printenv|ps axe|git branch new|git branch -D a|git "
+                 "tag v1|git tag -d v1|git "
                  "remote add a b|git stash|git commit -m x|git push|git config -e|git diff "
                  "--ext-diff|git log --textconv|git grep -O x|git -c a.b=c log|rg --pre x y|sort "
                  "--compress-program=x a|npm test|npm install|./ls|/tmp/cat a|bin/git status|git "

@@ -89,7 +89,9 @@ class Tree:
             listing = self._files.below(folder, GENERATED)
             complete &= listing.complete
             for path in listing.paths:
-                if self._reaches(path) and names.is_protected([*parts, *_parts(path)]):
+                if not self._reaches(path) or not names.is_protected([*parts, *_parts(path)]):
+                    continue
+                if not self._access.tracked or self._files.tracked(posixpath.join(folder, path)):
                     return path, True
         return "", complete
 

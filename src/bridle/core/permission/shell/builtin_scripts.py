@@ -81,9 +81,8 @@ def trap(call: Call) -> Outcome:
     script, signals = rest[0], rest[1:]
     if is_open(script):
         execution.shell.unread("a trap that is made up as it runs")
-    if any(one.upper() not in _AT_THE_END for one in signals):
-        if _changes_shell(script, call):
-            execution.shell.unread("a trap that changes the shell between commands")
+    if any(one.upper() not in _AT_THE_END for one in signals) and _changes_shell(script, call):
+        execution.shell.unread("a trap that changes the shell between commands")
     execution.shell.traps.append((script, call.state))
     return either(call.state)
 

@@ -221,7 +221,8 @@ ROWS = (
     Row("zipinfo|lsar", "runs", "mention*"),
     Row("7z|7za|7zr|7zz|rar|unar|unrar|p7zip", "runs", "text write mention/*", refine=_seven_zip),
     Row("cpio|pax", "runs", "mention*",
-        "-otdmuvaBcLsVn0 -i|-r|--extract:reads -p|--pass-through:passes -O|--file=write -F=write -I=read -D|--directory=dir -H|--format=text "
+        "-otdmuvaBcLsVn0 -i|-r|--extract:reads -p|--pass-through:passes "
+        "-O|--file=write -F=write -I=read -D|--directory=dir -H|--format=text "
         "-E=read -C=text -R=text --to-stdout --quiet --rsh-command=program", refine=_copies),
     Row("ar|jar", "runs", "text write mention*", "--output=text", refine=_library),
 )  # fmt: skip

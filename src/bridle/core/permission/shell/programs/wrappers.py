@@ -13,7 +13,8 @@ from bridle.core.permission.shell.programs.row import Draft, Row
 
 _PLAIN = re.compile(r"[\w./:@%+,=\s-]*")
 _XARGS = (
-    "-rtpxo -0|--null:nul -a|--arg-file=read -d|--delimiter=text:split -e?=text -E=text:split --eof?=text "
+    "-rtpxo -0|--null:nul -a|--arg-file=read -d|--delimiter=text:split -e?=text -E=text:split "
+    "--eof?=text "
     "-I=text:replace -i?=text:replace --replace?=text:replace -L=text:split -l?=text:split "
     "--max-lines?=text:split -n|--max-args=text:split -P|--max-procs=text "
     "-s|--max-chars=text:split --process-slot-var=text --no-run-if-empty --verbose "
