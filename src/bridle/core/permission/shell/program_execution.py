@@ -153,11 +153,14 @@ class ProgramExecution:
             plain = replace(found, runs=(), effect="runs", row="", doubts=doubts, accesses=accesses)
             index = self.add(words, plain, state, context)
             self._runs_file(call.file, state, index, in_shell=False)
+            self._reads_first(call, state, index)
             return True
         if call.script is None:
             doubt = call.doubts or ("a shell that runs what it is given",)
             found = describe(words, NO_STDIN)
-            self.add(words, replace(found, runs=(), effect="runs", doubts=doubt), state, context)
+            plain = replace(found, runs=(), effect="runs", doubts=doubt)
+            index = self.add(words, plain, state, context)
+            self._reads_first(call, state, index)
             return True
         self._shell_script(words, call, state, context)
         return True
@@ -189,6 +192,12 @@ class ProgramExecution:
         if len(self.findings.commands) == before:
             plain = Invocation(joined(words), effect="runs", doubts=call.doubts)
             self.add(words, plain, state, context)
+        self._reads_first(call, state, before)
+
+    def _reads_first(self, call: ShellCall, state: ShellState, index: int) -> None:
+        for file in call.first:
+            self.findings.access(FileAccess(file, "read", directories=state.directories))
+            self._runs_file(file, state, index, in_shell=False)
 
     def nested_script(
         self, text: str, dialects: Sequence[Dialect], state: ShellState, context: Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 
-from bridle.core.permission.shell.parsed_script import is_open
+from bridle.core.permission.shell.parsed_script import HOLE, is_open
 from bridle.core.permission.shell.programs.mentions import below
 from bridle.core.permission.shell.programs.options import (
     Option,
@@ -23,8 +23,8 @@ _TAR = (
     "--update:make --extract:extract --get:extract -g|--listed-incremental=write -f|--file=text "
     "-b|--blocking-factor=text -T|--files-from=list -X|--exclude-from=read "
     "-K|--starting-file=text -N|--newer|--after-date=text -L|--tape-length=text -V|--label=text "
-    "-H|--format=text -F|--info-script|--new-volume-script=program "
-    "-I|--use-compress-program=program --to-command=program --checkpoint-action=program "
+    "-H|--format=text -F|--info-script|--new-volume-script=shell:doubt "
+    "-I|--use-compress-program=shell:doubt --to-command=shell:doubt --checkpoint-action=program "
     "--rmt-command=program --rsh-command=program -P|--absolute-names:doubt "
     "--transform|--xform=code --remove-files:remove --one-top-level?=write/ --index-file=write "
     "--volno-file=write --add-file=read/ --exclude=text --exclude-ignore=text "
@@ -70,6 +70,8 @@ def _tar(draft: Draft) -> None:
             draft.access(value, "write" if makes else "read")
         elif option.name == "--directory":
             folder = below(folder, value)
+        elif option.name == "--checkpoint-action" and value.startswith("exec="):
+            draft.script(value.removeprefix("exec=").replace(HOLE, "$_"))
     if makes:
         for path in _members(words):
             draft.access(path, "remove" if "remove" in parsed.marks else "read", recursive=True)
