@@ -156,7 +156,7 @@ def _below(access: Access, inner: str) -> bool:
     """`inner` lies below the directory that the access names."""
     parts = inner.split("/")
     if not access.recursive:
-        return len(parts) == 1  # cp a.txt src
+        return False
     if access.skips_hidden and any(part.startswith(".") for part in parts):
         return False
     return not access.only or any(fnmatch.fnmatch(parts[-1], glob) for glob in access.only)

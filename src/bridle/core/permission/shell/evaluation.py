@@ -121,6 +121,10 @@ class Evaluator:
                 live = outcome.after or live
                 result = self.evaluate(script, live)
                 outcome = result if outcome.after is not None else outcome
+        except UnparsableCommand as error:
+            if parser.deferred:
+                self.unread(str(error))
+            raise
         finally:
             for problem in parser.problems:
                 self.unread(problem)
