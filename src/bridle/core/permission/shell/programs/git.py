@@ -199,7 +199,8 @@ _COMMANDS = (
         "-qfdi -n|--dry-run:dry -x|-X:ignored -e|--exclude=text --force --quiet --interactive",
         refine=arguments.clean),
     Row("checkout-index", "runs", "write*",
-        "-afnqu --all --prefix=write/ --stage=text --temp --stdin -z --index --force --mkdir"),
+        "-fnquz -a|--all:all --prefix=write/ --stage=text --temp --stdin:all --index --force "
+        "--no-create --quiet", tracked=True, refine=arguments.checkout_index),
     Row("apply|am", "runs", "read*",
         "-3RzvqNCs -p=text --check --stat --numstat --summary --index --cached --reverse "
         "--reject --directory=write/ --exclude=text --include=text --whitespace=text "

@@ -80,6 +80,11 @@ def pathspecs(draft: Draft) -> None:
         draft.access(plain or ".", "write", recursive=True)
 
 
+def checkout_index(draft: Draft) -> None:
+    if "all" in draft.parsed.marks and draft.parsed.value("--prefix") is None:
+        draft.access(".", "write", recursive=True)
+
+
 def clean(draft: Draft) -> None:
     if "dry" in draft.parsed.marks:
         draft.effect = "reads"
