@@ -10,8 +10,11 @@ import os
 import posixpath
 import random
 import re
+import resource
 import shutil
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +23,8 @@ from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, FileAcces
 from bridle.core.permission.shell.reader import read
 
 SHELLS = [name for name in ("bash", "dash") if shutil.which(name)]
-LINES = int(os.environ.get("BRIDLE_DIRECTORY_LINES", "80"))
+SECONDS = 5  # for one line
+LINES = int(os.environ.get("BRIDLE_DIRECTORY_LINES", "120"))
 MOVES = (
     "cd a", "cd b", "cd ..", "cd a/b", "cd nosuch", "cd -", "cd ./a", "cd", "CDPATH=a cd b",
     "cd b/../a", "pushd a", "popd", "pushd -n b", "pushd +1", "d=a; cd $d", "eval cd a",
@@ -37,7 +41,7 @@ FORMS = (
     "! {}; {}", "if {}; then {}; else {}; fi", "if {}; then {}; fi; {}",
     "for i in 1 2; do {}; {}; done", "while {}; do {}; break; {}; done",
     "until {}; do {}; break; done", "case x in x) {};; *) {};; esac; {}",
-    "f() {{ {}; {}; }}; f; {}", "f() {{ {}; return; {}; }}; f; {}", "g=$({}); {}",
+    "@() {{ {}; {}; }}; @; {}", "@() {{ {}; return; {}; }}; @; {}", "g=$({}); {}",
     "{} & wait; {}", "eval '{}'; {}", "sh -c '{}'; {}", "{} && {} || {}", "{} || {} && {}",
     "trap '{}' EXIT; {}", "(exit 1) || {}", "for i in; do {}; done; {}", "{}; exit; {}",
     "{{ {}; }} | cat; {}", ": <<E\n$({})\nE\n{}", "case y in x) {};; esac; {}", "false && {}; {}",
@@ -48,10 +52,11 @@ FORMS = (
 def line(seed: int) -> str:
     chance = random.Random(seed)
     files = iter(f"f{number}" for number in range(100))
+    functions = iter(f"call{number}" for number in range(100))  # each its own: none calls itself
 
     def piece(depth: int) -> str:
         if depth and chance.random() < 0.6:
-            form = chance.choice(FORMS)
+            form = chance.choice(FORMS).replace("@", next(functions))
             return form.format(*(piece(depth - 1) for _ in range(form.count("{}"))))
         kind = chance.random()
         if kind < 0.4:
@@ -64,21 +69,36 @@ def line(seed: int) -> str:
     return f"go() {{ cd $1; }}; {text}" if "go a" in text else text
 
 
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    wanted = 2_000 if most == resource.RLIM_INFINITY else min(most, 2_000)
+    resource.setrlimit(resource.RLIMIT_NPROC, (wanted, most))
+
+
 def files_after(shell: str, text: str, folder: Path) -> set[str]:
     shutil.rmtree(folder, ignore_errors=True)
     work = folder / "top" / "ws"
     for name in ("a/b", "b/a", "a/a"):
         (work / name).mkdir(parents=True, exist_ok=True)
     (folder / "home").mkdir()
-    subprocess.run(
+    with subprocess.Popen(
         [shell, "-c", text],
         cwd=work,
         env={"PATH": os.environ["PATH"], "HOME": str(folder / "home")},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        timeout=20,
-    )
+        start_new_session=True,
+        preexec_fn=_limit,  # noqa: PLW1509
+    ) as process:
+        try:
+            process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            return set()  # it says nothing about the reader
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     return {str(path) for path in folder.rglob("*") if path.is_file()}
 
 

@@ -111,3 +111,22 @@ def test_a_command_that_is_another_than_it_looks_is_not_taken_for_itself(
 
 def _is_inside(access: FileAccess) -> bool:
     return all(whole == "/ws" or whole.startswith("/ws/") for whole in wholes(access))
+
+
+@pytest.mark.parametrize("script", ["exit", "exit 4", "echo heard; exit 4", "rm -f a.txt; exit"])
+@pytest.mark.parametrize("signal", ["USR1", "TERM INT", "EXIT", "0"])
+def test_a_trap_that_only_ends_the_shell_leaves_the_line_read(script: str, signal: str) -> None:
+    assert read(f"trap '{script}' {signal}; ls").unread == ()
+
+
+@pytest.mark.parametrize("script", ["cd src", "break", "x=1", "return", "rm() { ls; }", "set -- x"])
+def test_a_trap_that_changes_the_shell_does_not(script: str) -> None:
+    assert read(f"trap '{script}' USR1; ls").unread != ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["f() { npm x; }", "f() { npm x; }; f", "echo $( f() { npm x; } )", "echo $(npm x)", "`npm x`"],
+)
+def test_what_a_function_or_a_substitution_runs_stands_nowhere_for_certain(line: str) -> None:
+    assert [one.span for one in read(line).commands if one.words == ("npm", "x")] == [None]

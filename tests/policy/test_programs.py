@@ -117,8 +117,9 @@ def test_links_that_a_command_makes_or_copies_are_told(
                   ".a b|sort a|diff a b|tar tf a|git grep x|git worktree list|git clean -n|git "
                   "ls-files|xxd a|uniq a|rg x"),
         ("writes", "mkdir a|touch a|mv a b|cp a b|rm a|ln -s a b|tee a|sed -i s/a/b/ c|chmod +x a"
-                   "|git add .|git mv a b|git rm a|sort -o a b|uniq a b|find . -delete|tar xf a"),
-        ("runs", "env|printenv|ps axe|git branch new|git branch -D a|git tag v1|git tag -d v1|git "
+                   "|git add .|git mv a b|git rm a|sort -o a b|uniq a b|find . -delete"),
+        ("runs", "env|tar xf a|tar x|unzip a|printenv|ps axe|git branch new|git branch -D a|git "
+                 "tag v1|git tag -d v1|git "
                  "remote add a b|git stash|git commit -m x|git push|git config -e|git diff "
                  "--ext-diff|git log --textconv|git grep -O x|git -c a.b=c log|rg --pre x y|sort "
                  "--compress-program=x a|npm test|npm install|./ls|/tmp/cat a|bin/git status|git "
@@ -168,7 +169,7 @@ def test_a_script_of_awk_that_only_prints_is_read(script: str) -> None:
     [
         ("sudo /usr/bin/curl x", Run(("/usr/bin/curl", "x"), judged="whole")),
         ("sudo git -C src push", Run(("git", "-C", "src", "push"), judged="whole")),
-        ("sudo -u x A=1 tee y", Run(("tee", "y"), judged="whole")),
+        ("sudo -u x A=1 tee y", Run(("tee", "y"), judged="whole", environment=(("A", "1"),))),
         ("sudo -D /etc tee x", Run(("tee", "x"), judged="whole", directory="/etc")),
         ("env -C /etc tee x", Run(("tee", "x"), directory="/etc")),
         ("env -u + rm x", Run(("rm", "x"))),

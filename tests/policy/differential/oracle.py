@@ -77,10 +77,10 @@ WRITERS = READERS | {
 # What they write is said by their input, and not by the line.
 UNPACKERS = frozenset({"tar", "unzip", "cpio", "patch"})
 READING_SECONDS = 3.0
-# Temporary files: of mktemp without a name, sort, ed, dash and patch; beside the file that sed, zip, ar,
+# Temporary files: of sort, ed, dash and patch; beside the file that sed, zip, ar,
 # ln, shred, patch and bash's history rewrite; what npm stores at home.
 _SCRATCH = re.compile(
-    r"^/mnt/home/\.npm|^/tmp/(tmp\.|sort|ed\.|sh-thd|ssh-|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
+    r"^/mnt/home/\.npm|^/tmp/(sort|ed\.|sh-thd|ssh-|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
     r"|/(sed|zi|st|Cu)[A-Za-z0-9]{6}$|/0+$|\.[or][A-Za-z0-9]{6}$|-\d+\.tmp$"
 )
 _BACKUP = re.compile(r"(~|\.orig|\.rej)$")  # that cp -b, mv -b and patch leave beside a file
@@ -206,7 +206,7 @@ def _allowed(facts: Facts, judged: Judgement) -> Iterator[tuple[str, str, str]]:
             if denied := _denied(one):
                 yield "denied program ran", denied, " ".join(one.argv)
     places = {_place(path): path for path in facts.changed if _is_guarded(path)}
-    unpacked = UNPACKERS.intersection(one.program for one in facts.execs)
+    unpacked = any(one.program in UNPACKERS and not _packs(one) for one in facts.execs)
     if places and verdicts["auto"] == "allow" and certain and not unpacked:
         yield "guarded path changed under auto", min(places), places[min(places)]
     secret = f"{tree.WORKSPACE}/.env"
@@ -217,8 +217,9 @@ def _allowed(facts: Facts, judged: Judgement) -> Iterator[tuple[str, str, str]]:
             yield "denied path changed", ".env", secret
     if verdicts["tests"] == "allow":
         yield from _beyond("ask", READERS, facts)
-        if facts.changed:
-            yield "changed under ask", _place(facts.changed[0]), facts.changed[0]
+        changed = [path for path in facts.changed if not _is_scratch(path)]
+        if changed:
+            yield "changed under ask", _place(changed[0]), changed[0]
     if verdicts["edits"] == "allow":
         yield from _beyond("edits", WRITERS, facts)
         if places:
@@ -254,8 +255,11 @@ def _only_writes(one: Exec) -> bool:
     """It changes files that its words name; to unpack an archive may change any."""
     if one.program == "git":
         return _arguments(one)[:1] in (["add"], ["mv"], ["rm"])
-    packs = any(word in {"-c", "--create"} or "c" in word[:3] for word in one.argv[1:2])
-    return one.program == "tar" and packs
+    return one.program == "tar" and _packs(one)
+
+
+def _packs(one: Exec) -> bool:
+    return any(word in {"-c", "--create"} or "c" in word[:3] for word in one.argv[1:2])
 
 
 def _arguments(git: Exec) -> list[str]:
@@ -291,7 +295,7 @@ def _top_changes(facts: Facts) -> list[str]:
 
 
 def _is_scratch(path: str) -> bool:
-    """What mktemp makes without being given a name, and programs beside the file they rewrite."""
+    """What programs make for themselves, and beside the file they rewrite."""
     return _SCRATCH.search(path) is not None
 
 

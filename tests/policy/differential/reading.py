@@ -8,57 +8,18 @@ import re
 from typing import NamedTuple
 
 from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, Command, FileAccess
+from bridle.core.permission.shell.program_execution import COMPUTED
 from bridle.core.permission.shell.reader import read
 from differential import tree
 
 _SIGNS = re.compile(f"([{HOLE}{ANY}{ONE}])")
 _PROCESS_CWD = re.compile(r"^/+proc/+(self|thread-self|\d+)/+cwd(?=/|$)")
-# Where the reader doubts what these run, what they write is theirs.
-OPAQUE = frozenset(
-    {
-        *(
-            "sh",
-            "bash",
-            "dash",
-            "busybox",
-            "eval",
-            ".",
-            "source",
-            "python3",
-            "python",
-            "perl",
-            "ruby",
-        ),
-        *(
-            "awk",
-            "mawk",
-            "sed",
-            "ed",
-            "ex",
-            "vim",
-            "find",
-            "xargs",
-            "make",
-            "npm",
-            "node",
-            "tar",
-            "cpio",
-        ),
-        *(
-            "patch",
-            "zip",
-            "unzip",
-            "rsync",
-            "env",
-            "sudo",
-            "doas",
-            "command",
-            "exec",
-            "script",
-            "fc",
-        ),
-    }
-)
+# Where the reader doubts what these run, what they write is theirs: each runs code of its own.
+OPAQUE = frozenset({
+    "sh", "bash", "dash", "eval", ".", "source", "python3", "python", "perl", "ruby", "awk", "mawk",
+    "sed", "ed", "ex", "vim", "make", "npm", "node",
+})  # fmt: skip
+STANDARD = frozenset({"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"})
 _AS_REGEX = {HOLE: ".*", ANY: "[^/]*", ONE: "[^/]"}
 
 
@@ -120,9 +81,11 @@ def reading(line: str) -> Reading:
 
 def _is_opaque(command: Command) -> bool:
     """It runs a script, or nobody knows what."""
-    programs = _programs(command)
-    runs_a_file = any("/" in word for word in command.words[:1])
-    return runs_a_file or bool(programs & OPAQUE) or any(map(_SIGNS.search, programs))
+    program = command.words[0] if command.words else ""
+    folder, base = posixpath.split(program)
+    runs_a_file = bool(folder) and folder not in STANDARD
+    made_up = COMPUTED in command.doubts or _SIGNS.search(program)
+    return runs_a_file or base in OPAQUE or bool(made_up)
 
 
 def _programs(command: Command) -> set[str]:
@@ -193,7 +156,7 @@ def _below(access: Access, inner: str) -> bool:
     """`inner` lies below the directory that the access names."""
     parts = inner.split("/")
     if not access.recursive:
-        return len(parts) == 1  # cp a.txt src
+        return False
     if access.skips_hidden and any(part.startswith(".") for part in parts):
         return False
     return not access.only or any(fnmatch.fnmatch(parts[-1], glob) for glob in access.only)

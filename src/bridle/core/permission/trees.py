@@ -166,9 +166,18 @@ class Tree:
             listing = self._files.below(folder, GENERATED)
             complete &= listing.complete
             key = (self._access.only, self._access.skips_hidden, self._matched)
-            if found := listing.protected(tuple(parts), key, self._reaches):
+            if self._access.tracked:  # which changes while the folder stays the same
+                reached = filter(self._reaches, listing.paths)
+                kept = (one for one in reached if names.is_protected([*parts, *_parts(one)]))
+                found = next((one for one in kept if self._is_tracked(folder, one)), "")
+            else:
+                found = listing.protected(tuple(parts), key, self._reaches)
+            if found:
                 return found, True
         return "", complete
+
+    def _is_tracked(self, folder: str, path: str) -> bool:
+        return self._files.tracked(posixpath.join(folder, path))
 
     @property
     def _leaves_out(self) -> bool:

@@ -53,9 +53,22 @@ def source(call: Call) -> Outcome:
         if call.context.computed or (path != PROCESS_FILE and not is_open(path)):
             execution.shell.unread(doubts[0])
         return either(join(state, state.lost()) or state)
-    index = execution.note(call, "runs", (FileAccess(path, "read"),))
-    execution.source_file(path, state, index)
+    paths = [path, *_in_search_path(path, state)]
+    index = execution.note(call, "runs", tuple(FileAccess(one, "read") for one in paths))
+    for one in paths:
+        if is_open(one):
+            execution.shell.unread("commands read from what is not known")
+        execution.source_file(one, state, index)
     return either(state)
+
+
+def _in_search_path(name: str, state: ShellState) -> list[str]:
+    """Where `source` looks for a name without a slash, if the line itself set PATH."""
+    value = state.variables.get("PATH")
+    if value is None or "/" in name:
+        return []
+    folders = value.split(":") if isinstance(value, str) else value
+    return [f"{folder}/{name}" for folder in folders if folder]
 
 
 def trap(call: Call) -> Outcome:
@@ -68,12 +81,19 @@ def trap(call: Call) -> Outcome:
     script, signals = rest[0], rest[1:]
     if is_open(script):
         execution.shell.unread("a trap that is made up as it runs")
-    if any(one.upper() not in _AT_THE_END for one in signals):
-        after = execution.script(script, call.state).after
-        if after is None or after.key() != call.state.key():
-            execution.shell.unread("a trap that changes the shell between commands")
+    if any(one.upper() not in _AT_THE_END for one in signals) and _changes_shell(script, call):
+        execution.shell.unread("a trap that changes the shell between commands")
     execution.shell.traps.append((script, call.state))
     return either(call.state)
+
+
+def _changes_shell(script: str, call: Call) -> bool:
+    """Whether the shell goes on in another state; one that ends does not go on."""
+    shell = call.execution.shell
+    escapes, shell.escapes = shell.escapes, []
+    after = call.execution.script(script, call.state).after
+    leaves, shell.escapes = shell.escapes, escapes
+    return bool(leaves) or (after is not None and after.key() != call.state.key())
 
 
 def alias(call: Call) -> Outcome:

@@ -261,6 +261,7 @@ class CommandExecution(ProgramExecution):
         shell.calls.append(name)
         shell.locals.append(set())
         escapes, shell.escapes = shell.escapes, []
+        located, shell.located = shell.located, False
         readings, shell.readings = shell.readings, (*shell.readings, joined(words))
         ok: ShellState | None = None
         failed: ShellState | None = None
@@ -271,6 +272,7 @@ class CommandExecution(ProgramExecution):
             ok, failed = join(ok, found), join(failed, found)
         shell.escapes = escapes
         shell.readings = readings
+        shell.located = located
         names = shell.locals.pop()
         shell.calls.pop()
         shell.printed = NO_STDIN

@@ -121,6 +121,10 @@ class Evaluator:
                 live = outcome.after or live
                 result = self.evaluate(script, live)
                 outcome = result if outcome.after is not None else outcome
+        except UnparsableCommand as error:
+            if parser.deferred:
+                self.unread(str(error))
+            raise
         finally:
             for problem in parser.problems:
                 self.unread(problem)
@@ -131,6 +135,7 @@ class Evaluator:
         for script, state in self.traps:
             self._commands.script(script, state.changed(
                 directories=tuple(self.findings.directories), positional=None))  # fmt: skip
+        self.located = False
         for definition, state in self.defined:
             if definition.name not in self.called:
                 self.evaluate(definition.body, state.changed(positional=None))
@@ -411,8 +416,9 @@ class Evaluator:
         return expansion.state.changed(stdin=stdin) if redirections else state
 
     def _file(self, one: Redirection, expansion: Expansion, text: str | None) -> None:
-        paths = [expansion.text(one.target)] if not self.bash else expansion.fields(one.target)
-        for path in paths or [""]:
+        whole = expansion.text(one.target)  # a POSIX shell neither splits nor globs it
+        split = expansion.fields(one.target) if self.bash else []
+        for path in dict.fromkeys([*split, whole]):
             if one.operator in (">&", "<&") and path and set(path) <= _COPIES:
                 continue
             kind = "read" if one.operator in ("<", "<&") else "write"

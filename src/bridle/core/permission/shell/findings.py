@@ -95,7 +95,8 @@ class Findings:
         found = [
             one.text
             for one in self.written
-            if one.place < run.place and (is_open(one.path) or _may_be_same(run, one))
+            if one.place < run.place
+            and (is_open(one.path) or is_open(run.path) or _may_be_same(run, one))
         ]
         return found or None
 

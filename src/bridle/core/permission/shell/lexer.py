@@ -61,6 +61,8 @@ class Lexer:
         self._forced: list[Redirection] = []  # that only zsh sees
         self._arithmetic: dict[int, bool] = {}  # whether the `((` at an offset counts
         self._continued = "\\\n" in text
+        # how deep in what shells take apart late: an error in there ends their reading later
+        self.deferred = 0
 
     # -- what a parser adds ----------------------------------------------------------------------
 
@@ -276,7 +278,9 @@ class Lexer:
             operator = operator or "bad"
         plain_quotes = quoted and operator in _TEXT_OPERATORS
         self.enter()
+        self.deferred += 1
         word = Word(self.until("}", quoted=plain_quotes))
+        self.deferred -= 1
         self.depth -= 1
         return Parameter(
             match[0] if match else "",
@@ -344,7 +348,10 @@ class Lexer:
         inside = re.sub(rf"\\([{signs}])", r"\1", inside)
         if self.depth >= DEEPEST:
             raise UnparsableCommand("too many things inside of each other")
-        return CommandSubstitution(self.nested(inside).whole_script(), quoted)
+        self.deferred += 1
+        body = self.nested(inside).whole_script()
+        self.deferred -= 1
+        return CommandSubstitution(body, quoted)
 
     # -- here-documents --------------------------------------------------------------------------
 
@@ -377,8 +384,10 @@ class Lexer:
             return
         inner = self.nested(text)
         parts: list[Part] = []
+        self.deferred += 1
         while inner.at < len(inner.text):
             inner.in_quotes(parts, escaped="$`\\")
+        self.deferred -= 1
         document.body = Word(tuple(parts))
         if any(isinstance(part, Parameter) and set("'\"") & set(part.inner) for part in parts):
             self.problems.append("a quote inside of an expansion of a here-document")

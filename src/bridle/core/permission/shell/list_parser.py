@@ -193,9 +193,10 @@ class ListParser(Lexer):
                 break
             self.at += len(separator)
             self._skip_lines()
-            if self._reserved() == "!":
+            while self._reserved() == "!":
                 self.problems.append("a ! behind a |")
                 self.at += 1
+                self.blanks()
             commands.append(self._command())
         if len(commands) == 1 and not negated:
             return commands[0]

@@ -21,6 +21,7 @@ from bridle.core.permission.shell.parsed_script import (
     unquoted,
 )
 from bridle.core.permission.shell.programs import Invocation, Run, StdinSource, describe
+from bridle.core.permission.shell.programs.files import TEMPORARY
 from bridle.core.permission.shell.programs.table import WITH_SUBCOMMANDS
 from bridle.core.permission.shell.shell_programs import SHELLS, ShellCall, shell_call
 from bridle.core.permission.shell.shell_state import (
@@ -117,6 +118,8 @@ class ProgramExecution:
     ) -> None:
         """What a program runs in turn."""
         inside = state
+        for name, value in run.environment:
+            inside = inside.assigned(name, value)
         if run.directory is not None:
             moved = [below(base, run.directory) for base in state.directories]
             inside = inside.changed(directories=limited(moved))
@@ -150,11 +153,14 @@ class ProgramExecution:
             plain = replace(found, runs=(), effect="runs", row="", doubts=doubts, accesses=accesses)
             index = self.add(words, plain, state, context)
             self._runs_file(call.file, state, index, in_shell=False)
+            self._reads_first(call, state, index)
             return True
         if call.script is None:
             doubt = call.doubts or ("a shell that runs what it is given",)
             found = describe(words, NO_STDIN)
-            self.add(words, replace(found, runs=(), effect="runs", doubts=doubt), state, context)
+            plain = replace(found, runs=(), effect="runs", doubts=doubt)
+            index = self.add(words, plain, state, context)
+            self._reads_first(call, state, index)
             return True
         self._shell_script(words, call, state, context)
         return True
@@ -186,6 +192,12 @@ class ProgramExecution:
         if len(self.findings.commands) == before:
             plain = Invocation(joined(words), effect="runs", doubts=call.doubts)
             self.add(words, plain, state, context)
+        self._reads_first(call, state, before)
+
+    def _reads_first(self, call: ShellCall, state: ShellState, index: int) -> None:
+        for file in call.first:
+            self.findings.access(FileAccess(file, "read", directories=state.directories))
+            self._runs_file(file, state, index, in_shell=False)
 
     def nested_script(
         self, text: str, dialects: Sequence[Dialect], state: ShellState, context: Context
@@ -273,12 +285,16 @@ class ProgramExecution:
 
 
 def _with_random_names(found: Invocation, state: ShellState) -> Invocation:
-    """mktemp fills in a name, below TMPDIR if that is set."""
+    """mktemp fills in a name, below TMPDIR if that is set and no other directory is named."""
     accesses = [replace(one, path=_RANDOM.sub(ANY, one.path)) for one in found.accesses]
     folder = state.variables.get("TMPDIR")
     if folder is not None:
         base = folder if isinstance(folder, str) else HOLE
-        last = [posixpath.basename(one.path) for one in accesses]
+        last = [
+            one.path.removeprefix(f"{TEMPORARY}/")
+            for one in accesses
+            if one.path.startswith(f"{TEMPORARY}/")
+        ]
         accesses += [FileAccess(posixpath.join(base, name), "write") for name in last]
     return replace(found, accesses=tuple(accesses))
 

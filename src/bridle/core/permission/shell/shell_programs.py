@@ -6,7 +6,7 @@ import posixpath
 import re
 from typing import NamedTuple
 
-from bridle.core.permission.shell.parsed_script import is_open
+from bridle.core.permission.shell.parsed_script import HOLE, is_open
 from bridle.core.permission.shell.shell_state import Directories, ShellState, below
 from bridle.core.permission.shell.syntax import Dialect
 
@@ -20,6 +20,7 @@ SHELLS: dict[str, tuple[Dialect, ...]] = {
 _LONG = frozenset({
     "login", "noediting", "noprofile", "norc", "posix", "restricted", "verbose", "version", "help",
 })  # fmt: skip
+_STARTING = ("BASH_ENV", "ENV")  # variables that name such files
 _STDIN = re.compile(r"/dev/(stdin|fd/0)|/proc/(self|thread-self|\d+)/(task/\d+/)?fd/0")
 _NO_FILE = ("/dev/", "/proc/")
 
@@ -34,12 +35,14 @@ class ShellCall(NamedTuple):
     dialects: tuple[Dialect, ...] = _BASH
     doubts: tuple[str, ...] = ()
     from_stdin: bool = False
+    first: tuple[str, ...] = ()  # files of commands that it reads before
 
 
 def shell_call(words: list[str], state: ShellState) -> ShellCall:
     at, letters = 1, ""
     doubts: list[str] = []
     names: set[str] = set()
+    first = [_value(state, name) for name in _STARTING if name in state.variables]
     while at < len(words) and words[at].startswith(("-", "+")) and words[at] not in ("-", "--"):
         word = words[at]
         at += 1
@@ -47,6 +50,7 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
             return ShellCall(doubts=("options of a shell that are not known",))
         if word.startswith("--") or word.lstrip("-") in _LONG:
             if word.lstrip("-") in ("rcfile", "init-file"):
+                first += words[at : at + 1]
                 at += 1
                 doubts.append("a shell that reads a file first")
             elif word.lstrip("-") not in _LONG:
@@ -70,6 +74,7 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
         options=frozenset(names),
         dialects=SHELLS[posixpath.basename(words[0])],
         doubts=tuple(doubts),
+        first=tuple(first),
     )
     if posixpath.basename(words[0]) == "fish":
         found = found._replace(doubts=(*found.doubts, "fish reads commands in its own way"))
@@ -80,6 +85,11 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
     if rest and "s" not in letters:
         return _file(rest, found, state)
     return _stdin(found._replace(positional=_arguments(rest)), state)
+
+
+def _value(state: ShellState, name: str) -> str:
+    value = state.variables[name]
+    return value if isinstance(value, str) else HOLE
 
 
 def _file(rest: list[str], found: ShellCall, state: ShellState) -> ShellCall:

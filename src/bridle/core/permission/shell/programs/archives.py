@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 
+from bridle.core.permission.shell.parsed_script import HOLE, is_open
 from bridle.core.permission.shell.programs.mentions import below
 from bridle.core.permission.shell.programs.options import (
     Option,
@@ -22,8 +23,8 @@ _TAR = (
     "--update:make --extract:extract --get:extract -g|--listed-incremental=write -f|--file=text "
     "-b|--blocking-factor=text -T|--files-from=list -X|--exclude-from=read "
     "-K|--starting-file=text -N|--newer|--after-date=text -L|--tape-length=text -V|--label=text "
-    "-H|--format=text -F|--info-script|--new-volume-script=program "
-    "-I|--use-compress-program=program --to-command=program --checkpoint-action=program "
+    "-H|--format=text -F|--info-script|--new-volume-script=shell:doubt "
+    "-I|--use-compress-program=shell:doubt --to-command=shell:doubt --checkpoint-action=program "
     "--rmt-command=program --rsh-command=program -P|--absolute-names:doubt "
     "--transform|--xform=code --remove-files:remove --one-top-level?=write/ --index-file=write "
     "--volno-file=write --add-file=read/ --exclude=text --exclude-ignore=text "
@@ -69,6 +70,8 @@ def _tar(draft: Draft) -> None:
             draft.access(value, "write" if makes else "read")
         elif option.name == "--directory":
             folder = below(folder, value)
+        elif option.name == "--checkpoint-action" and value.startswith("exec="):
+            draft.script(value.removeprefix("exec=").replace(HOLE, "$_"))
     if makes:
         for path in _members(words):
             draft.access(path, "remove" if "remove" in parsed.marks else "read", recursive=True)
@@ -77,9 +80,15 @@ def _tar(draft: Draft) -> None:
         if lists or to_stdout:
             draft.access(folder, "read")
         else:
-            draft.access(folder or ".", "write", recursive=posixpath.normpath(folder or ".") != ".")
-    if makes or (extracts and draft.effect == "reads"):
+            _unpacks(draft, folder)
+    if makes:
         draft.at_least("writes")
+
+
+def _unpacks(draft: Draft, folder: str = "") -> None:
+    """Which files it writes there is told by the archive, and not by the line."""
+    draft.access(folder or ".", "write", recursive=True)
+    draft.at_least("runs")
 
 
 def _dashed(words: Sequence[str]) -> list[str]:
@@ -157,14 +166,34 @@ def _zip(draft: Draft) -> None:
 def _seven_zip(draft: Draft) -> None:
     for word in draft.words[1:]:
         if word.startswith("-o"):
-            draft.access(word[2:], "write", recursive=True)
+            _unpacks(draft, word[2:])
+    if draft.program in ("unar", "unrar") or _is_key(draft.words[1:2], "xe"):
+        _unpacks(draft)
+
+
+def _is_key(words: Sequence[str], letters: str) -> bool:
+    """Whether the first word, or one that is not known, has one of these letters."""
+    return any(is_open(word) or set(letters) & set(word) for word in words)
+
+
+def _copies(draft: Draft) -> None:
+    """cpio and pax, but where they only list or pack."""
+    marks = draft.parsed.marks
+    if {"reads", "passes"} & marks or draft.parsed.unknown or draft.parsed.open:
+        folders = draft.parsed.operands if "passes" in marks else []
+        _unpacks(draft, folders[-1] if folders else "")
+
+
+def _library(draft: Draft) -> None:
+    """`ar x` and `jar x` unpack into where they stand."""
+    if _is_key(draft.words[1:2], "x") or {"--extract"} & set(draft.words):
+        _unpacks(draft, draft.parsed.value("--output") or "")
 
 
 def _unzip(draft: Draft) -> None:
     if {"looks", "info"} & draft.parsed.marks:
         return
-    folder = draft.parsed.value("-d") or "."
-    draft.access(folder, "write", recursive=posixpath.normpath(folder) != ".")
+    _unpacks(draft, draft.parsed.value("-d") or "")
 
 
 _GZIP = (
@@ -191,10 +220,11 @@ ROWS = (
     Row("unzip", "reads", "read text*",
         "-fuvnojUCXKMqaALV -l:looks -p:looks -t:looks -z:looks -Z:looks -c:looks -d=text -P=text "
         "-x=text", refine=_unzip, samples=("unzip -l a.zip",)),
-    Row("zipinfo|unrar|lsar", "runs", "mention*"),
-    Row("7z|7za|7zr|7zz|rar|unar|p7zip", "runs", "text write mention/*", refine=_seven_zip),
+    Row("zipinfo|lsar", "runs", "mention*"),
+    Row("7z|7za|7zr|7zz|rar|unar|unrar|p7zip", "runs", "text write mention/*", refine=_seven_zip),
     Row("cpio|pax", "runs", "mention*",
-        "-oitpdmuvaBcLrsVn0 -O|--file=write -F=write -I=read -D|--directory=dir -H|--format=text "
-        "-E=read -C=text -R=text --to-stdout --quiet --rsh-command=program"),
-    Row("ar|jar", "runs", "text write mention*"),
+        "-otdmuvaBcLsVn0 -i|-r|--extract:reads -p|--pass-through:passes "
+        "-O|--file=write -F=write -I=read -D|--directory=dir -H|--format=text "
+        "-E=read -C=text -R=text --to-stdout --quiet --rsh-command=program", refine=_copies),
+    Row("ar|jar", "runs", "text write mention*", "--output=text", refine=_library),
 )  # fmt: skip

@@ -16,7 +16,7 @@ def _plus(draft: Draft) -> None:
 def _patch(draft: Draft) -> None:
     for path, kind in zip(draft.parsed.operands, ("write", "read"), strict=False):
         draft.access(path, "write" if kind == "write" else "read")
-    if not draft.parsed.operands:
+    if not draft.parsed.operands and "dry" not in draft.parsed.marks:
         patched_files(draft)
 
 

@@ -8,6 +8,8 @@ from bridle.core.permission.shell.parsed_script import ANY, HOLE
 from bridle.core.permission.shell.programs.row import Draft, Row
 
 _CERTAINLY_DIRECTORIES = (".", "..", "/", "~")
+_MAKES_LINKS = frozenset({"ln", "gln", "link"})
+_MOVES = frozenset({"mv", "gmv"})
 
 
 def _arrivals(draft: Draft) -> None:
@@ -20,7 +22,8 @@ def _arrivals(draft: Draft) -> None:
             return
         target = parsed.operands[-1]
     inside = "target" in marks or target in _CERTAINLY_DIRECTORIES or target.endswith("/")
-    tree = "recursive" in marks or draft.program in ("mv", "ln", "rsync")
+    inside = inside and "plain" not in marks
+    tree = "recursive" in marks or draft.program in _MAKES_LINKS | _MOVES | {"rsync"}
     if not inside:
         draft.access(target, "write", recursive=tree)
         _links(draft, sources, target)
@@ -36,7 +39,7 @@ def _arrivals(draft: Draft) -> None:
         arrived = posixpath.join(target, source if "parents" in marks else base)
         draft.access(arrived, "write", recursive=tree)
         _links(draft, [source], arrived)
-    if tree and draft.program != "ln" and any(map(_holds_repository, sources)):
+    if tree and draft.program not in _MAKES_LINKS and any(map(_holds_repository, sources)):
         draft.access(posixpath.join(target, ".git"), "write", recursive=True)
 
 
@@ -47,20 +50,20 @@ def _holds_repository(source: str) -> bool:
 def _links(draft: Draft, sources: list[str], name: str) -> None:
     """A link may be made, copied or moved: what it leads to is a path from its own directory."""
     marks = draft.parsed.marks
-    copies = draft.program == "mv" or {"recursive", "links"} & marks
+    copies = draft.program in _MOVES or {"recursive", "links"} & marks
     for source in sources:
         home, there = posixpath.dirname(name), posixpath.dirname(source.rstrip("/"))
         if "symbolic" in marks and "relative" not in marks:
             draft.links.append((_from(home, source), name))
         elif (
-            draft.program == "ln"
+            draft.program in _MAKES_LINKS
             or {"symbolic", "hard"} & marks
             or (copies and posixpath.normpath(home or ".") == posixpath.normpath(there or "."))
         ):
             draft.links.append((source, name))
         elif copies:
             draft.links.append((HOLE, name))
-    if {"symbolic", "hard"} & marks and draft.program == "cp":
+    if {"symbolic", "hard"} & marks and draft.program in ("cp", "gcp"):
         for source in sources:  # what is written to the copy is written to it
             draft.access(source, "write")
 
@@ -85,19 +88,25 @@ def _install(draft: Draft) -> None:
         _arrivals(draft)
 
 
+TEMPORARY = "/tmp"  # or what TMPDIR says
+
+
 def _mktemp(draft: Draft) -> None:
     parsed = draft.parsed
     if "dry" in parsed.marks:
         draft.accesses.clear()
         draft.effect = "none"
         return
-    folder = parsed.value("--tmpdir") or parsed.value("-p")
-    template = parsed.operands[0] if parsed.operands else ""
-    elsewhere = {"--tmpdir", "-p"} & {option.name for option, _ in parsed.values}
-    if template and not elsewhere and "temporary" not in parsed.marks:
+    folders = [value for option, value in parsed.values if option.name in ("--tmpdir", "-p")]
+    template = parsed.operands[0] if parsed.operands else "tmp.XXXXXXXXXX"
+    template += parsed.value("--suffix") or ""
+    if parsed.operands and not folders and "temporary" not in parsed.marks:
         draft.access(template, "write")
-    else:
-        draft.access(posixpath.join(folder or "/tmp", template or "tmp.XXXXXXXXXX"), "write")
+        return
+    for folder in folders:
+        draft.access(posixpath.join(folder, template), "write")
+    if "temporary" in parsed.marks or not (folders and folders[-1]):
+        draft.access(f"{TEMPORARY}/{template}", "write")
 
 
 def _dd(draft: Draft) -> None:

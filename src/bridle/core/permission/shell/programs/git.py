@@ -186,7 +186,7 @@ _COMMANDS = (
     Row("restore", "runs", "",
         "-SWqm -s|--source=text -p|--patch --staged --worktree --ours --theirs --quiet --progress "
         "--overlay --no-overlay --pathspec-from-file=list --ignore-unmerged --recurse-submodules",
-        refine=arguments.pathspecs),
+        tracked=True, refine=arguments.pathspecs),
     Row("switch", "runs", "",
         "-qftdmC -c|--create=text --orphan=text --detach --force --track?=text --no-track --guess "
         "--no-guess --merge --conflict=text --quiet --discard-changes --ignore-other-worktrees"),
@@ -194,17 +194,18 @@ _COMMANDS = (
         "-qftldmp -b|-B|-c|-C=text --orphan=text --detach --force --track?=text --no-track "
         "--guess --no-guess --ours --theirs --merge --conflict=text --patch --quiet --progress "
         "--pathspec-from-file=list --overlay --no-overlay --create=text --discard-changes "
-        "--recurse-submodules --ignore-other-worktrees", refine=arguments.pathspecs),
+        "--recurse-submodules --ignore-other-worktrees", tracked=True, refine=arguments.pathspecs),
     Row("clean", "runs", "remove/*",
         "-qfdi -n|--dry-run:dry -x|-X:ignored -e|--exclude=text --force --quiet --interactive",
         refine=arguments.clean),
     Row("checkout-index", "runs", "write*",
-        "-afnqu --all --prefix=write/ --stage=text --temp --stdin -z --index --force --mkdir"),
+        "-fnquz -a|--all:all --prefix=write/ --stage=text --temp --stdin:all --index --force "
+        "--no-create --quiet", tracked=True, refine=arguments.checkout_index),
     Row("apply|am", "runs", "read*",
         "-3RzvqNCs -p=text --check --stat --numstat --summary --index --cached --reverse "
         "--reject --directory=write/ --exclude=text --include=text --whitespace=text "
         "--unsafe-paths:doubt --3way --intent-to-add --recount --build-fake-ancestor=write "
-        "--verbose --quiet --continue --abort --skip --signoff --keep-cr",
+        "--verbose --quiet --continue --abort --skip --signoff --keep-cr", tracked=True,
         refine=arguments.patched_files),
     Row("commit", "runs", "read*",
         "-avqesnoz -S?=text -m|--message=text -F|--file=read -t|--template=read "

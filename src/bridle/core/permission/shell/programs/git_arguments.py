@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Sequence
 
 from bridle.core.permission.shell.parsed_script import HOLE, joined
@@ -73,17 +74,22 @@ def config(draft: Draft) -> None:
 
 
 def pathspecs(draft: Draft) -> None:
-    """What git writes out of its own store: files that are named, but for the whole tree."""
+    """What git writes out of its own store: files that are named, and all tracked ones below."""
     for path in draft.parsed.operands:
-        if posixpath.normpath(path or ".") != ".":
-            draft.access(path, "write", recursive=True)
+        plain = re.sub(r"^:(\(.*?\)|[/!^]+)?", "", path)
+        draft.access(plain or ".", "write", recursive=True)
+
+
+def checkout_index(draft: Draft) -> None:
+    if "all" in draft.parsed.marks and draft.parsed.value("--prefix") is None:
+        draft.access(".", "write", recursive=True)
 
 
 def clean(draft: Draft) -> None:
     if "dry" in draft.parsed.marks:
         draft.effect = "reads"
         draft.accesses.clear()
-    elif "ignored" in draft.parsed.marks and not draft.parsed.operands:
+    elif not draft.parsed.operands:
         draft.access(".", "remove", recursive=True)
 
 
@@ -91,7 +97,7 @@ def patched_files(draft: Draft) -> None:
     """The files that a patch changes, where the line itself holds the patch."""
     text = draft.stdin.text
     if text is None or draft.parsed.operands or draft.parsed.value("--input") is not None:
-        draft.access(".", "write")
+        draft.access(".", "write", recursive=True)
         return
     for line in text.splitlines():
         head, _, rest = line.partition(" ")

@@ -29,6 +29,7 @@ class Run(Struct, frozen=True):
     directory: str | None = None  # it first changes to this directory; HOLE: unknown
     stdin: Literal["inherits", "none", "unknown"] = "inherits"
     later: bool = False  # not surely now, or not in the order of the line
+    environment: tuple[tuple[str, str], ...] = ()  # variables that it sets for it
     remote: bool = False  # on other files than ours (ssh, docker exec): its accesses do not count
     accesses: tuple[FileAccess, ...] | None = None  # if known better than its words tell (find)
 

@@ -28,6 +28,8 @@ _FILES: dict[str, Kind] = {
 }  # fmt: skip
 _OPAQUE = frozenset({"program", "code", "shell"})
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=")
+_ANY_ASSIGNMENT = re.compile("([^=]*)=", re.DOTALL)  # of env, whatever the name
+_ENV = frozenset({"env", "genv"})
 _MOST_SUFFIXES = 40
 _GLOB = re.compile(r"[*?\[]")
 
@@ -151,10 +153,13 @@ def _command(draft: Draft) -> None:
     skipped = [rest.pop(0) for _ in range(min(row.skip, len(rest)))]
     for role, operand in spread(row.operands.split(), skipped):
         take(draft, role, operand)
-    while row.assignments and rest and (match := ASSIGNMENT.match(rest[0])):
+    environment: list[tuple[str, str]] = []
+    while row.assignments and rest and (match := _ANY_ASSIGNMENT.match(rest[0])):
+        if "/" in match[1] and draft.program not in _ENV:
+            break
         if not HARMLESS.fullmatch(match[1]):
-            draft.doubt(f"{match[1]} may change what the program does")
-        rest.pop(0)
+            draft.doubt(f"{match[1]!r} may change what the program does")
+        environment.append((match[1], rest.pop(0)[match.end() :]))
     unclear = [f"an option of {draft.program} that is not known: {word}" for word in parsed.unknown]
     if parsed.open:
         unclear.append(f"words of {draft.program} that are not known")
@@ -173,7 +178,7 @@ def _command(draft: Draft) -> None:
         draft.script(text, row.command, remote=row.remote)
         draft.others += suffixes(draft.words)
     else:
-        draft.run(rest, row.command, remote=row.remote)
+        draft.run(rest, row.command, remote=row.remote, environment=environment)
 
 
 def suffixes(words: Sequence[str]) -> list[str]:

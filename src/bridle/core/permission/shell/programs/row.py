@@ -89,9 +89,18 @@ class Draft:
             for path in mentioned(word):
                 self.access(path, "mention")
 
-    def run(self, words: Sequence[str], judged: Judged, *, remote: bool = False) -> None:
+    def run(
+        self,
+        words: Sequence[str],
+        judged: Judged,
+        *,
+        remote: bool = False,
+        environment: Sequence[tuple[str, str]] = (),
+    ) -> None:
         self.at_least("runs")
-        self.runs.append(Run(tuple(words), judged=judged, remote=remote))
+        self.runs.append(
+            Run(tuple(words), judged=judged, remote=remote, environment=tuple(environment))
+        )
 
     def script(self, text: str, judged: Judged = "whole", *, remote: bool = False) -> None:
         self.at_least("runs")

@@ -219,7 +219,7 @@ ROWS = (
     Row("split", "writes", "read",
         "-dxeu -a|--suffix-length=text --additional-suffix=text -b|--bytes=text "
         "-C|--line-bytes=text --numeric-suffixes?=text --hex-suffixes?=text --elide-empty-files "
-        "--filter=program -l|--lines=text -n|--number=text -t|--separator=text --unbuffered "
+        "--filter=shell:doubt -l|--lines=text -n|--number=text -t|--separator=text --unbuffered "
         "--verbose -#", refine=_pieces),
     Row("csplit", "writes", "read text*",
         "-ksqz -b|--suffix-format=text -f|--prefix=text --keep-files --suppress-matched "

@@ -13,10 +13,11 @@ from bridle.core.permission.shell.programs.row import Draft, Row
 
 _PLAIN = re.compile(r"[\w./:@%+,=\s-]*")
 _XARGS = (
-    "-0rtpxo -a|--arg-file=read -d|--delimiter=text:split -e?=text -E=text:split --eof?=text "
+    "-rtpxo -0|--null:nul -a|--arg-file=read -d|--delimiter=text:split -e?=text -E=text:split "
+    "--eof?=text "
     "-I=text:replace -i?=text:replace --replace?=text:replace -L=text:split -l?=text:split "
     "--max-lines?=text:split -n|--max-args=text:split -P|--max-procs=text "
-    "-s|--max-chars=text:split --process-slot-var=text --null:split --no-run-if-empty --verbose "
+    "-s|--max-chars=text:split --process-slot-var=text --no-run-if-empty --verbose "
     "--interactive --exit --open-tty --show-limits"
 )
 _FIRST_PERSON = (
@@ -71,6 +72,8 @@ def _given(draft: Draft) -> list[str]:
     file = draft.parsed.value("--arg-file")
     if text is None or not draft.stdin.certain or file or "split" in draft.parsed.marks:
         return [HOLE]
+    if "nul" in draft.parsed.marks:
+        return text.removesuffix("\0").split("\0")
     return text.split() if _PLAIN.fullmatch(text) else [HOLE]
 
 
@@ -261,15 +264,16 @@ ROWS = (
         "--fast --preserve-environment", refine=_su),
     _wrapper("pkexec", "--user=text --disable-internal-agent --keep-cwd", "whole"),
     _wrapper("gosu|su-exec", "", "whole", skip=1),
-    _wrapper("chroot", "--groups=text --userspec=text --skip-chdir", "whole", skip=1, remote=True),
+    _wrapper("chroot", "--groups=text --userspec=text --skip-chdir", "whole", operands="dir",
+             skip=1),
     _wrapper("unshare", f"{_SPACES} -frc --fork --map-user=text --map-group=text --map-root-user "
              "--map-current-user --map-auto --map-users=text --map-groups=text --kill-child?=text "
-             "--mount-proc?=text --propagation=text --setgroups=text --keep-caps -R|--root=text "
+             "--mount-proc?=text --propagation=text --setgroups=text --keep-caps -R|--root=dir "
              "-w|--wd=dir -S|--setuid=text -G|--setgid=text "
              "--monotonic=text --boottime=text", "whole"),
     _wrapper("nsenter", f"{_SPACES} -aFZ -t|--target=text -S|--setuid=text -G|--setgid=text "
-             "-r?=text --root?=text -w|--wd?=text -W|--wdns=text --all --preserve-credentials "
-             "--no-fork --follow-context", "whole", remote=True),
+             "-r|--root?=dir -w|--wd?=dir -W|--wdns=dir --all --preserve-credentials "
+             "--no-fork --follow-context", "whole"),
     _wrapper("setpriv", "-d --dump --nnp --no-new-privs --ambient-caps=text --inh-caps=text "
              "--bounding-set=text --ruid=text --euid=text --rgid=text --egid=text --reuid=text "
              "--regid=text --clear-groups --keep-groups --init-groups --groups=text "
