@@ -47,6 +47,11 @@ def is_protected(names: list[str], *, removed: bool = False) -> bool:
     return False
 
 
+def is_significant(name: str) -> bool:
+    """Whether a path can be protected for the sake of this part, plain."""
+    return name in PROTECTED or name in _PROTECTED_IN or name.startswith(PROTECTED_PREFIX)
+
+
 def plain(name: str) -> str:
     """A name as the laxest file system compares it: no case, no invisible characters."""
     if name.isascii() and name.isprintable():

@@ -7,6 +7,7 @@ from bridle.core.protected_names import (
     PROTECTED,
     PROTECTED_PREFIX,
     is_protected,
+    is_significant,
     plain,
 )
 
@@ -15,14 +16,10 @@ __all__ = [
     "PROTECTED",
     "PROTECTED_PREFIX",
     "is_protected",
+    "is_significant",
     "may_be_protected",
     "plain",
 ]
-
-
-def is_significant(name: str) -> bool:
-    """Whether a path can be protected for the sake of this part, plain."""
-    return name in PROTECTED or name in _PROTECTED_IN or name.startswith(PROTECTED_PREFIX)
 
 
 def may_be_protected(pattern: str) -> bool:

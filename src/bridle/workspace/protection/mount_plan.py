@@ -5,7 +5,7 @@ checkout would silently keep the old file. It is watched, and restored.
 """
 
 # pathlib would cost every start some milliseconds
-# ruff: noqa: PTH111, PTH112, PTH114, PTH118, PTH120, PTH123
+# ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
