@@ -138,7 +138,7 @@ def take_turn(
 ) -> Turn:
     script = json.dumps([{"run": command} for command in commands])
     ran = clone.bridle(
-        *("run", "-a", "mock", "--json", script),
+        *("run", "-a", "mock", "--approve", "auto", "--json", script),
         cwd=cwd,
         group=Path(group.folder) if group else None,
         variables={"BRIDLE_SUPERVISION": level} if level else {},
