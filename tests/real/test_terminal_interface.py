@@ -61,7 +61,9 @@ async def test_a_task_from_its_prompt_to_its_resumption(
         reply(actor.stage.write(file, screen_story.NEW)),
         reply(Say("All is written.")),
     ]
-    double.scenarios["busy"] = [reply(actor.stage.shell("touch begun; while :; do sleep 0.2; done"))]
+    double.scenarios["busy"] = [
+        reply(actor.stage.shell("touch begun; while :; do sleep 0.2; done"))
+    ]
     double.scenarios["back"] = [reply(Say("You are back."))]
     environment = _environment(actor, double, tmp_path)
     prompts = ("@@write@@ go", "@@busy@@ go", "@@back@@ go")

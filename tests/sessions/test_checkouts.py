@@ -80,7 +80,9 @@ async def test_a_checkout_of_what_the_repository_had_stays(
     desk: Desk, level: str, steps: str
 ) -> None:
     prepare(desk.project)
-    session = await begin(desk, ["sleep 0.5; export GIT_AUTHOR_NAME=a; " + steps], supervision=level)
+    session = await begin(
+        desk, ["sleep 0.5; export GIT_AUTHOR_NAME=a; " + steps], supervision=level
+    )
     await play(session)
     await asyncio.sleep(0.6)
     assert state(desk.project)[0] == ""
@@ -89,12 +91,12 @@ async def test_a_checkout_of_what_the_repository_had_stays(
     assert notices(desk, session) == []
 
 
-EVIL = f"git switch -q -c mine; echo evil > {WORKFLOW}; git add -A"
 PLUMBING = f"""
 blob=$(echo evil | git hash-object -w --stdin)
 GIT_INDEX_FILE=x git read-tree HEAD
 GIT_INDEX_FILE=x git update-index --cacheinfo 100644,$blob,{WORKFLOW}
-made=$(git -c user.name=a -c user.email=a@b commit-tree -p HEAD -m e $(GIT_INDEX_FILE=x git write-tree))
+tree=$(GIT_INDEX_FILE=x git write-tree)
+made=$(git -c user.name=a -c user.email=a@b commit-tree -p HEAD -m e $tree)
 rm x
 """
 TRICKS = {
@@ -124,7 +126,9 @@ async def test_what_no_commit_of_the_start_led_to_is_undone(
     await play(session)
     await session.close()
     assert (desk.project / WORKFLOW).read_text() == "one\n"
-    assert any(f"{WORKFLOW} was changed and has been restored" in one for one in notices(desk, session))
+    assert any(
+        f"{WORKFLOW} was changed and has been restored" in one for one in notices(desk, session)
+    )
 
 
 async def test_files_that_git_does_not_have_are_still_protected(desk: Desk, level: str) -> None:
