@@ -91,7 +91,6 @@ async def test_a_checkout_of_what_the_repository_had_stays(
     assert notices(desk, session) == []
 
 
-EVIL = f"git switch -q -c mine; echo evil > {WORKFLOW}; git add -A"
 PLUMBING = f"""
 blob=$(echo evil | git hash-object -w --stdin)
 GIT_INDEX_FILE=x git read-tree HEAD

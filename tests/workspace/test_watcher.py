@@ -618,7 +618,10 @@ async def test_what_a_program_changes_before_its_session_is_ready_is_undone_or_r
     (root / ".git/hooks/post-commit").write_bytes(EVIL)
     (root / "deep/er/.env").write_bytes(EVIL)
     watch = Watcher(root, aside, early=seen)
-    found = await run(watch, root, f"echo {EVIL.decode()!r} > deep/.env")
+    hold = await watch.begin()
+    await until(lambda: not watch._partial)
+    (root / "deep/.env").write_bytes(EVIL)
+    found = await hold.end()
     await watch.close()
     assert sorted((one.path, one.act, one.restored) for one in found) == [
         (".env", "created", True),

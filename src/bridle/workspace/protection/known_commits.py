@@ -43,7 +43,7 @@ class KnownCommits:
         self._known: frozenset[str] | None = None
         self._at_tips: dict[str, list[_Blobs]] = {}
         self._led: Files = {}  # what HEAD was found to have from such a commit
-        self._index = self._index_mark()
+        self._first_index = self.index_mark
 
     @property
     def tips(self) -> frozenset[str]:
@@ -71,7 +71,7 @@ class KnownCommits:
                 for tip in self.tips:
                     with suppress(Unreadable):
                         found.append(_files(objects, objects.commit_of(tip), path))
-            self._at_tips[path] = found
+                self._at_tips[path] = found
         return self._at_tips.get(path, [])
 
     def leads_to(self, path: str, files: Files) -> bool:
@@ -94,20 +94,22 @@ class KnownCommits:
     @property
     def may_have_moved(self) -> bool:
         """Git wrote the index since the session began: a checkout does."""
-        return self._is_locked or self._index_mark() != self._index
+        return self._is_locked or self.index_mark != self._first_index
 
     def is_busy(self, patience: float) -> bool:
         """Git works on the index, or has just done so: HEAD follows."""
         if self._is_locked:
             return True
-        _, changed = self._index_mark()
+        _, changed = self.index_mark
         return abs(time.time_ns() - changed) < patience * 1e9
 
     @property
     def _is_locked(self) -> bool:
         return os.path.lexists(f"{self.git}/index.lock")
 
-    def _index_mark(self) -> tuple[int, int]:
+    @property
+    def index_mark(self) -> tuple[int, int]:
+        """Changes with every write of the index."""
         try:
             status = os.stat(f"{self.git}/index")  # noqa: PTH116
         except OSError:

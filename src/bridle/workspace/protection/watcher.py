@@ -58,7 +58,7 @@ _MOVED_FOLDER = inotify.MOVED_TO | inotify.IS_FOLDER
 _TRIES = 3  # rounds until it is reported that something cannot be restored
 _FEW = 200  # things that are looked at sooner than a thread has begun
 _FEW_FOLDERS = 500  # of a first look; they take some milliseconds
-_LONGEST_CHECKOUT = 10.0  # seconds
+_LONGEST_CHECKOUT, _LONGEST_UNKNOWN = 10.0, 2.0  # seconds that git may be at work
 _TICK = 10_000_000  # ns that the clock of file systems may be late
 
 
@@ -114,7 +114,7 @@ class Watcher:
         self._changed = False  # files that are watched were replaced
         self._empty: dict[str, float] = {}  # since when
         self._commits: KnownCommits | None = None
-        self._in_git: dict[str, float] = {}  # files that git may be about to change, since when
+        self._in_git: dict[str, _Pending] = {}  # what git may be about to check out
         self._ending = False
         self._failures: Counter[str] = Counter()  # of paths that could not be restored yet
         self._outside: set[str] = set()  # mounted names that changed
@@ -160,12 +160,18 @@ class Watcher:
         async with self._turn:
             if self._holds and not (self._as_it_was() and not self._state.has_new_folders):
                 await asyncio.to_thread(self._last_check)
+                limit = time.monotonic() + _LONGEST_UNKNOWN
+                while self._in_git and time.monotonic() < limit:
+                    await asyncio.sleep(PAUSE)
+                    await asyncio.to_thread(self._last_check)
                 self._tell()
 
     def _is_quiet(self) -> bool:
         """Nothing happened since the last look, as far as the system reports."""
         alarm, watched = self._alarm, self._watched
         if alarm is None or watched is None or not watched.complete or self._grown:
+            return False
+        if self._in_git:
             return False
         return self._armed is not None and not self._checking and not alarm.pending()
 
@@ -508,11 +514,7 @@ class Watcher:
         elif _is_sample(path, after):
             self._adopt(path)
             return None
-        elif self._adopt_hooks(path, before, after):
-            return None
-        elif (checkout := self._is_checkout(path, before)) is not False:
-            if checkout:
-                self._adopt(path)
+        elif self._adopt_hooks(path, before, after) or self._adopt_checkout(path, before):
             return None
         try:
             return self._restorer.undo(path, before, after)
@@ -520,23 +522,45 @@ class Watcher:
             self._adopt(path)
             return None
 
-    def _is_checkout(self, path: str, before: State) -> bool | None:
-        """Whether git put there what a commit of the start holds. None: it is still at work."""
+    def _adopt_checkout(self, path: str, before: State) -> bool:
+        """Takes over what git put there, if a commit of the start holds it. True also while git is
+        still at work: then it is looked at again."""
         commits = self._commits
         if commits is None or path.startswith(".git/") or not commits.may_have_moved:
             return False
-        had = _files_of(before, path)
-        has = self._restorer.files_at(path)
-        if had == has or has is None or (had and not commits.has(path, had)):
+        busy, mark = commits.is_busy(_GRACE), commits.index_mark  # before HEAD is read
+        had, has = _files_of(before, path), self._restorer.files_at(path)
+        begun = has == {} and self._restorer.is_empty(path)  # a folder, whose files follow
+        gone = has == {} and not begun
+        if gone and path not in before.nodes:
+            return True  # by itself, since it was seen
+        if has is None or (had == has and not begun and not gone) or not commits.has(path, had):
             return False
         if not had and not commits.tracks(path):
             return False
-        if commits.leads_to(path, has):
+        if not begun and commits.leads_to(path, has) and self._adopt_files(path, has):
             return True
-        since = self._in_git.setdefault(path, time.monotonic())
-        patience = _LONGEST_CHECKOUT if commits.has(path, has) else _GRACE
-        busy = commits.is_busy(_GRACE) and time.monotonic() < since + patience
-        return None if busy and not self._ending else False
+        busy = busy or self._restorer.files_at(path) != has
+        return busy and not self._ending and self._may_wait(path, mark, commits.has(path, has))
+
+    def _adopt_files(self, path: str, files: Files) -> bool:
+        """If they are still there, and were while they were looked at."""
+        kept = self._state
+        if self._adopt(path) and _files_of(self._state, path) == files:
+            return True
+        self._state = kept
+        return False
+
+    def _may_wait(self, path: str, mark: tuple[int, int], known: bool) -> bool:
+        """For a checkout to end; longer with content that a commit of the start has."""
+        now = time.monotonic()
+        pending = self._in_git.get(path) or _Pending(now, now, mark)
+        if pending.mark != mark:  # another checkout
+            pending = pending._replace(since=now, mark=mark)
+        self._in_git[path] = pending
+        if known:
+            return now < pending.first + _LONGEST_CHECKOUT
+        return now < min(pending.since + _GRACE, pending.first + _LONGEST_UNKNOWN)
 
     def _disarm(self, path: str, known: Node | None) -> Undone | None:
         try:
@@ -649,6 +673,12 @@ def _files_of(state: State, path: str) -> Files:
         for one, node in state.nodes.items()
         if node.kind != "folder" and f"{one}/".startswith(f"{path}/")
     }
+
+
+class _Pending(NamedTuple):
+    first: float
+    since: float  # the index is as it is
+    mark: tuple[int, int]
 
 
 class _Watched(NamedTuple):
