@@ -124,7 +124,8 @@ def test_links_that_a_command_makes_or_copies_are_told(
                  "--ext-diff|git log --textconv|git grep -O x|git -c a.b=c log|rg --pre x y|sort "
                  "--compress-program=x a|npm test|npm install|./ls|/tmp/cat a|bin/git status|git "
                  "co|docker run a|make -n|curl http://a.example|kubectl get pods|gh pr "
-                 "list|hostname evil|date -s now|sed -n 'w x' a|sed s/a/b/e a|awk "
+                 "list|hostname evil|date -s now|date 010112002030|git "
+                 "symbolic-ref HEAD x|sed -n 'w x' a|sed s/a/b/e a|awk "
                  "'BEGIN{system(\"x\")}'|awk '{print>\"x\"}' a|jq 'include \"a\"; .' b|pip list "
                  "-o|tsc --noEmit|go list|cargo metadata|git submodule foreach ls|unknown"),
     ],

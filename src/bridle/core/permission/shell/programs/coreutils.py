@@ -18,6 +18,12 @@ def _some_variables(draft: Draft) -> None:
         draft.at_least("runs")
 
 
+def _only_formats(draft: Draft) -> None:
+    """Any other operand sets the clock."""
+    if any(not word.startswith("+") for word in draft.parsed.operands):
+        draft.at_least("runs")
+
+
 ROWS = (
     Row(
         "ls|dir|vdir", "reads", "read*",
@@ -96,7 +102,7 @@ ROWS = (
     Row("date|gdate", "none", "",
         "-uR -d|--date=text --debug -f|--file=read -I|--iso-8601?=text --resolution --rfc-email "
         "--rfc-3339=text -r|--reference=read -s|--set=text:runs --utc --universal",
-        samples=("date", "date -u +%F", "date -r a.txt")),
+        refine=_only_formats, samples=("date", "date -u +%F", "date -r a.txt")),
     Row("cal|ncal", "none", "", "-3smjyhwJ1", samples=("cal",)),
     Row("id", "none", "", "-agGnruzZ --context --group --groups --name --real --user --zero",
         samples=("id", "id -un")),

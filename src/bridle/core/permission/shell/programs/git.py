@@ -91,7 +91,7 @@ _COMMANDS = (
         f"-ecw {_LOG} --count --objects --octopus --independent --is-ancestor --fork-point --all "
         "--name-only -a --no-undefined --always", tracked=True,
         samples=("git rev-list --count HEAD",)),
-    Row("rev-parse|describe|var|check-ref-format|symbolic-ref", "reads", "rev*",
+    Row("rev-parse|describe|var|check-ref-format", "reads", "rev*",
         "-q --abbrev-ref?=text --short?=text --show-toplevel --show-prefix --show-cdup --git-dir "
         "--absolute-git-dir --git-common-dir --is-inside-work-tree --is-inside-git-dir "
         "--is-bare-repository --is-shallow-repository --verify --quiet --symbolic "
@@ -136,7 +136,7 @@ _COMMANDS = (
     Row("reflog|reflog show|stash "
         "list|stash show", "reads", "rev*", f"{_LOG} {_DIFF}", tracked=True,
         refine=arguments.shows, samples=("git reflog", "git stash list", "git stash show -p")),
-    Row("reflog expire|reflog delete", "runs"),
+    Row("reflog expire|reflog delete|symbolic-ref", "runs"),
     Row("branch", "reads", "",
         "-ravqi -D|-d|-M|-m|-c|-C|-f|--delete|--move|--copy|--force:changes --list:lists "
         "-l:lists --all --remotes --verbose --show-current --contains?=text:lists "
