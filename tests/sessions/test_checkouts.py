@@ -18,9 +18,9 @@ IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@b")
 COMMIT = "git -c user.name=a -c user.email=a@b commit -q"
 
 
-@pytest.fixture(params=["namespace", "subreaper"])
+@pytest.fixture(params=["auto", pytest.param("subreaper", marks=pytest.mark.torture)])
 def level(request: pytest.FixtureRequest) -> str:
-    if reason := asyncio.run(probe())[Level(request.param)]:
+    if request.param != "auto" and (reason := asyncio.run(probe())[Level(request.param)]):
         pytest.skip(reason)
     return str(request.param)
 
