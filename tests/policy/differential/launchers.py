@@ -22,6 +22,11 @@ class Launcher:
         """Start what helps, in the private root. The pids that are no part of any line."""
         return set()
 
+    reports = -1  # a descriptor that becomes readable when a helper says something
+
+    def take_reports(self) -> None:
+        """Read what helpers say: one that nobody reads from would stop."""
+
     def launch(self, path: str, argv: list[str], environment: dict[str, str]) -> None:
         """In the process that becomes the shell."""
         os.execve(path, argv, environment)
@@ -60,7 +65,13 @@ class ExecGate(Recorded):
         if isinstance(gate, str):
             raise RuntimeError(f"no gate: {gate}")
         self._gate = gate
+        self.reports = gate.control.fileno()
         return {gate.pid}
+
+    def take_reports(self) -> None:
+        for kind, *values in self._gate.control.receive():
+            if kind == "memory":
+                self._gate.open_memory(values[0])
 
     def launch(self, path: str, argv: list[str], environment: dict[str, str]) -> None:
         self._gate.entry().enter(os.getpid(), [os.fsencode(word) for word in argv])

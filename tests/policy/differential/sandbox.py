@@ -58,6 +58,8 @@ class Sandbox:
         if launcher.logs_execs:
             self._poll.register(self._listener, select.POLLIN)
         self._poll.register(self._children, select.POLLIN)
+        if launcher.reports >= 0:
+            self._poll.register(launcher.reports, select.POLLIN)
         self._before: tree.Snapshot = {}
         self._events = ChangeEvents()
         self._execs: list[Any] = []
@@ -142,6 +144,8 @@ class Sandbox:
             for fd, _ in self._poll.poll(left * 1000):
                 if fd == self._listener:
                     self._notified(first)
+                elif fd == self._launcher.reports:
+                    self._launcher.take_reports()
                 else:
                     with suppress(BlockingIOError):
                         os.read(fd, 4096)
