@@ -192,7 +192,7 @@ async def test_a_write_outside_of_the_workspace_is_denied_by_policy(
         reply(stage.shell(f"echo x > {outside}", id="call_s")),
         reply(Say("No.")),
     ]
-    session = await desk.start()
+    session = await desk.start(approve="edits")
 
     log = await run(session, "@@out@@ go")
 

@@ -155,7 +155,7 @@ async def test_a_turn_past_its_time_limit_fails_and_the_session_goes_on(desk: St
 
 
 async def test_words_in_mid_turn_reach_the_model_in_the_same_turn(desk: StandingDesk) -> None:
-    call = {"command": "echo busy", "description": "busy"}
+    call = {"command": "touch busy", "description": "busy"}
     desk.double.scenarios["steer"] = [
         reply(Call("Bash", call, id="toolu_echo")),
         reply(Say("Understood.")),

@@ -95,10 +95,10 @@ async def test_a_denial_reaches_the_model_with_its_reason(desk: StandingDesk) ->
     assert session.result().text == "Then not."
 
 
-async def test_the_guards_deny_a_write_outside_whatever_the_preset(desk: StandingDesk) -> None:
+async def test_a_guard_denies_a_write_outside_of_the_workspace(desk: StandingDesk) -> None:
     target = desk.folder / "outside.txt"
     desk.double.scenarios["out"] = [reply(write(target, "toolu_w4")), reply(Say("Then not."))]
-    session = await desk.start(approve="auto")
+    session = await desk.start(approve="edits")
 
     log = await run(session, "@@out@@")
 
@@ -111,7 +111,7 @@ async def test_a_changed_input_is_the_one_that_runs(desk: StandingDesk) -> None:
     wanted, given = desk.project / "wanted.txt", desk.project / "given.txt"
     desk.double.scenarios["change"] = [
         reply(write(wanted, "toolu_w5")),
-        reply(Call("Bash", {"command": "echo model", "description": "say"}, id="toolu_b5")),
+        reply(Call("Bash", {"command": "echo model > said", "description": "say"}, id="toolu_b5")),
         reply(Say("Done.")),
     ]
     session = await desk.start(approve="ask")

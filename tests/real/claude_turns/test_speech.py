@@ -32,9 +32,8 @@ async def test_text_arrives_in_pieces_that_join_to_the_whole(desk: StandingDesk)
 
     log = await run(session, "@@hello@@ greet me")
 
-    assert [chunk.text for chunk in of(log, MessageChunk)] == [
-        "Hello", " from", " the ", "scrip", "t.",
-    ]  # fmt: skip
+    pieces = [chunk.text for chunk in of(log, MessageChunk)]
+    assert (len(pieces) > 3, "".join(pieces)) == (True, "Hello from the script.")
     assert session.result().text == "Hello from the script."
     assert ends(log) == [TurnEnded(reason="completed")]
     assert "greet me" in user_text(desk.double.turns[0].body)
