@@ -31,6 +31,7 @@ from bridle.core.events import (
     ToolFinished,
     ToolStarted,
 )
+from bridle.core.permission import Rule
 from bridle.core.tools import class_of
 from bridle.proof import prove
 from bridle.sessions.session import Session
@@ -44,6 +45,9 @@ LATE = 10.0  # seconds until a request is denied; every other one here is answer
 
 
 # -- what a person answers -------------------------------------------------------------------------
+
+
+COMMANDS = Rule("commands", "ask", tools=frozenset({"shell"}))  # also those that only read
 
 
 class Stand:
@@ -250,7 +254,7 @@ async def test_the_answer_of_a_person_counts(any_desk: Desk, actor: Actor) -> No
     if "shell" not in load(actor.agent).info.asks:
         pytest.skip("it runs commands without a question")
     session = await any_desk.start(
-        approve="ask", limits=Limits(request=LATE), options=actor.stage.options
+        approve="ask", rules=(COMMANDS,), limits=Limits(request=LATE), options=actor.stage.options
     )
     stand = Stand(any_desk, actor, session)
     left_out = {changed_input} - ({changed_input} if "changed_input" in stand.can else set())
