@@ -186,7 +186,7 @@ async def test_debuggers_and_the_agents_own_sandbox_still_work(
         warden,
         workspace,
         "strace -f -o log sh -c 'echo traced'; bwrap --unshare-user --unshare-pid --unshare-net"
-        " --ro-bind / / --bind $PWD $PWD --dev /dev --proc /proc --die-with-parent"
+        " --ro-bind / / --dev /dev --proc /proc --bind $PWD $PWD --die-with-parent"
         " sh -c 'echo boxed > new; cat new'",
     )
     assert said == "traced\nboxed\n"
