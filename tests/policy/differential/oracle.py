@@ -259,7 +259,11 @@ def _only_writes(one: Exec) -> bool:
 
 
 def _packs(one: Exec) -> bool:
-    return any(word in {"-c", "--create"} or "c" in word[:3] for word in one.argv[1:2])
+    """It makes an archive, or adds to one, that its words name."""
+    keys = [word.lstrip("-")[:2] for word in one.argv[1:2]]
+    return any(word in {"--create", "--append", "--update"} for word in one.argv[1:2]) or any(
+        set("cru") & set(key) for key in keys
+    )
 
 
 def _arguments(git: Exec) -> list[str]:
