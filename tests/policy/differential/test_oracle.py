@@ -25,7 +25,7 @@ def write(path: str, **more: object) -> Access:
     ("access", "covered", "left"),
     [
         (write("a.txt"), "a.txt", "b.txt"),
-        (write("src"), "src/x", "src/deep/x"),
+        (write("src"), "src", "src/x"),
         (write("src", redirection=True), "src", "src/x"),
         (write("src", recursive=True), "src/deep/x", "x"),
         (write(".", recursive=True, only=("*.txt",)), "src/b.txt", ".env"),
@@ -60,7 +60,7 @@ def test_what_is_read_is_not_named_as_written() -> None:
 
 
 def test_parents_that_mkdir_makes_and_scratch_files_need_no_name() -> None:
-    facts = Facts(changed=(f"{WS}/n", f"{WS}/n/x", f"{WS}/sedAbCd12", "/tmp/tmp.x"))
+    facts = Facts(changed=(f"{WS}/n", f"{WS}/n/x", f"{WS}/sedAbCd12", "/tmp/sortAb12"))
     judged = Judgement(said(write("n/x")), dict.fromkeys(BLIND.verdicts, "ask"))
     assert failures("mkdir -p n/x", "bash", facts, judged) == []
 
