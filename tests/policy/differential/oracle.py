@@ -244,6 +244,8 @@ def _beyond(preset: str, programs: frozenset[str], facts: Facts) -> Iterator[tup
 def _only_reads(one: Exec) -> bool:
     if one.program in {"gzip", "bzip2", "xz", "zstd"}:
         return bool({"-c", "--stdout", "-l", "-t"}.intersection(one.argv))
+    if one.program == "tar" and any("t" in word.lstrip("-")[:2] for word in one.argv[1:2]):
+        return not _packs(one)
     reading_words = READING.get(one.program)
     if reading_words is None:
         return False
