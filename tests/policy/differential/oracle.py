@@ -244,6 +244,8 @@ def _beyond(preset: str, programs: frozenset[str], facts: Facts) -> Iterator[tup
 def _only_reads(one: Exec) -> bool:
     if one.program in {"gzip", "bzip2", "xz", "zstd"}:
         return bool({"-c", "--stdout", "-l", "-t"}.intersection(one.argv))
+    if one.program == "tar" and any("t" in word.lstrip("-")[:2] for word in one.argv[1:2]):
+        return not _packs(one)
     reading_words = READING.get(one.program)
     if reading_words is None:
         return False
@@ -259,7 +261,11 @@ def _only_writes(one: Exec) -> bool:
 
 
 def _packs(one: Exec) -> bool:
-    return any(word in {"-c", "--create"} or "c" in word[:3] for word in one.argv[1:2])
+    """It makes an archive, or adds to one, that its words name."""
+    keys = [word.lstrip("-")[:2] for word in one.argv[1:2]]
+    return any(word in {"--create", "--append", "--update"} for word in one.argv[1:2]) or any(
+        set("cru") & set(key) for key in keys
+    )
 
 
 def _arguments(git: Exec) -> list[str]:

@@ -78,6 +78,8 @@ EXPLAINED = (
     Difference("a brace in the name of a file ends a group for it", r"[<>]\s*[^\s;&|]*[{}]"),
     Difference("an escape right after a quote begins a word for it", r"['\"]\\"),
     Difference("it keeps the escapes of backticks", r"`[^`]*\\"),
+    Difference("an escaped blank is no part of a word for it", r"\\ \d+[<>]"),
+    Difference("a sum with a ; in it is a substitution for it", r"\$\(\([^\n]*;[^\n]*\)\)"),
 )
 
 

@@ -60,7 +60,7 @@ def test_what_is_read_is_not_named_as_written() -> None:
 
 
 def test_parents_that_mkdir_makes_and_scratch_files_need_no_name() -> None:
-    facts = Facts(changed=(f"{WS}/n", f"{WS}/n/x", f"{WS}/sedAbCd12"))
+    facts = Facts(changed=(f"{WS}/n", f"{WS}/n/x", f"{WS}/sedAbCd12", "/tmp/sortAb12"))
     judged = Judgement(said(write("n/x")), dict.fromkeys(BLIND.verdicts, "ask"))
     assert failures("mkdir -p n/x", "bash", facts, judged) == []
 

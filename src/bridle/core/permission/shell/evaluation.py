@@ -99,6 +99,10 @@ class Evaluator:
         self._loops = 0
         self._commands = CommandExecution(self)
 
+    @property
+    def in_loop(self) -> bool:
+        return self._loops > 0
+
     def unread(self, reason: str) -> None:
         self.findings.unread(reason)
 

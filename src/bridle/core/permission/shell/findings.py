@@ -100,9 +100,13 @@ class Findings:
         ]
         return found or None
 
-    def link(self, target: str, name: str, directories: Directories, words: list[str]) -> None:
-        """From the next command on, `name` may be a link to `target`."""
-        self._links.append(Link(target, name, directories, len(self.commands), tuple(words)))
+    def link(
+        self, target: str, name: str, directories: Directories, words: list[str], *, again: bool
+    ) -> None:
+        """From the next command on, `name` may lead to `target`; `again`: in all of a loop."""
+        known = not is_open(target) and not is_open(name)
+        place = -1 if again and known else len(self.commands)
+        self._links.append(Link(target, name, directories, place, tuple(words)))
 
     def script(self) -> ParsedScript:
         for reason in self.arithmetic.unread():

@@ -13,6 +13,7 @@ from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, FileAcces
 from bridle.core.permission.shell.shell_state import Directories
 
 _MOST = 200
+_MOST_TIMES = 4
 _SIGN = re.compile(f"[{HOLE}{ANY}{ONE}]")
 
 
@@ -32,11 +33,15 @@ def through_links(
 ) -> list[FileAccess]:
     """These, and what they lead to through links that were made before."""
     found = dict.fromkeys(accesses)
-    waiting = list(found)
+    waiting = [(access, 0) for access in found]
     while waiting and len(found) < _MOST:
-        access = waiting.pop()
+        access, times = waiting.pop()
+        if times >= _MOST_TIMES:  # links that lead through each other
+            found[replace(access, path=HOLE)] = None
+            continue
         for link in links:
-            made = link.place < place and link.words != words
+            same = link.words == words and HOLE in link.target  # as when read for two shells
+            made = link.place < place and not same
             rest = _rest(access, link) if made else None
             if rest is None:
                 continue
@@ -46,7 +51,7 @@ def through_links(
                 more = replace(access, path=path.rstrip("/") or path, directories=link.directories)
                 if more not in found and path != access.path:
                     found[more] = None
-                    waiting.append(more)
+                    waiting.append((more, times + 1))
     return list(found)
 
 

@@ -82,7 +82,7 @@ class ProgramExecution:
         if found.row == "mktemp":
             found = _with_random_names(found, state)
         for target, name in found.links:
-            self.findings.link(target, name, state.directories, words)
+            self.findings.link(target, name, state.directories, words, again=self.shell.in_loop)
         passes = words == ["cat"]
         if not found.runs:
             index = self.add(words, found, state, context)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from bridle.core.permission.shell.parsed_script import HOLE, SIGNS, FileAccess
+from bridle.core.permission.shell.parsed_script import HOLE, SIGNS, FileAccess, is_open
 from bridle.core.permission.shell.programs.invocation import Run, StdinSource
 from bridle.core.permission.shell.programs.row import Draft
 
@@ -40,12 +40,18 @@ def describe_find(draft: Draft) -> None:
         at += 1
     expression = words[at:]
     if any(word[:1] in SIGNS and word for word in starts):
-        draft.doubt("words of find that are not known")
+        _unknown(draft, starts)
     starts = starts or ["."]
     only = _only(expression)
     for start in starts:
         draft.access(start, "read")
     _actions(draft, expression, starts, only)
+
+
+def _unknown(draft: Draft, words: Sequence[str]) -> None:
+    """One of the words may be -fprint, and the next its file."""
+    draft.doubt("words of find that are not known")
+    draft.mention([word for word in words if not is_open(word)])
 
 
 def _after_global_options(words: Sequence[str]) -> int:
@@ -78,7 +84,7 @@ def _actions(
         name = word.removeprefix("-")
         at += 1
         if word[:1] in SIGNS and word:
-            draft.doubt("words of find that are not known")
+            _unknown(draft, expression)
         elif word in ("(", ")", "!", ","):
             continue
         elif word.startswith("-newer") and len(name) == 7:  # -newermt and its like

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from bridle.core.permission.shell.parsed_script import HOLE, joined
+from bridle.core.permission.shell.parsed_script import HOLE, is_open, joined
 from bridle.core.permission.shell.programs.mentions import hosts_in
 from bridle.core.permission.shell.programs.options import Option
 from bridle.core.permission.shell.programs.row import Draft, Kind
@@ -192,11 +192,15 @@ def is_dangerous(option: Option) -> bool:
 
 def _open(draft: Draft, options: Mapping[str, Option]) -> None:
     """A word that only the running shell knows may be any option of the program."""
-    if draft.row.command is None and any(map(is_dangerous, options.values())):
-        draft.doubt(f"words of {draft.program} that are not known")
-    elif any(
+    writes = any(
         option.role.startswith(("write", "remove")) or {"writes", "runs"} & set(option.marks)
         for option in options.values()
-    ):
+    )
+    if draft.row.command is None and any(map(is_dangerous, options.values())):
+        draft.doubt(f"words of {draft.program} that are not known")
+    elif writes:
         draft.at_least("runs")
         draft.access(HOLE, "mention")
+    if writes:
+        # each may be the value of such an option
+        draft.mention([word for word in draft.words[1:] if not is_open(word)])
