@@ -197,7 +197,7 @@ def test_every_decision_names_its_rule_and_the_path_that_decided() -> None:
         Decision(
             "allow", "edits.commands", "`touch` only reads and writes the files that it names"
         ),
-        Decision("ask", "edits.rest", "only reads and edits inside the workspace need no word"),
+        Decision("ask", "edits.rest", "only reads and edits inside the workspace need no approval"),
         Decision("deny", "mode.commands", "this mode runs no commands but those that only read"),
     ]
 

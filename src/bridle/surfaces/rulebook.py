@@ -57,7 +57,18 @@ def request(tool: str, input: dict[str, Any], cwd: Path) -> PermissionRequested:
     )
 
 
-def arguments(tool: str, given: str) -> dict[str, Any]:
+def call(tool: str, given: str) -> tuple[str, dict[str, Any]]:
+    """A tool and its input, as a person typed them. Without either, it is a command line."""
+    if not _names_a_tool(tool) and not given.startswith("{"):
+        tool, given = "Bash", f"{tool} {given}".strip()
+    return tool, _arguments(tool, given)
+
+
+def _names_a_tool(text: str) -> bool:
+    return text in tools.TOOLS or text.lower() in _MEANT or text.startswith("mcp__")
+
+
+def _arguments(tool: str, given: str) -> dict[str, Any]:
     """Of a call, as somebody typed them: in JSON, or a command as it is."""
     _refuse_misnamed(tool)
     if not given:

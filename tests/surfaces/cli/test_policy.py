@@ -182,6 +182,12 @@ def test_explain_shows_what_a_rewrite_makes_of_it(bench: Bench, config: Path) ->
     ]
 
 
+@pytest.mark.parametrize("words", [["git status"], ["git", "status"], ["Bash", "git status"]])
+def test_explain_takes_a_command_without_the_name_of_a_tool(bench: Bench, words: list[str]) -> None:
+    done = bench.run("policy", "explain", "--", *words)
+    assert done.stdout.startswith("allow  by reads.commands, from bridle\n       `git status` only")
+
+
 def test_explain_says_what_is_wrong_with_its_words(bench: Bench) -> None:
     done = bench.run("policy", "explain", "--", "Write", "{x")
     assert (done.returncode, done.stdout) == (2, "")

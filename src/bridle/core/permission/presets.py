@@ -129,7 +129,7 @@ _READING_COMMANDS = Rule(
 _FREE = (_PROTECTED, _OUTSIDE, _UNREAD, _UNNAMED, _READS, _READING_COMMANDS, _HARMLESS, _SUBAGENTS)
 
 _PRESETS: dict[str, tuple[Rule, ...]] = {
-    "ask": (*_FREE, Rule("ask.rest", "ask", "only reads inside the workspace need no word")),
+    "ask": (*_FREE, Rule("ask.rest", "ask", "only reads inside the workspace need no approval")),
     "edits": (
         *_FREE,
         Rule(
@@ -149,7 +149,7 @@ _PRESETS: dict[str, tuple[Rule, ...]] = {
             tools=frozenset({"shell"}),
             effects=_EDITING,
         ),
-        Rule("edits.rest", "ask", "only reads and edits inside the workspace need no word"),
+        Rule("edits.rest", "ask", "only reads and edits inside the workspace need no approval"),
     ),
     "auto": (
         _PROTECTED,

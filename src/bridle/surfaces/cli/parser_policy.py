@@ -18,10 +18,15 @@ def policy(commands: Any) -> None:
     )
     json_option(check)
     explain = command(group, "explain", "policy:explain", "what is decided of a call, and why")
-    explain.usage = "bridle policy explain [options] [--] TOOL [INPUT]"
-    explain.add_argument("tool", type=name, metavar="TOOL", help="Bash, Write, mcp__SERVER__TOOL …")
+    explain.usage = "bridle policy explain [options] [--] COMMAND | TOOL [INPUT]"
     explain.add_argument(
-        "input", nargs="?", metavar="INPUT", help="JSON; for Bash, a command will do; `-`: stdin"
+        "tool",
+        type=name,
+        metavar="TOOL",
+        help="Bash, Write, mcp__SERVER__TOOL …, or a whole command line",
+    )
+    explain.add_argument(
+        "input", nargs="?", metavar="INPUT", help="JSON; for Bash, a command line; `-`: stdin"
     )
     explain.add_argument("-a", "--agent", type=name, metavar="NAME", help="who would ask")
     explain.add_argument("--mode", choices=MODES, default="agent", help="default: agent")

@@ -47,7 +47,7 @@ def explain(options: Namespace) -> int:
     config = load(cwd)
     policy = rulebook.policy(config, cwd, options.approve)
     context = rulebook.context(cwd, options.mode, options.agent or config.agent.split(",")[0])
-    request = rulebook.request(options.tool, _input(options), cwd)
+    request = rulebook.request(*_call(options), cwd)
     found = policy.explain(request, context)
     enforced = of_decision(found.decision, request, policy, context, config)
     if options.json:
@@ -104,9 +104,9 @@ def judged(group: Group, config: Config, cwd: Path) -> Iterator[tuple[Case, Deci
 # -- what is judged --------------------------------------------------------------------------------
 
 
-def _input(options: Namespace) -> dict[str, Any]:
+def _call(options: Namespace) -> tuple[str, dict[str, Any]]:
     given = sys.stdin.read() if options.input == "-" else options.input
-    return rulebook.arguments(options.tool, given or "")
+    return rulebook.call(options.tool, given or "")
 
 
 def _rules_of(path: Path) -> tuple[Rule, ...]:

@@ -13,8 +13,8 @@ from bridle.surfaces.drawn.phrases import one_line
 Style = Callable[[str, str], str]  # a colour and a text -> the text in it
 
 ADVICE = (
-    "Rules see what an agent says it will do. Those on commands advise: the same can be done in"
-    " other words. The wall is the sandbox."
+    "Rules judge a call before it runs. Unless a rule is enforced, a program can do the same in"
+    " another way: use isolation to confine it."
 )
 RULES = ("RULE", "SAYS", "NOTE", "FROM")
 _COLORS = {"allow": "green", "deny": "red", "ask": "yellow", "rewrite": "cyan"}

@@ -36,7 +36,7 @@ def _list(pane: SessionPane) -> None:
     notes = rulebook.notes(config.rules, config.tightening)
     told = cards.lines(
         f"approve: {_approve(pane)}" + ("" if rules else "; there are no rules beside it"),
-        "/policy Bash rm -rf build tells what they say to a call",
+        "/policy rm -rf build shows what is decided of a command, and why",
     )
     rows = list(rulings.rows(rules, notes))
     listed = [cards.table(rulings.RULES, rows, folded=("SAYS", "NOTE"))] if rows else []
@@ -46,7 +46,7 @@ def _list(pane: SessionPane) -> None:
 def _explain(pane: SessionPane, words: str) -> None:
     tool, _, given = words.partition(" ")
     config, cwd = config_of(pane), channel_of(pane).cwd
-    request = rulebook.request(tool, rulebook.arguments(tool, given.strip()), cwd)
+    request = rulebook.request(*rulebook.call(tool, given.strip()), cwd)
     context = rulebook.context(cwd, pane.standing().mode, agent_of(pane))
     found = rulebook.policy(config, cwd, _approve(pane)).explain(request, context)
     account = rulings.account(request, found, Style(True), verbose=False)
