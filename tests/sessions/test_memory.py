@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,25 @@ def threads() -> list[str]:
     return sorted(name for name in names if not name.startswith("asyncio_"))
 
 
+def watched_folders() -> set[int]:
+    """Inodes of all that this process has inotify watches on, as the kernel lists them."""
+    found: set[int] = set()
+    for info in list(Path("/proc/self/fdinfo").iterdir()):
+        with suppress(FileNotFoundError):  # closed meanwhile
+            fields = [line.split() for line in info.read_text().splitlines()]
+            found |= {int(line[2].removeprefix("ino:"), 16) for line in fields if "inotify" in line}
+    return found
+
+
+async def until_watched(folder: Path) -> None:
+    """A session's watcher begins some time after the session."""
+    for _ in range(2_000):
+        if folder.stat().st_ino in watched_folders():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"{folder} is not watched")
+
+
 def children() -> list[str]:
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
 
@@ -89,6 +110,7 @@ def children() -> list[str]:
 @pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.torture)])
 async def test_many_turns_leave_no_descriptor_thread_or_child(desk: Desk, count: int) -> None:
     session = await desk.start()
+    await until_watched(desk.project)
     for _ in range(3):  # what is opened once is open from here on
         await session.ask(json.dumps([{"say": "hello"}, {"run": "true"}]))
     before = descriptors(), threads(), children()

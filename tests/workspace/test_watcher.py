@@ -281,12 +281,29 @@ async def test_of_a_repository_that_was_removed_comes_back_what_names_commands(
 ) -> None:
     config = (repository / ".git/config").read_bytes()
     found = await run(watch, repository, "rm -rf .git")
-    # the first look may come while the folder is still being removed
-    assert {(one.path, one.act) for one in found} == {
-        (".git/config", "deleted"),
-        (".git/hooks", "deleted"),
+    assert {(one.path, one.act, one.restored) for one in found} == {
+        (".git/config", "deleted", True),
+        (".git/hooks", "deleted", True),
     }
     assert (repository / ".git/config").read_bytes() == config
+
+
+async def test_what_names_commands_comes_back_after_the_whole_repository_was_removed(
+    repository: Path, watch: Watcher
+) -> None:
+    """The first look finds no `.git` at all: nothing can be written into the one that is open."""
+    config = (repository / ".git/config").read_bytes()
+    (repository / ".mcp.json").write_bytes(GOOD)
+    hold = await watch.begin()
+    shutil.rmtree(repository / ".git")
+    (repository / ".mcp.json").unlink()
+    assert {(one.path, one.act, one.restored) for one in await hold.end()} == {
+        (".git/config", "deleted", True),
+        (".git/hooks", "deleted", True),
+        (".mcp.json", "deleted", True),
+    }
+    assert (repository / ".git/config").read_bytes() == config
+    assert (repository / ".mcp.json").read_bytes() == GOOD
 
 
 async def test_a_new_repository_works_and_names_no_program(

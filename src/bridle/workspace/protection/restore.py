@@ -292,7 +292,8 @@ class Restorer:
     def _scratch(self, folder: int) -> int:
         """Where drafts are written: inside `.git`, where no `git status` sees them."""
         with suppress(OSError):
-            if self._git >= 0 and os.fstat(self._git).st_dev == os.fstat(folder).st_dev:
+            status = os.fstat(self._git) if self._git >= 0 else None
+            if status and status.st_nlink and status.st_dev == os.fstat(folder).st_dev:
                 return self._git
         return folder
 
@@ -397,15 +398,16 @@ class Restorer:
 def _place(folder: int, name: str, node: Node, scratch: int) -> None:
     """A new file or link in the place of whatever has the name."""
     for _ in range(5):
-        draft, ours = _draft(scratch, node)
+        draft = f".bridle-restore-{os.urandom(8).hex()}"
         try:
+            ours = _write_draft(scratch, draft, node)
             os.rename(draft, name, src_dir_fd=scratch, dst_dir_fd=folder)
         except OSError:
             with suppress(OSError):
                 os.unlink(draft, dir_fd=scratch)
             if scratch == folder:
                 raise
-            scratch = folder  # `.git` was just moved, or is another file system
+            scratch = folder  # `.git` was just removed or moved, or is another file system
             continue
         now = _status(folder, name)
         if now and mark_of(now)[:2] == mark_of(ours)[:2]:
@@ -413,13 +415,12 @@ def _place(folder: int, name: str, node: Node, scratch: int) -> None:
     raise OSError("another program keeps replacing it")
 
 
-def _draft(folder: int, node: Node) -> tuple[str, os.stat_result]:
+def _write_draft(folder: int, name: str, node: Node) -> os.stat_result:
     assert node.content is not None
-    name = f".bridle-restore-{os.urandom(8).hex()}"
     if node.kind == "link":
         os.symlink(os.fsdecode(node.content), name, dir_fd=folder)
-        return name, os.stat(name, dir_fd=folder, follow_symlinks=False)
-    return name, _write(folder, name, node)
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    return _write(folder, name, node)
 
 
 def _replace(folder: int, name: str, content: bytes, seen: bytes, known: Node | None) -> None:
