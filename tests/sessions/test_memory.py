@@ -92,13 +92,13 @@ def watched_folders() -> set[int]:
     return found
 
 
-async def until_watched(folder: Path) -> None:
-    """A session's watcher begins some time after the session."""
+async def until_watched(folder: Path, *, watched: bool = True) -> None:
+    """A session's watcher begins some time after the session, and is closed in a thread."""
     for _ in range(2_000):
-        if folder.stat().st_ino in watched_folders():
+        if (folder.stat().st_ino in watched_folders()) == watched:
             return
         await asyncio.sleep(0.01)
-    raise AssertionError(f"{folder} is not watched")
+    raise AssertionError(f"{folder} is {'not' if watched else 'still'} watched")
 
 
 def children() -> list[str]:
@@ -136,9 +136,11 @@ async def test_sessions_leave_no_descriptor_thread_or_child(desk: Desk, count: i
         await session.close()
 
     await once()
+    await until_watched(desk.project, watched=False)
     before = descriptors(), threads(), children()
     for _ in range(count):
         await once()
+    await until_watched(desk.project, watched=False)
     assert (descriptors(), threads(), children()) == before
 
 
