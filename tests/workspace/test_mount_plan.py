@@ -1,4 +1,4 @@
-"""Which repository around a workspace is protected with it."""
+"""What of a workspace is mounted, and which repository around it is protected with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.workspace.protection.mount_plan import outer_git_folders
+from bridle.workspace.protection.mount_plan import mountable, outer_git_folders
 
 
 @pytest.mark.parametrize("target", ["elsewhere", "/", "/etc", "..", "", "\0", "a" * 5_000])
@@ -26,3 +26,22 @@ def test_a_git_file_leads_to_its_repository(tmp_path: Path) -> None:
     workspace.mkdir()
     (workspace / ".git").write_text(f"gitdir: {repository}\n")
     assert outer_git_folders(str(workspace)) == (str(repository.parents[1]),)
+
+
+def test_a_folder_in_which_an_agent_has_yet_to_create_a_file_is_mounted_by_its_entries(
+    tmp_path: Path,
+) -> None:
+    """OpenCode ends where it cannot create this one."""
+    (tmp_path / ".opencode/agent").mkdir(parents=True)
+    (tmp_path / ".opencode/opencode.json").touch()
+    [plan] = mountable(str(tmp_path))
+    assert plan.readonly == (".opencode/agent", ".opencode/opencode.json")
+    (tmp_path / ".opencode/.gitignore").touch()
+    [plan] = mountable(str(tmp_path))
+    assert plan.readonly == (".opencode",)
+
+
+def test_a_file_in_the_place_of_such_a_folder_is_mounted(tmp_path: Path) -> None:
+    (tmp_path / ".opencode").touch()
+    [plan] = mountable(str(tmp_path))
+    assert plan.readonly == (".opencode",)

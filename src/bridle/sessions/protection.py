@@ -18,6 +18,7 @@ from bridle.core.events import Enforced, Notice, PermissionRequested
 from bridle.sessions.early_mounts import mounts
 from bridle.workspace.protection.accepted import ABSENT, Accepted, digest
 from bridle.workspace.protection.mount_plan import (
+    CREATED,
     Mountable,
     mountable,
     outer_git_folders,
@@ -239,7 +240,9 @@ class Protection:
         return reads_denied(rules)
 
     def _is_allowed(self, path: str) -> bool:
-        """A rule lets agents write it."""
+        """A rule lets agents write it, or one does not start without."""
+        if path in CREATED:
+            return True
         rules = (*self._remembered(), *self._terms.rules)
         if not any(rule.verdict == "allow" for rule in rules):
             return False

@@ -22,6 +22,9 @@ AGENTS_OWN = frozenset({
     ".gemini", ".junie", ".kiro", ".opencode", ".qwen", ".roo", ".windsurf", ".zed",
 })  # fmt: skip
 
+# Files that an agent creates in its own folder of a project, and does not start without.
+CREATED = frozenset({".opencode/.gitignore"})
+
 
 class Mountable(NamedTuple):
     """Paths seen from one folder."""
@@ -58,13 +61,26 @@ def mountable(
     names = [name for name in names if name != ".git" and not allowed(name)]
     known = tracked(git, names) if git else set()
     if known is not None:
-        readonly += [name for name in names if name not in known]
+        for name in names:
+            if name not in known:
+                readonly += _without_created(root, name)
     found = [Mountable(root, tuple(pinned), tuple(readonly))]
     for outer in outer_git_folders(root):
         folder, name = os.path.split(outer)
         hooks = (f"{name}/hooks",) if _is_folder(f"{outer}/hooks") else ()
         found.append(Mountable(folder, (name,), hooks))
     return tuple(found)
+
+
+def _without_created(root: str, name: str) -> list[str]:
+    """What to mount of a name: each of its entries, where an agent has yet to create a file."""
+    missing = any(
+        path.startswith(f"{name}/") and not os.path.lexists(f"{root}/{path}") for path in CREATED
+    )
+    if not missing or not _is_folder(f"{root}/{name}"):
+        return [name]
+    with os.scandir(f"{root}/{name}") as entries:
+        return sorted(f"{name}/{entry.name}" for entry in entries if not entry.is_symlink())
 
 
 def skipped(root: str) -> frozenset[str]:
