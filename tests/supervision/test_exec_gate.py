@@ -476,11 +476,11 @@ print([libc.syscall(438, found, number, 0) for number in range(20)])
 """
     async with Gated.open(tmp_path / "r", deny("forbidden"), level="subreaper") as other:
         await other.run("true")
-        argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3"]
-        done = subprocess.run(  # noqa: ASYNC221
-            [*argv, "-c", code, str(other.gate_pid())], capture_output=True, text=True, check=False
-        )
-    assert done.stdout == f"{[-1] * 20}\n", done.stderr
+        argv = ["/usr/bin/python3", "-c", code, str(other.gate_pid())]
+        if os.geteuid() == 0:  # which may do anything to a process
+            argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv]
+        done = await other.run(argv, tmp_path)
+    assert done.out == f"{[-1] * 20}\n", done
 
 
 async def test_the_warden_reads_for_a_gate_that_may_not(
@@ -530,11 +530,12 @@ asyncio.run(main())
         "another program listens to the calls of this one already, as a harness does in which"
         " this one runs"
     )
+    without = why if os.geteuid() == 0 else "no program has been started with it"
     assert done.out.splitlines() == [
         f"denied commands cannot be enforced here: {why} |"
         ' set enforcement.commands = "auto" to go on without it, or "off" | 4',
         "127",
-        f" {why}",
+        f" {without}",
     ], done
 
 

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from gated import LOADER, PATH, Gated, deny
+from gated import LOADER, PATH, Gated, deny, may_use
 
 from bridle.supervision.exec_gate import seccomp
 
@@ -148,7 +148,7 @@ def usable() -> Sequence[str]:
     return [
         name
         for name, program in needed.items()
-        if program == "python" or shutil.which(program) is not None
+        if program == "python" or (shutil.which(program) is not None and may_use(program))
     ]
 
 

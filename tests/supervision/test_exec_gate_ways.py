@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from gated import LOADER, PATH, Gated, deny
+from gated import LOADER, PATH, Gated, deny, may_use
 
 from bridle.supervision.exec_gate import seccomp
 
@@ -97,6 +97,8 @@ def needs(text: str) -> None:
     for name in ("node", "busybox", "strace", "sudo", "bwrap", "perl", "tmux", "make"):
         if text.startswith(f"{name} ") and not shutil.which(name):
             pytest.skip(f"no {name}")
+    if not may_use(text.partition(" ")[0]):
+        pytest.skip("for root")
 
 
 @pytest.mark.parametrize("way", WAYS)
