@@ -79,7 +79,9 @@ class DiskFiles:
             found += [prefix + name for name in read.names] if prefix else read.names
             links += (prefix + name for name in read.links)
             if len(found) > MOST:
-                return _Walk(folders, Listing(tuple(found[: MOST + 1]), links=tuple(links), complete=False))
+                return _Walk(
+                    folders, Listing(tuple(found[: MOST + 1]), links=tuple(links), complete=False)
+                )
             for name in read.folders:
                 if name not in skipped:
                     waiting.append((f"{prefix}{name}/", f"{path}/{name}"))

@@ -56,9 +56,9 @@ def with_listed_files(
     below = {name for one in listed for name in names(one)}
     if any(map(_ODD_NAME.search, below)):
         return script
-    if any(one.words[1] != "ls-files" for one in script.commands if one.words[0] == "git"):
-        if ".git" not in below:  # then what it names is seen from another folder
-            return script
+    by_git = any({"git", "--name-only"} <= set(one.words) for one in script.commands)
+    if by_git and ".git" not in below:  # then what it names is seen from another folder
+        return script
     accesses: list[FileAccess] = []
     for access in command.accesses:
         if access.path == HOLE:

@@ -191,7 +191,11 @@ def spot_of(access: FileAccess, context: Context) -> Spot:
     if not access.recursive or context.files is None:
         return found
     roots = [one for one in dict.fromkeys(found.wholes[1::2]) if SIGNS.isdisjoint(one)]
-    found = replace(found, possible=access.possible, tree=Tree(context.files, roots, access, resolve=context.resolve))
+    found = replace(
+        found,
+        possible=access.possible,
+        tree=Tree(context.files, roots, access, resolve=context.resolve),
+    )
     return holding(found, found.tree, context) if access.kind in ("write", "remove") else found
 
 

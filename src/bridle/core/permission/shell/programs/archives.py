@@ -18,7 +18,8 @@ from bridle.core.permission.shell.programs.roles import fill
 from bridle.core.permission.shell.programs.row import Draft, Row
 
 _TAR = (
-    "-AcrutdxGnSkUWOmpsMBijJzZalRvwo -h|--dereference:follows --catenate:make --concatenate:make -C|--directory=text "
+    "-AcrutdxGnSkUWOmpsMBijJzZalRvwo -h|--dereference:follows --catenate:make "
+    "--concatenate:make -C|--directory=text "
     "--create:make --delete:make --diff --compare --append:make --test-label --list:list "
     "--update:make --extract:extract --get:extract -g|--listed-incremental=write -f|--file=text "
     "-b|--blocking-factor=text -T|--files-from=list -X|--exclude-from=read "
@@ -213,7 +214,8 @@ ROWS = (
         "--decompress --quiet --verbose --output-dir-flat=write/ --output-dir-mirror=write/ "
         "--filelist=list --trace=write --ultra --long?=text --fast?=text -T=text -#", refine=_gzip),
     Row("zip", "writes", "",
-        "-rfudq0123456789jlLoTvwXzegFAcDS$@h -y|--symlinks:keeps -m|--move:moves -x=text -i=text -n=text -t=text "
+        "-rfudq0123456789jlLoTvwXzegFAcDS$@h -y|--symlinks:keeps "
+        "-m|--move:moves -x=text -i=text -n=text -t=text "
         "-b=write -P=text -s=text --unzip-command=program -O|--output-file=write --out=write "
         "--recurse-paths --quiet --test --junk-paths --exclude=text --include=text "
         "--update --freshen --logfile-path=write",

@@ -44,7 +44,8 @@ ROWS = (
         "--numeric-uid-gid --literal --hide-control-chars --show-control-chars --quote-name "
         "--quoting-style=text --reverse --size --sort=text --time=text --time-style=text "
         "--context --zero",
-        default="read", names_only=True, samples=("ls", "ls -la src", "ls -R --color=never .", "dir -w 80 src"),
+        default="read", names_only=True,
+        samples=("ls", "ls -la src", "ls -R --color=never .", "dir -w 80 src"),
     ),
     Row(
         "eza|exa", "reads", "read*",
@@ -176,7 +177,7 @@ ROWS = (
         "--with-symbol-versions --synthetic --special-syms", refine=response_file,
         samples=("nm program", "nm -C --defined-only program")),
     Row("readelf", "reads", "read*",
-        "-aedhlSgtsnruVADIWTcpx -p|-x|-R=text --all --headers --file-header --program-headers "
+        "-aedhlSgtsnruVADIWTc -p|-x|-R=text --all --headers --file-header --program-headers "
         "--segments --section-headers --sections --section-details --syms --symbols --dyn-syms "
         "--notes --relocs --unwind --dynamic --version-info --arch-specific --histogram --wide "
         "--demangle?=text --string-dump=text --hex-dump=text", refine=response_file,

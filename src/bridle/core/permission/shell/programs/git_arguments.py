@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from bridle.core.permission.shell.parsed_script import HOLE, joined
 from bridle.core.permission.shell.programs.row import Draft
 
-
 # Settings of a repository that name no program, no file and no other place to fetch from.
 _RUNS_NOTHING = re.compile(
     r"user\.(name|email)|init\.defaultbranch|pull\.(rebase|ff)|push\.(default|autosetupremote)"

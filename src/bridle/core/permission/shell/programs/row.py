@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bridle.core.permission.shell.parsed_script import Effect, FileAccess, is_open
+from bridle.core.permission.shell.parsed_script import Effect, FileAccess
 from bridle.core.permission.shell.programs.invocation import Invocation, Judged, Run, StdinSource
 from bridle.core.permission.shell.programs.mentions import below, mentioned
 from bridle.core.permission.shell.programs.options import Parsed, Style
@@ -71,10 +72,10 @@ class Draft:
         self.effect = "runs"
 
     def some_below(self, folder: str, kind: Kind = "write") -> None:
-        """It changes files below a folder, and something else than the line says which."""
-        self.access(folder, "write")
-        if not is_open(folder):
-            self.access(folder, kind, recursive=True)
+        """It changes files below a folder, and something else than the line says which: of the
+        working directory some, of a folder that is named for it any."""
+        self.access(folder, kind, recursive=True)
+        if self.accesses and posixpath.normpath(folder) == ".":
             self.accesses[-1] = replace(self.accesses[-1], possible=True)
 
     def access(self, path: str, kind: Kind, *, recursive: bool = False) -> None:

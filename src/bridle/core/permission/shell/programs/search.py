@@ -44,7 +44,8 @@ ROWS = (
         samples=("grep -n x a.txt", "grep -rl x .", "grep -ex -i a.txt src/b.py")),
     Row("rgrep", "reads", "text read/*", _GREP, default="read/", samples=("rgrep x src",)),
     Row("rg", "reads", "text read/*",
-        "-abcFHhiIlnNoPqsSUvVwx0p -L|--follow:follows -z|--search-zip:runs -.|--hidden:hidden -u|--unrestricted:hidden "
+        "-abcFHhiIlnNoPqsSUvVwx0p -L|--follow:follows -z|--search-zip:runs "
+        "-.|--hidden:hidden -u|--unrestricted:hidden "
         "-e|--regexp=text:given -f|--file=read:given -g|--glob=text --iglob=text -t|--type=text "
         "-T|--type-not=text -A|--after-context=text -B|--before-context=text -C|--context=text "
         "-m|--max-count=text -M|--max-columns=text -d|--max-depth=text -j|--threads=text "
@@ -61,7 +62,8 @@ ROWS = (
         "--one-file-system --max-columns-preview", default="read/", skips_hidden=True,
         samples=("rg -n x src",)),
     Row("ag", "reads", "text read/*",
-        "-aCcDFgHilLmnoQrRsStuUvwzS0 -f|--follow:follows -A=text -B=text --hidden:hidden --nocolor --color --nogroup "
+        "-aCcDFgHilLmnoQrRsStuUvwzS0 -f|--follow:follows "
+        "-A=text -B=text --hidden:hidden --nocolor --color --nogroup "
         "--group --literal --ignore=text --ignore-dir=text --depth=text --pager=program --stats "
         "--unrestricted:hidden -G|--file-search-regex=text -p|--path-to-ignore=read",
         default="read/", skips_hidden=True, samples=("ag x src",)),
