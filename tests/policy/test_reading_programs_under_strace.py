@@ -45,6 +45,7 @@ RUNS = {
     "tar": {"gzip", "bzip2", "xz", "zstd", "lzip", "lzop", "lzma", "compress"},
     "unzip": {"sh"},
     "git": {"git"},
+    "locale": {"gzip"},
     "yq": {"jq", "python3"},
 }
 TEXTS = (

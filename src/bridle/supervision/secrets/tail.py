@@ -23,8 +23,11 @@ _NUMBER = rb"#[0-9]{1,12}|#[xX][0-9a-fA-F]{1,11}"
 _ESCAPE = re.compile(rb"&(?:amp;){0,2}(?:" + _NUMBER + rb"|amp|lt|gt|quot|apos);" + _OTHERS)
 _ESCAPE_WITHOUT_NAMES = re.compile(rb"&(?:amp;){0,2}(?:" + _NUMBER + rb");" + _OTHERS)
 # what one pass may leave of escapes inside of others
-_INNER = re.compile(rb"[\\%&]")
-_INNER_WITHOUT_NAMES = re.compile(rb"[\\%]|&(?=(?:amp;){0,2}#)")
+_INNER_PERCENT = rb"[\\]|%(?=(?:25)*(?:[0-9a-fA-F]{2}|[0-9a-fA-F]?\Z))"
+_INNER = re.compile(
+    _INNER_PERCENT + rb"|&(?=(?:amp;){0,2}(?:#|amp;|lt;|gt;|quot;|apos;)|[a-z0-9#;]{0,14}\Z)"
+)
+_INNER_WITHOUT_NAMES = re.compile(_INNER_PERCENT + rb"|&(?=(?:amp;){0,2}#|[a-z0-9#;]{0,14}\Z)")
 _unescape_one = lru_cache(maxsize=4096)(unescape)
 
 
