@@ -39,9 +39,12 @@ _GREP = (
 )
 
 ROWS = (
-    Row("grep|egrep|fgrep|ggrep|zgrep", "reads", "text read*", _GREP, default="read",
+    Row("grep|egrep|fgrep|ggrep", "reads", "text read*", _GREP, default="read",
         needs="recursive", refine=_directories,
         samples=("grep -n x a.txt", "grep -rl x .", "grep -ex -i a.txt src/b.py")),
+    # A script: for -f it makes a temporary file.
+    Row("zgrep", "reads", "text read*", _GREP.replace("=read:given", "=read:given,runs"),
+        samples=("zgrep -n x a.txt",)),
     Row("rgrep", "reads", "text read/*", _GREP, default="read/", samples=("rgrep x src",)),
     Row("rg", "reads", "text read/*",
         "-abcFHhiIlnNoPqsSUvVwx0p -L|--follow:follows -z|--search-zip:runs "
