@@ -94,8 +94,12 @@ async def _whole(call: Coroutine[Any, Any, Done]) -> Done:
 def _result(done: Done) -> types.CallToolResult:
     """What programs want goes into `_meta`: clients show models structured content in place of
     the text, and a page of escaped lines reads badly."""
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=done.text)]
+    if done.image:
+        image = types.ImageContent(type="image", data=done.image.data, mime_type=done.image.mime)
+        content.append(image)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=done.text)],
+        content=content,
         is_error=done.outcome != "completed",
         _meta={META: done.data},
     )
