@@ -116,16 +116,18 @@ class Draft:
         raise _changed(name)
 
     def _roll_back(self, name: str) -> None:
-        """Until our own file is the one that has the temporary name: what others put in its place
-        meanwhile is newer than what we took out."""
-        own = os.fstat(self.file)
+        """Puts back what was taken out. What another program put in its place meanwhile is newer:
+        then that is put back."""
+        placed: os.stat_result | None = os.fstat(self.file)
         for _ in range(_MOST_EXCHANGES):
+            taken = status_of(self._folder, self._temporary)
             try:
                 self._exchange(name)
-            except FileNotFoundError:  # they removed it: what we took out goes as well
+            except FileNotFoundError:  # they removed it: what was taken out goes as well
                 return
-            if _is_file(own, status_of(self._folder, self._temporary)):
+            if placed and _is_file(placed, status_of(self._folder, self._temporary)):
                 return
+            placed = taken
 
     def _exchange(self, name: str) -> None:
         _renameat2(self._folder, self._temporary, self._folder, name, _EXCHANGE)

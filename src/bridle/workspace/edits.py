@@ -17,7 +17,7 @@ from bridle.workspace.confined import Root, Slot
 from bridle.workspace.difference import Difference, difference
 from bridle.workspace.drafts import Seen
 from bridle.workspace.file_names import shown
-from bridle.workspace.passages import line_passage, nearest_passage, plain, replace_lines
+from bridle.workspace.passages import is_passage, line_passage, nearest_passage, replace_lines
 from bridle.workspace.reading import MOST_EDITED
 from bridle.workspace.redacted_text import RedactedText
 from bridle.workspace.refusal import Refused
@@ -96,7 +96,7 @@ def replace_lines_in_file(
                 f"{told} has {len(lines)} lines: {start} to {end} are none of them",
                 hint=f"to add at its end, start is {len(lines) + 1} and end {len(lines)}",
             )
-        if plain("".join(lines[start - 1 : end])) != plain(expected_old_text):
+        if not is_passage(lines[start - 1 : end], expected_old_text):
             passage = line_passage(told, lines, start, end)
             raise Refused(passage, hint="use these as expected_old_text")
         return replace_lines(lines, start, end, new_text)

@@ -16,8 +16,14 @@ _ALIKE = 0.5
 
 
 def plain(passage: str) -> str:
-    """For comparing: whatever ends its lines, and whether the last one has an end."""
+    """Whatever ends its lines, and without the end of the last one."""
     return passage.replace("\r\n", "\n").removesuffix("\n")
+
+
+def is_passage(lines: list[str], expected: str) -> bool:
+    """Whether a text is what stands in lines, with or without the end of the last one."""
+    there, text = plain("".join(lines)), expected.replace("\r\n", "\n")
+    return there in (text, text.removesuffix("\n"))
 
 
 def replace_lines(lines: list[str], start: int, end: int, new_text: str) -> str:

@@ -13,7 +13,7 @@ import hmac
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from bridle.supervision.secrets import Secrets
@@ -58,13 +58,13 @@ class RedactedText:
         self._raw, self._secrets = raw, secrets
         self._found = list(_secrets_in(raw, secrets))
         self.text, self._values = raw, dict[str, str]()
-        for length in (0, *_TAG_LENGTHS) if self._found else ():
-            if self._is_clear(length):
-                self.text, self._values = self._replaced(length)
-                if self._put_back(self.text)[0] == raw:
-                    return
-        if self._found:
-            self.text, self._values = self._replaced(_TAG_LENGTHS[-1])[0], {}
+        tagged = self._unclear_names()
+        for length in _TAG_LENGTHS if self._found else ():
+            self.text, self._values = self._replaced(tagged, length)
+            if self._is_clear(tagged, length) and self._put_back(self.text)[0] == raw:
+                return
+            tagged = {one.name for one in self._found}
+        self._values = {}  # nothing can be put back
 
     def hidden_in(self, text: str) -> int:
         """How many placeholders of secrets are in a part of it."""
@@ -123,33 +123,44 @@ class RedactedText:
                         return text
         return None
 
-    def _is_clear(self, length: int) -> bool:
-        """Whether placeholders with such tags stand for one text each, and for no text of the
-        file's own."""
-        seen: dict[str, str] = {}
-        for placeholder, _, text in self._placeholders(length):
-            if seen.setdefault(placeholder, text) != text or placeholder in self._raw:
-                return False
-        known = {one.identity for one in self._found}
-        told = {(one.name, one.tag(length) if length else "") for one in self._found}
-        return len(known) == len(told)
+    def _unclear_names(self) -> set[str]:
+        """Those of several secrets, or in placeholders that are a text of the file's own."""
+        identities = {one.identity for one in self._found}
+        count = Counter(name for name, _ in identities)
+        own = {
+            secret.name
+            for placeholder, secret, _, _ in self._placeholders((), 0)
+            if placeholder in self._raw
+        }
+        return own | {name for name, times in count.items() if times > 1}
 
-    def _replaced(self, length: int) -> tuple[str, dict[str, str]]:
+    def _is_clear(self, tagged: Collection[str], length: int) -> bool:
+        """Whether each placeholder stands for one text, and for none of the file's own."""
+        texts: dict[str, str] = {}
+        return not any(
+            texts.setdefault(placeholder, text) != text or placeholder in self._raw
+            for placeholder, _, _, text in self._placeholders(tagged, length)
+        )
+
+    def _replaced(self, tagged: Collection[str], length: int) -> tuple[str, dict[str, str]]:
         pieces: list[str] = []
         values: dict[str, str] = {}
         end = 0
-        for placeholder, part, text in self._placeholders(length):
+        for placeholder, _, part, text in self._placeholders(tagged, length):
             pieces += [self._raw[end : part.start], placeholder]
             values[placeholder] = text
             end = part.end
         return "".join([*pieces, self._raw[end:]]), values
 
-    def _placeholders(self, length: int) -> Iterator[tuple[str, _Part, str]]:
+    def _placeholders(
+        self, tagged: Collection[str], length: int
+    ) -> Iterator[tuple[str, _Secret, _Part, str]]:
+        """Of the names that are `tagged` with tags of so many digits."""
         for secret in self._found:
-            tag = f" {secret.tag(length)}" if length else ""
+            tag = f" {secret.tag(length)}" if secret.name in tagged else ""
             for part, text in zip(secret.parts, secret.texts, strict=True):
                 place = f" {part.place}" if part.place else ""
-                yield f"[secret:{secret.name}{tag}{place}]", part, text
+                yield f"[secret:{secret.name}{tag}{place}]", secret, part, text
 
     def _unknown(self, placeholder: str) -> Refused:
         if not self._found:
