@@ -80,6 +80,8 @@ def archive_members(source: str, closed: Closed) -> list[str]:
 def _open_source(source: str, closed: Closed) -> int:
     if not posixpath.isabs(source) or "\0" in source:
         raise Refused(f"{source!r} is no absolute path", hint="give the whole path of the file")
+    if ".." in source.split("/"):  # behind a link it leads elsewhere than its text says
+        raise Refused(f"{shown(source)} leads upward", hint="give the path without `..`")
     file = open_outside(source)
     try:
         status = os.fstat(file)
