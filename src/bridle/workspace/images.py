@@ -33,7 +33,7 @@ def image_kind(data: bytes) -> ImageKind | None:
 
 
 def _png(data: bytes) -> tuple[int, int] | None:
-    if data[12:16] != b"IHDR" or b"IEND" not in data[-12:]:
+    if data[12:16] != b"IHDR" or b"IEND\xaeB`\x82" not in data[-1_024:]:
         return None
     width, height = struct.unpack(">II", data[16:24])
     return width, height
