@@ -7,7 +7,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mcp_desk import Machine, Wire, started, text
+from mcp_desk import Machine, Wire, started, text, until
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -177,3 +177,38 @@ def test_an_image_is_shown(house: Machine, wire: Wire) -> None:
     assert words["text"].startswith("dot.png: image/png, 3 x 2 pixels, ")
     assert (image["type"], image["mimeType"]) == ("image", "image/png")
     assert image["data"] not in json.dumps(house.log())
+
+
+# -- rules -----------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_not_taken_whole_where_a_rule_denies_a_file_in_it(machine: Machine) -> None:
+    (machine.project / "conf").mkdir()
+    (machine.project / "conf/key.pem").write_text("secret")
+    machine.bridle.mkdir(exist_ok=True)
+    (machine.bridle / "config.toml").write_text('[[rules]]\ndeny = true\npath = "*.pem"\n')
+    wire = machine.greeted("--approve", "auto", "--request-timeout", "0.2")
+    for tool, arguments in (
+        ("delete_file", {"path": "conf", "recursive": True}),
+        ("move_file", {"source": "conf", "destination": "other"}),
+        ("export_zip", {"paths": ["conf"]}),
+        ("replace_text_in_file", {"path": "conf/key.pem", "old_text": "s", "new_text": "x"}),
+        ("move_file", {"source": "conf/key.pem", "destination": "other"}),
+    ):
+        refused(wire, tool, **arguments)
+    assert (machine.project / "conf/key.pem").read_text() == "secret"
+    assert not (machine.bridle / "state/exports").exists()
+
+
+def test_a_move_that_a_person_changes_goes_where_they_say(machine: Machine) -> None:
+    (machine.project / "a").write_text("x")
+    wire = machine.greeted("--approve", "ask", "--request-timeout", "60")
+    call = wire.begin("move_file", source="a", destination="b")
+    [found] = until(lambda: machine.json("requests", "list", "--json"))
+    request = found["request"]
+    assert (request["tool"], request["title"]) == ("Rename", "Rename `a` to `b`")
+    changed = json.dumps({"old_path": "a", "new_path": "c"})
+    done = machine.run("requests", "answer", request["request_id"], "allow", "--input", changed)
+    assert done.returncode == 0, done.stderr
+    assert "a moved to c" in text(wire.called(call))
+    assert [path.name for path in machine.project.iterdir()] == ["c"]
