@@ -23,6 +23,8 @@ Context = ServerRequestContext[Any, Any]
 META = "bridle/result"
 INSTRUCTIONS = (
     "Files and shell processes of one workspace. Paths are relative to it and cannot leave it. "
+    "A secret in a file is shown as [secret:NAME]: keep that text when you write the file, and the "
+    "secret is put back. "
     "Commands that take long: execute_shell with run_mode async or background, then poll_process "
     "with wait_ms. The resource bridle://workspace tells what is here and what runs."
 )
