@@ -76,6 +76,24 @@ def test_a_placeholder_that_nothing_puts_back_is_refused(house: Machine, wire: W
     assert "x[secret:end]" in told(wire, "execute_shell", command="echo 'x[secret:end]'")
 
 
+def test_a_name_that_holds_a_secret_is_not_made_of_its_placeholder(
+    house: Machine, wire: Wire
+) -> None:
+    (house.project / "named").mkdir()
+    (house.project / f"named/{KEY}").write_text("x")
+    shown = "named/[secret:api-key]"
+    assert shown in told(wire, "list_directory", path="named")
+    for tool, arguments in (
+        ("write_file", {"path": shown, "content": "y"}),
+        ("create_directory", {"path": shown}),
+        ("move_file", {"source": shown, "destination": "named/new"}),
+        ("move_file", {"source": f"named/{KEY}", "destination": shown}),
+        ("import_file", {"source": "/etc/hostname", "path": shown}),
+    ):
+        assert "glob" in refused(wire, tool, **arguments)
+    assert [path.name for path in (house.project / "named").iterdir()] == [KEY]
+
+
 # -- several servers -------------------------------------------------------------------------------
 
 

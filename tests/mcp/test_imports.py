@@ -100,7 +100,7 @@ def play(machine: Machine, level: str, approve: str, rounds: int, seed: int) -> 
 def test_what_no_command_could_read_is_not_imported(
     machine: Machine, level: str, approve: str
 ) -> None:
-    _, refused = play(machine, level, approve, 14 if approve == "auto" else 8, 7)
+    _, refused = play(machine, level, approve, 12 if approve == "auto" else 4, 7)
     assert refused
 
 

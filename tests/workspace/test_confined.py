@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from bridle.workspace import drafts
 from bridle.workspace.beneath import open_outside
 from bridle.workspace.confined import Root
+from bridle.workspace.moves import move
 from bridle.workspace.path_locks import TEMPORARY
 from bridle.workspace.refusal import Refused
 
@@ -202,6 +204,28 @@ def test_a_change_while_a_file_is_written_is_not_lost(confined: Root, root: Path
     with pytest.raises(Refused, match="changed by another program"):
         confined.write("a/b.txt", chunks())
     assert path.read_text() == "theirs" and names(root / "a") == ["b.txt"]
+
+
+def test_files_are_replaced_where_names_cannot_be_exchanged(
+    confined: Root, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with the C libraries of old systems."""
+    monkeypatch.setattr(drafts, "_rename", None)
+    confined.write("a/b.txt", [b"new"])
+    confined.write("a/c.txt", [b"other"])
+    with pytest.raises(Refused, match="already"):
+        move(confined, "a/b.txt", "a/c.txt")
+    move(confined, "a/b.txt", "d/e.txt")
+    with pytest.raises(Refused, match="changed by another program"):
+        confined.write("a/c.txt", _chunks_beside(root / "a/c.txt"))
+    assert (root / "d/e.txt").read_text() == "new" and (root / "a/c.txt").read_text() == "theirs"
+    assert names(root / "a") == ["c.txt"]
+
+
+def _chunks_beside(path: Path) -> Iterator[bytes]:
+    yield b"mine"
+    path.with_name("x").write_text("theirs")
+    path.with_name("x").rename(path)
 
 
 def test_a_workspace_that_is_replaced_is_not_followed(

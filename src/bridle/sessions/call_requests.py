@@ -117,13 +117,15 @@ async def with_members(
 
 
 def check_placeholders(call: Call, secrets: Secrets) -> None:
-    """Refuses a command that holds a placeholder: nothing puts the secret back there."""
+    """Refuses a command, or the name of a file, that holds a placeholder: nothing puts the secret
+    back there."""
     match call:
         case calls.ExecuteShell(command=command, stdin=stdin, env=env):
             texts = [command, stdin or "", *(env or {}).values()]
         case calls.WriteProcessInput(text=text):
             texts = [text]
         case _:
+            _check_names(call, secrets)
             return
     for found in (one for text in texts for one in placeholders_in(text, secrets)):
         raise Refused(
@@ -132,3 +134,13 @@ def check_placeholders(call: Call, secrets: Secrets) -> None:
             hint="change files that hold secrets with write_file, replace_text_in_file or "
             "replace_lines_in_file, which put them back; copy them with cp",
         )
+
+
+def _check_names(call: Call, secrets: Secrets) -> None:
+    for field in ("path", "source", "destination", "export_as"):
+        name = getattr(call, field, None)
+        for found in placeholders_in(name, secrets) if isinstance(name, str) else ():
+            raise Refused(
+                f"{field}: {found} stands for a secret in the name of a file, which was not shown",
+                hint="name the file by a command with a glob, such as mv dir/*.txt new.txt",
+            )
