@@ -61,7 +61,7 @@ def follow(workspace: str, locks: str, count: int) -> None:
         print(json.dumps(done), flush=True)
 
 
-def replace(workspace: str, until: str) -> None:
+def replace(workspace: str, drafts: str, until: str) -> None:
     """An editor that knows no lock: puts version after version in place by exchange, just when
     somebody else is about to. Prints what it took out where that was not its last version."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -74,7 +74,7 @@ def replace(workspace: str, until: str) -> None:
         draft.write_text(f"{number + 1} new\n")
         names = os.fsencode(draft), os.fsencode(path)
         for _ in range(2_000):
-            if len(os.listdir(workspace)) > 2:  # noqa: PTH208 -- in a hurry
+            if os.listdir(drafts):  # noqa: PTH208 -- in a hurry
                 break
         if libc.renameat2(-100, names[0], -100, names[1], EXCHANGE):
             raise OSError(ctypes.get_errno(), "renameat2")
@@ -92,5 +92,5 @@ if __name__ == "__main__":
             edit(workspace, locks, name, int(count), named == "named")
         case ["follow", workspace, locks, count]:
             follow(workspace, locks, int(count))
-        case ["replace", workspace, until]:
-            replace(workspace, until)
+        case ["replace", workspace, drafts, until]:
+            replace(workspace, drafts, until)

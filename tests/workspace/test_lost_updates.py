@@ -8,12 +8,15 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import edit_racers
 import pytest
 
+from bridle.workspace import inotify
 from bridle.workspace.confined import Root
 from bridle.workspace.files import Files
 from bridle.workspace.path_locks import TEMPORARY, PathLocks
@@ -32,7 +35,10 @@ def racer(*words: str) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> str:
-    out, errors = process.communicate(timeout=280)
+    """What it printed; not by `communicate`, which forgets what is in the buffer."""
+    assert process.stdout and process.stderr
+    with process:
+        out, errors = process.stdout.read(), process.stderr.read()
     assert process.returncode == 0, errors
     return out
 
@@ -69,7 +75,9 @@ def test_no_edit_is_lost_in_many(root: Path, tmp_path: Path) -> None:
 def follow(root: Path, tmp_path: Path, edits: int) -> str:
     (root / "a").write_text("0 new\n")
     stop = tmp_path / "stop"
-    editor = racer("replace", str(root), str(stop))
+    drafts = tmp_path / "locks/drafts"
+    drafts.mkdir(parents=True)
+    editor = racer("replace", str(root), str(drafts), str(stop))
     try:
         follower = racer("follow", str(root), str(tmp_path / "locks"), str(edits))
         changed = json.loads(ended(follower))
@@ -118,9 +126,20 @@ def test_a_write_that_changed_the_file_in_place_is_not_lost(root: Path) -> None:
     assert path.read_text() == "new text\n" and temporary(root) == []
 
 
-def test_killed_writers_leave_no_lock_and_no_temporary_file(root: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def elsewhere(root: Path) -> Iterator[Path]:
+    """A folder on another file system than the workspace."""
+    for place in ("/dev/shm", "/var/tmp", "/tmp", str(Path.home())):
+        if Path(place).is_dir() and Path(place).stat().st_dev != root.stat().st_dev:
+            with tempfile.TemporaryDirectory(dir=place) as folder:
+                yield Path(folder)
+                return
+    pytest.skip("there is one file system alone")
+
+
+def kill_writers(root: Path, locks: Path, drafts: Path) -> int:
+    """How often a temporary file was there after a kill; the next writer finds none."""
     (root / "a").write_text("first\nlast\n")
-    locks = tmp_path / "locks"
     chance = random.Random(3)
     left = 0
     for number in range(8):
@@ -128,15 +147,42 @@ def test_killed_writers_leave_no_lock_and_no_temporary_file(root: Path, tmp_path
         time.sleep(chance.uniform(0.005, 0.08))
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        left += len(temporary(root))
+        left += len(temporary(drafts))
+        assert drafts == root or temporary(root) == []
         PathLocks(locks).recover()
-        assert temporary(root) == []
+        assert temporary(drafts) == []
         with Root(root, locks=PathLocks(locks)) as confined:
             start = time.monotonic()
-            Files(confined, tmp_path).write_file("a", "first\nlast\n")
+            Files(confined, root).write_file("a", "first\nlast\n")
             assert time.monotonic() - start < 5
-    assert left, "no kill came in the midst of a write"
-    assert sorted(path.name for path in root.iterdir()) == ["a"]
+    assert [path.name for path in root.iterdir()] == ["a"]
+    return left
+
+
+def test_killed_writers_leave_no_lock_and_no_temporary_file(root: Path, tmp_path: Path) -> None:
+    locks = tmp_path / "locks"
+    assert kill_writers(root, locks, locks / "drafts"), "no kill came in the midst of a write"
+
+
+def test_killed_writers_leave_nothing_in_the_workspace_for_long(
+    root: Path, elsewhere: Path
+) -> None:
+    assert kill_writers(root, elsewhere / "locks", root), "no kill came in the midst of a write"
+
+
+def test_no_name_of_ours_is_ever_seen_in_the_workspace(root: Path, tmp_path: Path) -> None:
+    (root / "a").write_text("0")
+    watch = inotify.Inotify()
+    watch.add(str(root), inotify.CREATE | inotify.MOVED_TO)
+    with Root(root, locks=PathLocks(tmp_path / "locks")) as confined:
+        files = Files(confined, tmp_path / "exports")
+        for number in range(20):
+            files.write_file("a", f"{number}")
+            files.write_file(f"new-{number}", "x")
+            files.replace_text_in_file("a", f"{number}", "text")
+    seen = {one.name.decode() for one in watch.read()}
+    watch.close()
+    assert seen == {"a", *(f"new-{number}" for number in range(20))}
 
 
 def test_a_lock_that_another_process_keeps_is_waited_for_and_then_told(

@@ -28,7 +28,7 @@ from bridle.workspace.beneath import (
     step,
     walk_down,
 )
-from bridle.workspace.drafts import Draft, Seen
+from bridle.workspace.drafts import Draft, Seen, on_one_mount
 from bridle.workspace.file_names import shown
 from bridle.workspace.guard import Guard
 from bridle.workspace.path_locks import HeldLock, PathLocks
@@ -306,7 +306,10 @@ class Slot:
         """`seen` is what it replaces; `is_unchanged` says whether that still holds the same."""
         mode = 0o600 if seen else 0o777 if executable else 0o666
         unnamed = self._root.has_unnamed
-        with Draft(self._folder, mode, unnamed=unnamed, lock=self._lock) as draft:
+        with (
+            self._drafts(seen) as folder,
+            Draft(folder, self._folder, mode, unnamed=unnamed, lock=self._lock) as draft,
+        ):
             size = draft.fill(chunks)
             if seen:
                 draft.resemble(seen.status)
@@ -320,6 +323,15 @@ class Slot:
                 os.fsync(self._folder)
         return Written(seen is None, size)
 
-    def remove(self) -> None:
-        os.unlink(self._name, dir_fd=self._folder)
-        os.fsync(self._folder)
+    @contextlib.contextmanager
+    def _drafts(self, seen: Seen | None) -> Iterator[int]:
+        """The folder for a draft. One that takes the place of another file has a name for a
+        moment, which nobody should see in the workspace, git least of all."""
+        if seen is None or self._root.locks is None:
+            yield self._folder
+            return
+        drafts = self._root.locks.open_drafts()
+        try:
+            yield drafts if on_one_mount(drafts, self._folder) else self._folder
+        finally:
+            os.close(drafts)

@@ -13,6 +13,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Self
 
 from bridle.workspace.beneath import status_of
@@ -45,8 +46,11 @@ class Seen:
 class Draft:
     """Without a name, so that a kill leaves nothing, where the file system has such files."""
 
-    def __init__(self, folder: int, mode: int, *, unnamed: bool, lock: HeldLock | None) -> None:
-        self._folder = folder
+    def __init__(
+        self, folder: int, target: int, mode: int, *, unnamed: bool, lock: HeldLock | None
+    ) -> None:
+        """`folder` is where it is made, `target` the folder it goes to; they may be the same."""
+        self._folder, self._target = folder, target
         self._lock = lock
         self._temporary = ""
         self.file = _unnamed(folder, mode) if unnamed else -1
@@ -60,11 +64,7 @@ class Draft:
 
     def __exit__(self, *_: object) -> None:
         os.close(self.file)
-        if self._temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(self._temporary, dir_fd=self._folder)
-            if self._lock:
-                self._lock.clear()
+        self._discard()
 
     def fill(self, chunks: Iterable[bytes]) -> int:
         size = 0
@@ -86,19 +86,19 @@ class Draft:
     def create(self, name: str) -> None:
         """Under a name that nothing has."""
         try:
-            self._link(name)
+            self._link(self._target, name)
         except OSError as error:
             if self._unnamed or error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
                 raise
             # a file system without hard links
-            rename(self._folder, self._temporary, self._folder, name)
+            rename(self._folder, self._temporary, self._target, name)
             self._forget_name()
 
     def replace(self, name: str, seen: Seen, is_unchanged: Callable[[], bool]) -> None:
         """In place of the file that was seen, if that is still there and as it was."""
         if self._unnamed:
-            self._link(self._new_name())
-        if not (seen.is_at(self._folder, name) and seen.is_unchanged()):
+            self._link(self._folder, self._new_name())
+        if not (seen.is_at(self._target, name) and seen.is_unchanged()):
             raise _changed(name)
         try:
             self._exchange(name)
@@ -107,11 +107,12 @@ class Draft:
         except OSError as error:
             if error.errno not in _NOT_SUPPORTED:
                 raise
-            os.rename(self._temporary, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            os.rename(self._temporary, name, src_dir_fd=self._folder, dst_dir_fd=self._target)
             self._forget_name()
             return
         if seen.is_at(self._folder, self._temporary) and is_unchanged():
-            return  # the temporary name, now of the old file, goes with the draft
+            self._discard()  # the old file, which has the temporary name now
+            return
         self._roll_back(name)
         raise _changed(name)
 
@@ -130,7 +131,7 @@ class Draft:
             placed = taken
 
     def _exchange(self, name: str) -> None:
-        _renameat2(self._folder, self._temporary, self._folder, name, _EXCHANGE)
+        _renameat2(self._folder, self._temporary, self._target, name, _EXCHANGE)
 
     def _new_name(self) -> str:
         name = TEMPORARY + secrets.token_hex(8)
@@ -139,19 +140,42 @@ class Draft:
         self._temporary = name
         return name
 
+    def _discard(self) -> None:
+        """Removes what has the temporary name."""
+        if self._temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(self._temporary, dir_fd=self._folder)
+            self._forget_name()
+
     def _forget_name(self) -> None:
         self._temporary = ""
         if self._lock:
             self._lock.clear()
 
-    def _link(self, name: str) -> None:
+    def _link(self, folder: int, name: str) -> None:
         os.link(
             self._unnamed or self._temporary,
             name,
             src_dir_fd=self._folder,
-            dst_dir_fd=self._folder,
+            dst_dir_fd=folder,
             follow_symlinks=bool(self._unnamed),  # of /proc, to the file itself
         )
+
+
+def on_one_mount(folder: int, other: int) -> bool:
+    """Whether a file can be moved from one open folder to the other."""
+    if os.fstat(folder).st_dev != os.fstat(other).st_dev:
+        return False
+    return _mount(folder) == _mount(other) != ""
+
+
+def _mount(folder: int) -> str:
+    """Its number; "" where the kernel does not tell."""
+    try:
+        lines = Path(f"/proc/self/fdinfo/{folder}").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line for line in lines if line.startswith("mnt_id:")), "")
 
 
 def rename(folder: int, name: str, new_folder: int, new_name: str) -> None:

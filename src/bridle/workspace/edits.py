@@ -64,8 +64,10 @@ def write_file(
 ) -> Edit:
     _check_size(content)
     told = shown("/".join(root.parts(path)))
-    if expected_hash and root.status(path) is None:
-        raise _stale(told, None)
+    if root.status(path) is None:  # before folders are made for it
+        if expected_hash:
+            raise _stale(told, None)
+        RedactedText("", secrets).restore(content)
     with root.slot(path, create_parents=create_parents) as slot:
         old = _look(slot, secrets)
         if expected_hash and (old is None or old.hash != expected_hash):

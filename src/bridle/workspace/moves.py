@@ -66,16 +66,22 @@ def move(root: Root, source: str, destination: str) -> Moved:
         )
     if root.status("/".join(old)) is None:
         raise Refused(f"{told} is not there", hint="`list_directory` shows what is")
-    with (
-        root.explained(source),
-        root.parent(old, False) as folder,
-        root.parent(new, True) as new_folder,
-        _locked(root, (folder, old[-1]), (new_folder, new[-1])),
-    ):
+    with root.explained(source), root.parent(old, False) as folder:
         status = os.stat(old[-1], dir_fd=folder, follow_symlinks=False)
         _check(root, folder, old, status)
         if stat.S_ISDIR(status.st_mode):
             _check_names(folder, old[-1], new, told_new)
+        _move(root, folder, old, new)
+    return Moved(told, told_new, kind_of(status.st_mode))
+
+
+def _move(root: Root, folder: int, old: tuple[str, ...], new: tuple[str, ...]) -> None:
+    told, told_new = shown("/".join(old)), shown("/".join(new))
+    with (
+        root.explained(told_new),
+        root.parent(new, True) as new_folder,
+        _locked(root, (folder, old[-1]), (new_folder, new[-1])),
+    ):
         try:
             rename(folder, old[-1], new_folder, new[-1])
         except FileExistsError:
@@ -90,7 +96,6 @@ def move(root: Root, source: str, destination: str) -> Moved:
             ) from None
         os.fsync(new_folder)
         os.fsync(folder)
-    return Moved(told, told_new, kind_of(status.st_mode))
 
 
 def remove(root: Root, secrets: Secrets, path: str, recursive: bool = False) -> Removed:

@@ -73,8 +73,14 @@ class PathLocks:
                 files.append(file)
             yield HeldLock(files[0])
 
+    def open_drafts(self) -> int:
+        """A folder for files that are not complete yet. The caller closes it."""
+        drafts = self._folder / "drafts"
+        drafts.mkdir(exist_ok=True, mode=0o700)
+        return os.open(drafts, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
     def recover(self) -> None:
-        """Removes what killed processes left in any workspace, unless another does so now."""
+        """Removes what killed processes left behind, unless another does so now."""
         for number in range(_COUNT):
             path = self._path(number)
             with contextlib.suppress(OSError):

@@ -57,6 +57,8 @@ class RedactedText:
     def __init__(self, raw: str, secrets: Secrets) -> None:
         self._raw, self._secrets = raw, secrets
         self._found = list(_secrets_in(raw, secrets))
+        self._own = Counter(match[0] for match in _PLACEHOLDER.finditer(raw))
+        self._tags: dict[int, dict[tuple[str, str], _Secret]] = {}
         self.text, self._values = raw, dict[str, str]()
         tagged = self._unclear_names()
         for length in _TAG_LENGTHS if self._found else ():
@@ -82,7 +84,7 @@ class RedactedText:
             return text
         restored, places, unknown = self._put_back(text)
         for placeholder, count in Counter(unknown).items():
-            if count > self._raw.count(placeholder):
+            if count > self._own[placeholder]:
                 raise self._unknown(placeholder)
         if places and (shown := _uncovered(restored, places, self._secrets)):
             raise Refused(
@@ -114,14 +116,14 @@ class RedactedText:
     def _value(self, match: re.Match[str]) -> str | None:
         """Also of a tag that the file no longer needs, since it has fewer secrets now."""
         value = self._values.get(match[0])
-        if value is not None or not (tag := match["tag"]):
+        if value is not None or not (self._values and match["tag"]):
             return value
-        for secret in self._found if self._values else ():
-            if secret.name == match["name"] and secret.tag(len(tag)) == tag:
-                for part, text in zip(secret.parts, secret.texts, strict=True):
-                    if part.place == (match["part"] or ""):
-                        return text
-        return None
+        length = len(match["tag"])
+        if length not in self._tags:
+            self._tags[length] = {(one.name, one.tag(length)): one for one in self._found}
+        secret = self._tags[length].get((match["name"], match["tag"]))
+        places = zip(secret.parts, secret.texts, strict=True) if secret else ()
+        return next((text for part, text in places if part.place == (match["part"] or "")), None)
 
     def _unclear_names(self) -> set[str]:
         """Those of several secrets, or in placeholders that are a text of the file's own."""
@@ -130,7 +132,7 @@ class RedactedText:
         own = {
             secret.name
             for placeholder, secret, _, _ in self._placeholders((), 0)
-            if placeholder in self._raw
+            if placeholder in self._own
         }
         return own | {name for name, times in count.items() if times > 1}
 
@@ -138,7 +140,7 @@ class RedactedText:
         """Whether each placeholder stands for one text, and for none of the file's own."""
         texts: dict[str, str] = {}
         return not any(
-            texts.setdefault(placeholder, text) != text or placeholder in self._raw
+            texts.setdefault(placeholder, text) != text or placeholder in self._own
             for placeholder, _, _, text in self._placeholders(tagged, length)
         )
 
