@@ -16,7 +16,7 @@ KEY = "sk-abcdefghijklmnop0123456789"
 TOKEN = "registered-value-4711"
 
 
-def told(wire: Wire, tool: str, **arguments: object) -> str:
+def accepted(wire: Wire, tool: str, **arguments: object) -> str:
     result = wire.call(tool, **arguments)
     assert not result["isError"], text(result)
     return text(result)
@@ -38,20 +38,22 @@ def test_a_secret_survives_every_tool_that_writes(house: Machine, wire: Wire) ->
     assert KEY not in json.dumps(seen) and "1 placeholders" in text(seen)
     shown = "key = [secret:api-key]"
     hash = seen["_meta"]["bridle/result"]["hash"]
-    told(wire, "write_file", path="settings", content=f"{shown}\nport = 2\n", expected_hash=hash)
+    accepted(
+        wire, "write_file", path="settings", content=f"{shown}\nport = 2\n", expected_hash=hash
+    )
     assert path.read_text() == f"key = {KEY}\nport = 2\n"
-    told(
+    accepted(
         wire, "replace_lines_in_file",
         path="settings", start=1, end=1, new_text=f"{shown} # mine", expected_old_text=shown,
     )  # fmt: skip
     assert path.read_text() == f"key = {KEY} # mine\nport = 2\n"
-    told(
+    accepted(
         wire, "replace_text_in_file",
         path="settings", old_text=f"{shown} # mine", new_text=f"[secret:api-key]\n{shown}",
     )  # fmt: skip
     assert path.read_text() == f"{KEY}\nkey = {KEY}\nport = 2\n"
-    told(wire, "move_file", source="settings", destination="moved")
-    assert KEY not in told(wire, "delete_file", path="moved")
+    accepted(wire, "move_file", source="settings", destination="moved")
+    assert KEY not in accepted(wire, "delete_file", path="moved")
     assert KEY not in json.dumps(house.log())
 
 
@@ -70,10 +72,10 @@ def test_a_placeholder_that_nothing_puts_back_is_refused(house: Machine, wire: W
     process = started(wire, "cat > settings2")
     said = refused(wire, "write_process_input", process_id=process, text="[secret:api-key]\n")
     assert "replace_text_in_file" in said
-    told(wire, "kill_process", process_id=process)
+    accepted(wire, "kill_process", process_id=process)
     assert (house.project / "settings").read_text() == f"key = {KEY}\n"
     assert not (house.project / "copy").exists()
-    assert "x[secret:end]" in told(wire, "execute_shell", command="echo 'x[secret:end]'")
+    assert "x[secret:end]" in accepted(wire, "execute_shell", command="echo 'x[secret:end]'")
 
 
 def test_a_name_that_holds_a_secret_is_not_made_of_its_placeholder(
@@ -82,7 +84,7 @@ def test_a_name_that_holds_a_secret_is_not_made_of_its_placeholder(
     (house.project / "named").mkdir()
     (house.project / f"named/{KEY}").write_text("x")
     shown = "named/[secret:api-key]"
-    assert shown in told(wire, "list_directory", path="named")
+    assert shown in accepted(wire, "list_directory", path="named")
     for tool, arguments in (
         ("write_file", {"path": shown, "content": "y"}),
         ("create_directory", {"path": shown}),
@@ -153,35 +155,35 @@ def test_of_many_writes_with_one_hash_a_single_one_is_taken(machine: Machine) ->
     assert len(taken) == 1 and (machine.project / "a").read_text() == f"{taken[0]}\n"
 
 
-# -- what is told ----------------------------------------------------------------------------------
+# -- results --------------------------------------------------------------------------------------
 
 
-def test_a_changed_file_is_told_as_changed(house: Machine, wire: Wire) -> None:
+def test_a_changed_file_is_reported_as_changed(house: Machine, wire: Wire) -> None:
     (house.project / "large").write_text("x" * 99 + "\n" + "line of a large file\n" * 100_000)
-    said = told(wire, "write_file", path="large", content="y" * 99 + "\n")
+    said = accepted(wire, "write_file", path="large", content="y" * 99 + "\n")
     assert said.startswith("large changed: +1 -100001, 100 bytes")
     (house.project / "binary").write_bytes(b"\0\1")
-    said = told(wire, "write_file", path="binary", content="text\n")
+    said = accepted(wire, "write_file", path="binary", content="text\n")
     assert said.startswith("binary changed: 5 bytes, hash ")
-    assert "left as it was: +0 -0" in told(wire, "write_file", path="binary", content="text\n")
+    assert "left as it was: +0 -0" in accepted(wire, "write_file", path="binary", content="text\n")
 
 
 def test_a_number_that_is_too_large_is_cut(house: Machine, wire: Wire) -> None:
-    told(wire, "write_file", path="a.txt", content="one\n")
+    accepted(wire, "write_file", path="a.txt", content="one\n")
     for tool, arguments in (
         ("read_file", {"path": "a.txt", "limit": 10**9}),
         ("list_directory", {"depth": 10**9, "limit": 10**9}),
         ("search_files", {"pattern": "one", "context": 10**9, "limit": 10**9}),
     ):
-        told(wire, tool, **arguments)
+        accepted(wire, tool, **arguments)
     process = started(wire, "seq 500; cat")
     for tool, arguments in (
         ("poll_process", {"tail": {"n": 10**9}}),
         ("read_process_output", {"lines": 500, "mode": "tail"}),
         ("search_process_output", {"pattern": "5", "limit": 500, "context": 500}),
     ):
-        told(wire, tool, process_id=process, **arguments)
-    told(wire, "kill_process", process_id=process)
+        accepted(wire, tool, process_id=process, **arguments)
+    accepted(wire, "kill_process", process_id=process)
     assert "at most 100" in json.dumps(wire.ask("tools/list"))
 
 

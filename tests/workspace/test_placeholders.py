@@ -108,6 +108,16 @@ def test_a_text_of_the_files_own_stays_what_it_is(files: Files, root: Path) -> N
         files.write_file("a", f"{shown} [secret:api-key]\n")
 
 
+def test_a_tag_that_a_command_wrote_into_the_file_stays_a_text(files: Files, root: Path) -> None:
+    (root / "a").write_text(f"{KEY}\n{OTHER}\n")
+    tag = read(files).text.split("\n")[0]
+    (root / "a").write_text(f"{KEY}\n{OTHER}\n{tag}\n")
+    shown = read(files).text
+    assert shown.split("\n")[2] == tag and shown.count(tag) == 1
+    files.write_file("a", f"{shown}\nnew\n")
+    assert (root / "a").read_text() == f"{KEY}\n{OTHER}\n{tag}\nnew\n"
+
+
 def test_lines_of_a_long_secret_keep_their_numbers(files: Files, root: Path) -> None:
     rows = private_key("MIIEvQ" * 10, "c2VjcmV0" * 8)
     (root / "a").write_bytes("\r\n".join(["one", *rows, "six", ""]).encode())

@@ -80,11 +80,11 @@ _RENAMED: dict[type[Call], dict[str, str]] = {
 }
 
 
-def changed_fields(call: Call, word: str, input: Mapping[str, Any]) -> dict[str, Any]:
+def changed_fields(call: Call, tool: str, input: Mapping[str, Any]) -> dict[str, Any]:
     """A changed input in the words of the call; of a place it was asked about it stays there."""
     known = {field.name for field in msgspec.structs.fields(call)}
     renamed = _RENAMED.get(type(call), {})
-    if isinstance(call, calls.ImportFile) and word == "Read":
+    if isinstance(call, calls.ImportFile) and tool == "Read":
         renamed = {"path": "source"}
     fields = {renamed.get(key, key): value for key, value in input.items()}
     return {key: value for key, value in fields.items() if key in known}

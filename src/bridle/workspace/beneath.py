@@ -71,7 +71,7 @@ def walk_down(folder: int, parts: Sequence[str], flags: int) -> int:
     return here
 
 
-def step(folder: int, name: str, flags: int, told: str) -> int:
+def step(folder: int, name: str, flags: int, path: str) -> int:
     try:
         return os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
     except OSError as error:
@@ -81,7 +81,7 @@ def step(folder: int, name: str, flags: int, told: str) -> int:
             target = os.readlink(name, dir_fd=folder)
         except OSError:
             raise error from None  # no link, or no longer
-        raise is_link(told, target) from None
+        raise is_link(path, target) from None
 
 
 def open_outside(path: str) -> int:
@@ -125,5 +125,5 @@ def not_a_file(path: str, mode: int) -> Refused:
         (stat.S_ISCHR, "a device"),
         (stat.S_ISBLK, "a device"),
     )
-    kind = next((word for test, word in kinds if test(mode)), "no regular file")
+    kind = next((name for test, name in kinds if test(mode)), "no regular file")
     return Refused(f"{shown(path)} is {kind}", hint="name a regular file")

@@ -1,4 +1,4 @@
-"""Changes to texts of the workspace: each puts a whole new file in place, and tells its diff.
+"""Changes to texts of the workspace: each puts a whole new file in place, and reports a diff.
 
 A text is changed as the model sees it, with placeholders for secrets, which are put back on the way
 to disk. A file is read, changed and replaced under one lock, so no update of another server is
@@ -63,21 +63,21 @@ def write_file(
     create_parents: bool = True,
 ) -> Edit:
     _check_size(content)
-    told = shown("/".join(root.parts(path)))
+    shown_path = shown("/".join(root.parts(path)))
     if root.status(path) is None:  # before folders are made for it
         if expected_hash:
-            raise _stale(told, None)
+            raise _stale(shown_path, None)
         RedactedText("", secrets).restore(content)
     with root.slot(path, create_parents=create_parents) as slot:
         old = _look(slot, secrets)
         if expected_hash and (old is None or old.hash != expected_hash):
-            raise _stale(told, old)
+            raise _stale(shown_path, old)
         redacted = old.redacted if old else None
         if old and redacted and old.line_ends == "crlf" and "\r\n" not in content:
             content = content.replace("\n", "\r\n")
         raw = (redacted or RedactedText("", secrets)).restore(content)
         data, notes = _encoded(raw, old)
-        return _put(slot, told, old, data, content, notes)
+        return _put(slot, shown_path, old, data, content, notes)
 
 
 def replace_lines_in_file(
@@ -91,15 +91,15 @@ def replace_lines_in_file(
 ) -> Edit:
     """Lines `start` to `end`, counted from 1; with `end` one below `start`, before line `start`."""
 
-    def changed(told: str, before: str) -> str:
+    def changed(shown_path: str, before: str) -> str:
         lines = lines_of(before)
         if start < 1 or end < start - 1 or end > len(lines):
             raise Refused(
-                f"{told} has {len(lines)} lines: {start} to {end} are none of them",
+                f"{shown_path} has {len(lines)} lines: {start} to {end} are none of them",
                 hint=f"to add at its end, start is {len(lines) + 1} and end {len(lines)}",
             )
         if not is_passage(lines[start - 1 : end], expected_old_text):
-            passage = line_passage(told, lines, start, end)
+            passage = line_passage(shown_path, lines, start, end)
             raise Refused(passage, hint="use these as expected_old_text")
         return replace_lines(lines, start, end, new_text)
 
@@ -111,7 +111,7 @@ def replace_text_in_file(
 ) -> Edit:
     """All `count` places where `old_text` stands; refused where there are more or fewer."""
 
-    def changed(told: str, before: str) -> str:
+    def changed(shown_path: str, before: str) -> str:
         wanted, new = old_text, new_text
         crlf = before.count("\r\n")
         if crlf and crlf == before.count("\n"):  # a reader was shown line feeds
@@ -122,11 +122,11 @@ def replace_text_in_file(
         if there:
             numbers = _line_numbers(before, wanted)
             raise Refused(
-                f"{told} has old_text {there} times, not {count}: in lines {numbers}",
+                f"{shown_path} has old_text {there} times, not {count}: in lines {numbers}",
                 hint=f"take in more of what stands around it, or say count={there} for all of them",
             )
         raise Refused(
-            f"{told} does not have old_text{nearest_passage(before, old_text)}",
+            f"{shown_path} does not have old_text{nearest_passage(before, old_text)}",
             hint="old_text must be what stands there, letter for letter, with its blanks",
         )
 
@@ -136,19 +136,19 @@ def replace_text_in_file(
 
 
 def _change(root: Root, secrets: Secrets, path: str, changed: Callable[[str, str], str]) -> Edit:
-    told = shown("/".join(root.parts(path)))
+    shown_path = shown("/".join(root.parts(path)))
     if root.status(path) is None:
-        raise Refused(f"{told} is not there", hint="write_file makes new files")
+        raise Refused(f"{shown_path} is not there", hint="write_file makes new files")
     with root.slot(path) as slot:
         old = _look(slot, secrets)
         if old is None:
-            raise Refused(f"{told} is not there", hint="write_file makes new files")
+            raise Refused(f"{shown_path} is not there", hint="write_file makes new files")
         if old.redacted is None:
             raise Refused(
-                f"{told} is no text, or has more than {MOST_EDITED} bytes",
+                f"{shown_path} is no text, or has more than {MOST_EDITED} bytes",
                 hint="change it by a command",
             )
-        content = changed(told, old.redacted.text)
+        content = changed(shown_path, old.redacted.text)
         _check_size(content)
         raw = old.redacted.restore(content)
         try:
@@ -156,10 +156,10 @@ def _change(root: Root, secrets: Secrets, path: str, changed: Callable[[str, str
         except UnicodeEncodeError as error:
             character = error.object[error.start]
             raise Refused(
-                f"{told} seems to be {old.encoding.name}, which has no {character!r}",
+                f"{shown_path} seems to be {old.encoding.name}, which has no {character!r}",
                 hint="leave it out, or write the whole file anew as UTF-8",
             ) from None
-        return _put(slot, told, old, data, content, [])
+        return _put(slot, shown_path, old, data, content, [])
 
 
 def _check_size(content: str) -> None:
@@ -174,9 +174,9 @@ def _check_size(content: str) -> None:
         )
 
 
-def _stale(told: str, old: OldFile | None) -> Refused:
+def _stale(shown_path: str, old: OldFile | None) -> Refused:
     now = "is not there any more" if old is None else f"is another now, its hash is {old.hash}"
-    return Refused(f"{told} {now}", hint="read it again, then write what should be in it")
+    return Refused(f"{shown_path} {now}", hint="read it again, then write what should be in it")
 
 
 def _line_numbers(before: str, wanted: str, most: int = 20) -> str:
@@ -199,9 +199,9 @@ def _encoded(raw: str, old: OldFile | None) -> tuple[bytes, list[str]]:
 
 
 def _put(
-    slot: Slot, told: str, old: OldFile | None, data: bytes, content: str, notes: list[str]
+    slot: Slot, shown_path: str, old: OldFile | None, data: bytes, content: str, notes: list[str]
 ) -> Edit:
-    """`content` is what the model wrote: a diff tells of it, and not of secrets."""
+    """`content` is what the model wrote: the diff shows that, and no secret."""
     written = slot.put(
         [data],
         old.seen if old else None,
@@ -212,13 +212,13 @@ def _put(
     diff: Difference | None = None
     if old is None or old.redacted:
         before = old.redacted.text if old and old.redacted else None
-        diff = difference(told, before, content) if changed else Difference()
+        diff = difference(shown_path, before, content) if changed else Difference()
     else:
         notes.append(f"what was there is not compared: no text, or over {MOST_EDITED} bytes")
     if diff and diff.left_out:
         notes.append(f"{diff.left_out} lines of the difference are not shown")
     return Edit(
-        told,
+        shown_path,
         written.created,
         changed,
         written.size,

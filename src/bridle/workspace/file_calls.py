@@ -1,4 +1,4 @@
-"""Calls of the file tools: each done, and its result told."""
+"""Calls of the file tools: each one run, with its result."""
 
 from __future__ import annotations
 

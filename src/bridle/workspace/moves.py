@@ -59,26 +59,27 @@ def make_folder(root: Root, path: str) -> MadeFolder:
 def move(root: Root, source: str, destination: str) -> Moved:
     """To a name that nothing has; the folders above it are made."""
     old, new = root.new_parts(source.rstrip("/")), root.new_parts(destination.rstrip("/"))
-    told, told_new = shown("/".join(old)), shown("/".join(new))
+    shown_path, shown_destination = shown("/".join(old)), shown("/".join(new))
     if new[: len(old)] == old:
         raise Refused(
-            f"{told_new} is {told} itself, or lies in it", hint="name another destination"
+            f"{shown_destination} is {shown_path} itself, or lies in it",
+            hint="name another destination",
         )
     if root.status("/".join(old)) is None:
-        raise Refused(f"{told} is not there", hint="`list_directory` shows what is")
+        raise Refused(f"{shown_path} is not there", hint="`list_directory` shows what is")
     with root.explained(source), root.parent(old, False) as folder:
         status = os.stat(old[-1], dir_fd=folder, follow_symlinks=False)
         _check(root, folder, old, status)
         if stat.S_ISDIR(status.st_mode):
-            _check_names(folder, old[-1], new, told_new)
+            _check_names(folder, old[-1], new, shown_destination)
         _move(root, folder, old, new)
-    return Moved(told, told_new, kind_of(status.st_mode))
+    return Moved(shown_path, shown_destination, kind_of(status.st_mode))
 
 
 def _move(root: Root, folder: int, old: tuple[str, ...], new: tuple[str, ...]) -> None:
-    told, told_new = shown("/".join(old)), shown("/".join(new))
+    shown_path, shown_destination = shown("/".join(old)), shown("/".join(new))
     with (
-        root.explained(told_new),
+        root.explained(shown_destination),
         root.parent(new, True) as new_folder,
         _locked(root, (folder, old[-1]), (new_folder, new[-1])),
     ):
@@ -86,13 +87,14 @@ def _move(root: Root, folder: int, old: tuple[str, ...], new: tuple[str, ...]) -
             rename(folder, old[-1], new_folder, new[-1])
         except FileExistsError:
             raise Refused(
-                f"{told_new} is there already", hint="name another, or delete it first"
+                f"{shown_destination} is there already", hint="name another, or delete it first"
             ) from None
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
             raise Refused(
-                f"{told_new} is on another file system than {told}", hint="use a command: mv"
+                f"{shown_destination} is on another file system than {shown_path}",
+                hint="use a command: mv",
             ) from None
         os.fsync(new_folder)
         os.fsync(folder)
@@ -101,9 +103,9 @@ def _move(root: Root, folder: int, old: tuple[str, ...], new: tuple[str, ...]) -
 def remove(root: Root, secrets: Secrets, path: str, recursive: bool = False) -> Removed:
     """A file, a link (and not what it leads to), or a folder, with what is in it if asked."""
     parts = root.new_parts(path.rstrip("/"))
-    told = shown("/".join(parts))
+    shown_path = shown("/".join(parts))
     if root.status("/".join(parts)) is None:
-        raise Refused(f"{told} is not there", hint="`list_directory` shows what is")
+        raise Refused(f"{shown_path} is not there", hint="`list_directory` shows what is")
     with (
         root.explained(path),
         root.parent(parts, False) as folder,
@@ -112,30 +114,30 @@ def remove(root: Root, secrets: Secrets, path: str, recursive: bool = False) -> 
         status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
         _check(root, folder, parts, status)
         if not stat.S_ISDIR(status.st_mode):
-            diff = _last_text(folder, parts[-1], told, secrets)
+            diff = _last_text(folder, parts[-1], shown_path, secrets)
             os.unlink(parts[-1], dir_fd=folder)
             os.fsync(folder)
-            return Removed(told, kind_of(status.st_mode), diff=diff)
+            return Removed(shown_path, kind_of(status.st_mode), diff=diff)
         if not recursive:
-            return _remove_empty(folder, parts[-1], told)
+            return _remove_empty(folder, parts[-1], shown_path)
         work = _Removal(status.st_dev)
         work.remove(folder, parts[-1], 1)
         os.fsync(folder)
-        return Removed(told, "folder", work.removed, stopped=work.stopped)
+        return Removed(shown_path, "folder", work.removed, stopped=work.stopped)
 
 
-def _remove_empty(folder: int, name: str, told: str) -> Removed:
+def _remove_empty(folder: int, name: str, shown_path: str) -> Removed:
     try:
         os.rmdir(name, dir_fd=folder)
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
         raise Refused(
-            f"{told} is a folder with something in it",
+            f"{shown_path} is a folder with something in it",
             hint="recursive=true deletes it with all that is in it",
         ) from None
     os.fsync(folder)
-    return Removed(told, "folder")
+    return Removed(shown_path, "folder")
 
 
 def _locked(root: Root, *places: tuple[int, str]) -> contextlib.AbstractContextManager[object]:
@@ -144,24 +146,24 @@ def _locked(root: Root, *places: tuple[int, str]) -> contextlib.AbstractContextM
 
 def _check(root: Root, folder: int, parts: tuple[str, ...], status: os.stat_result) -> None:
     """By the file that it is, and by the names below it."""
-    told = "/".join(parts)
+    shown_path = "/".join(parts)
     if root.guard:
-        root.guard.check_file(status, told)
+        root.guard.check_file(status, shown_path)
     if names.is_protected([names.plain(part) for part in parts], removed=True):
-        raise _protected(shown(told), parts[-1])
+        raise _protected(shown(shown_path), parts[-1])
     if stat.S_ISDIR(status.st_mode):
-        _check_names(folder, parts[-1], parts, shown(told))
+        _check_names(folder, parts[-1], parts, shown(shown_path))
 
 
-def _check_names(folder: int, name: str, parts: tuple[str, ...], told: str) -> None:
+def _check_names(folder: int, name: str, parts: tuple[str, ...], shown_path: str) -> None:
     """Whether a folder holds a protected name, as seen from where it is or will be."""
     if not GENERATED.isdisjoint(parts):
         return
-    top = step(folder, name, FOLDER, told)
+    top = step(folder, name, FOLDER, shown_path)
     try:
         for entry, inner in _below(top, parts, time.monotonic() + _SECONDS):
             if names.is_protected([names.plain(part) for part in inner]):
-                raise _protected(told, shown("/".join(inner[len(parts) :]) or entry))
+                raise _protected(shown_path, shown("/".join(inner[len(parts) :]) or entry))
     finally:
         os.close(top)
 
@@ -235,7 +237,7 @@ class _Removal:
         return not self.stopped
 
 
-def _last_text(folder: int, name: str, told: str, secrets: Secrets) -> str:
+def _last_text(folder: int, name: str, shown_path: str, secrets: Secrets) -> str:
     """What is removed, for the log; "" where it is no text."""
     try:
         file = os.open(
@@ -250,7 +252,7 @@ def _last_text(folder: int, name: str, told: str, secrets: Secrets) -> str:
         if encoding is None:
             return ""
         redacted = RedactedText("".join(text.pieces(file, encoding)), secrets)
-        return difference(told, redacted.text, None).text
+        return difference(shown_path, redacted.text, None).text
     finally:
         os.close(file)
 

@@ -87,5 +87,5 @@ def _likeness(found: list[str], target: list[str]) -> float:
 
 
 def _numbered(lines: list[str], first: int) -> str:
-    told = (f"{n}: {line.rstrip()[: text.LONGEST_LINE]}" for n, line in enumerate(lines, first))
-    return "\n".join(told)[:_MOST_TEXT]
+    rows = (f"{n}: {line.rstrip()[: text.LONGEST_LINE]}" for n, line in enumerate(lines, first))
+    return "\n".join(rows)[:_MOST_TEXT]

@@ -65,11 +65,11 @@ def read_file(
         )
     file = root.open_file(path)
     try:
-        told = shown("/".join(root.parts(path)))
+        shown_path = shown("/".join(root.parts(path)))
         seen = text.survey(file)
         if seen.encoding is None:
-            return _binary(file, told, seen, binary, secrets)
-        return _lines(file, told, seen, seen.encoding, offset, limit, secrets)
+            return _binary(file, shown_path, seen, binary, secrets)
+        return _lines(file, shown_path, seen, seen.encoding, offset, limit, secrets)
     finally:
         os.close(file)
 

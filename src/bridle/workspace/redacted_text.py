@@ -3,7 +3,7 @@ model writes it.
 
 A placeholder stands for a secret of this one file. A secret of several lines has one for each line,
 so lines keep their numbers. Where a file holds several secrets of one name, or such a text of its
-own, a tag tells them apart.
+own, a tag distinguishes them.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class RedactedText:
     def _value(self, match: re.Match[str]) -> str | None:
         """Also of a tag that the file no longer needs, since it has fewer secrets now."""
         value = self._values.get(match[0])
-        if value is not None or not (self._values and match["tag"]):
+        if value is not None or not (self._values and match["tag"]) or match[0] in self._own:
             return value
         length = len(match["tag"])
         if length not in self._tags:
