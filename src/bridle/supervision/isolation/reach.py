@@ -16,8 +16,9 @@ def closed_to(level: str, workspace: Path, path: str, status: os.stat_result) ->
     bridle's own files, which hold tokens and what was said, are closed at every level.
     """
     own = find_paths()
-    folders = map(str, (own.config, own.state, own.cache, own.sockets))
-    if any(holds(folder, path) for folder in folders) and not holds(str(own.exports), path):
+    folders = (own.config, own.state, own.cache, own.sockets)
+    is_own = any(holds(os.path.realpath(folder), path) for folder in folders)
+    if is_own and not holds(os.path.realpath(own.exports), path):
         return "it is one of bridle's own files"
     if level == "basic" or holds(str(workspace.resolve()), path):
         return ""
