@@ -91,6 +91,13 @@ def test_line_ends_and_encoding_stay_whatever_tool_writes(
     assert edit.notes == ("the file was latin-1 before, and is UTF-8 now",)
 
 
+def test_a_last_line_without_an_end_gets_lines_like_the_others(files: Files, root: Path) -> None:
+    for before, after in ((b"a\r\nb", b"a\r\nx\r\ny"), (b"a\nb", b"a\nx\ny"), (b"\rb", b"\rx\ny")):
+        (root / "a").write_bytes(before)
+        files.replace_text_in_file("a", "b", "x\ny")
+        assert (root / "a").read_bytes() == after
+
+
 def test_any_text_is_replaced_as_python_replaces_it(files: Files, root: Path) -> None:
     chance = random.Random(2)
     for _ in range(60):
@@ -107,6 +114,29 @@ def test_any_text_is_replaced_as_python_replaces_it(files: Files, root: Path) ->
             subprocess.run(command, cwd=root, input=edit.diff, text=True, check=True)
             now = (root / "a").read_text() if (root / "a").exists() else ""
             assert now == before.replace(old, new)
+
+
+def test_any_text_is_replaced_whatever_ends_its_lines(files: Files, root: Path) -> None:
+    chance = random.Random(6)
+    for _ in range(80):
+        rows = ["".join(chance.choices("ab ", k=chance.randint(0, 4))) for _ in range(8)]
+        ends = [chance.choice(("\n", "\r\n")) for _ in rows]
+        before = "".join(row + end for row, end in zip(rows, ends, strict=True))
+        shown = "\n".join(rows)
+        start = chance.randrange(len(shown))
+        old = shown[start : start + chance.randint(1, 9)]
+        new = "".join(chance.choices("ab\nc", k=chance.randint(0, 4)))
+        (root / "a").write_bytes(before.encode())
+        assert files.read_file("a").text == shown  # type: ignore[union-attr]
+        plain = before.replace("\r\n", "\n")
+        files.replace_text_in_file("a", old, new, count=plain.count(old))
+        after = (root / "a").read_bytes().decode()
+        assert after.replace("\r\n", "\n") == plain.replace(old, new)
+        kept = plain.index(old)
+        assert after.replace("\r", "")[:kept] == before.replace("\r", "")[:kept]
+        last = plain[: kept + 1].count("\n") - 1
+        if last > 0:
+            assert after.split("\n")[:last] == before.split("\n")[:last]
 
 
 # -- images ----------------------------------------------------------------------------------------

@@ -17,7 +17,15 @@ from bridle.workspace.confined import Root, Slot
 from bridle.workspace.difference import Difference, difference
 from bridle.workspace.drafts import Seen
 from bridle.workspace.file_names import shown
-from bridle.workspace.passages import is_passage, line_passage, nearest_passage, replace_lines
+from bridle.workspace.passages import (
+    is_passage,
+    line_numbers,
+    line_passage,
+    nearest_passage,
+    replace_lines,
+    replace_places,
+    text_places,
+)
 from bridle.workspace.reading import MOST_EDITED
 from bridle.workspace.redacted_text import RedactedText
 from bridle.workspace.refusal import Refused
@@ -112,18 +120,15 @@ def replace_text_in_file(
     """All `count` places where `old_text` stands; refused where there are more or fewer."""
 
     def changed(shown_path: str, before: str) -> str:
-        wanted, new = old_text, new_text
-        crlf = before.count("\r\n")
-        if crlf and crlf == before.count("\n"):  # a reader was shown line feeds
-            wanted, new = (one.replace("\r\n", "\n").replace("\n", "\r\n") for one in (wanted, new))
-        there = before.count(wanted)
-        if there == count:
-            return before.replace(wanted, new)
-        if there:
-            numbers = _line_numbers(before, wanted)
+        places = text_places(before, old_text)
+        if len(places) == count:
+            return replace_places(before, places, new_text)
+        if places:
+            numbers = line_numbers(before, places)
             raise Refused(
-                f"{shown_path} has old_text {there} times, not {count}: in lines {numbers}",
-                hint=f"take in more of what stands around it, or say count={there} for all of them",
+                f"{shown_path} has old_text {len(places)} times, not {count}: in lines {numbers}",
+                hint="take in more of what stands around it, or say "
+                f"count={len(places)} for all of them",
             )
         raise Refused(
             f"{shown_path} does not have old_text{nearest_passage(before, old_text)}",
@@ -177,15 +182,6 @@ def _check_size(content: str) -> None:
 def _stale(shown_path: str, old: OldFile | None) -> Refused:
     now = "is not there any more" if old is None else f"is another now, its hash is {old.hash}"
     return Refused(f"{shown_path} {now}", hint="read it again, then write what should be in it")
-
-
-def _line_numbers(before: str, wanted: str, most: int = 20) -> str:
-    numbers: list[str] = []
-    at = before.find(wanted)
-    while at >= 0 and len(numbers) < most:
-        numbers.append(str(before.count("\n", 0, at) + 1))
-        at = before.find(wanted, at + len(wanted))
-    return ", ".join(numbers) + (", …" if at >= 0 else "")
 
 
 def _encoded(raw: str, old: OldFile | None) -> tuple[bytes, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from difflib import SequenceMatcher
 
@@ -11,6 +12,7 @@ from bridle.workspace.text import lines_of
 _MOST_LINES = 200
 _MOST_TEXT = 16_000
 _MOST_NEAREST = 40  # lines
+_MOST_NUMBERS = 20
 _SECONDS = 1.0  # to look for what is most alike
 _ALIKE = 0.5
 
@@ -38,6 +40,35 @@ def replace_lines(lines: list[str], start: int, end: int, new_text: str) -> str:
     if result and lines and not lines[-1].endswith("\n"):
         result[-1] = result[-1].removesuffix("\n").removesuffix("\r")
     return "".join(result)
+
+
+def text_places(before: str, wanted: str) -> list[tuple[int, int]]:
+    """Where a text stands, from start to end; a reader was shown line feeds, whatever ends the
+    lines."""
+    if "\r\n" not in before:
+        pattern = re.escape(wanted)
+    else:
+        lines = wanted.replace("\r\n", "\n").split("\n")
+        pattern = "\r?\n".join(map(re.escape, lines))
+    return [match.span() for match in re.finditer(pattern, before)]
+
+
+def replace_places(before: str, places: list[tuple[int, int]], new_text: str) -> str:
+    """Each with the line end of its first line, or of the line before the last."""
+    crlf = new_text.replace("\r\n", "\n").replace("\n", "\r\n")
+    last_end = before.rfind("\n")
+    pieces, at = [], 0
+    for start, end in places:
+        line_end = before.find("\n", start) if start <= last_end else last_end
+        is_crlf = line_end > 0 and before[line_end - 1] == "\r"
+        pieces += [before[at:start], crlf if is_crlf else new_text]
+        at = end
+    return "".join([*pieces, before[at:]])
+
+
+def line_numbers(before: str, places: list[tuple[int, int]]) -> str:
+    numbers = [str(before.count("\n", 0, start) + 1) for start, _ in places[:_MOST_NUMBERS]]
+    return ", ".join(numbers) + (", …" if len(places) > _MOST_NUMBERS else "")
 
 
 def line_passage(path: str, lines: list[str], start: int, end: int) -> str:
