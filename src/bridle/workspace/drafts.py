@@ -10,10 +10,10 @@ import contextlib
 import ctypes
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Self
 
 from bridle.workspace.beneath import status_of
@@ -23,6 +23,7 @@ from bridle.workspace.refusal import Refused
 _NOREPLACE, _EXCHANGE = 1, 2
 _NOT_SUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 _MOST_EXCHANGES = 16
+_MOUNT = re.compile(rb"mnt_id:.*")
 
 _rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # old C libraries lack it
 
@@ -166,16 +167,20 @@ def on_one_mount(folder: int, other: int) -> bool:
     """Whether a file can be moved from one open folder to the other."""
     if os.fstat(folder).st_dev != os.fstat(other).st_dev:
         return False
-    return _mount(folder) == _mount(other) != ""
+    return _mount(folder) == _mount(other) != b""
 
 
-def _mount(folder: int) -> str:
-    """Its number; "" where the kernel does not tell."""
+def _mount(folder: int) -> bytes:
+    """Its number; nothing where the kernel does not say."""
     try:
-        lines = Path(f"/proc/self/fdinfo/{folder}").read_text().splitlines()
+        file = os.open(f"/proc/self/fdinfo/{folder}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return ""
-    return next((line for line in lines if line.startswith("mnt_id:")), "")
+        return b""
+    try:
+        found = _MOUNT.search(os.read(file, 4_096))
+    finally:
+        os.close(file)
+    return found[0] if found else b""
 
 
 def rename(folder: int, name: str, new_folder: int, new_name: str) -> None:

@@ -36,7 +36,7 @@ class HeldLock:
     def note(self, folder: int, name: str) -> None:
         """Call it before the temporary name is made."""
         status = os.fstat(folder)
-        path = os.fsencode(Path(f"/proc/self/fd/{folder}").readlink()).hex()
+        path = os.fsencode(os.readlink(f"/proc/self/fd/{folder}")).hex()  # noqa: PTH115 -- cheap
         os.pwrite(self._file, msgspec.json.encode((path, status.st_dev, status.st_ino, name)), 0)
 
     def clear(self) -> None:
@@ -50,6 +50,8 @@ class PathLocks:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._drafts = folder / "drafts"
+        self._drafts.mkdir(exist_ok=True, mode=0o700)
 
     @contextlib.contextmanager
     def hold(self, folder: int, *names: str, seconds: float = SECONDS) -> Iterator[HeldLock]:
@@ -75,9 +77,7 @@ class PathLocks:
 
     def open_drafts(self) -> int:
         """A folder for files that are not complete yet. The caller closes it."""
-        drafts = self._folder / "drafts"
-        drafts.mkdir(exist_ok=True, mode=0o700)
-        return os.open(drafts, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return os.open(self._drafts, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
     def recover(self) -> None:
         """Removes what killed processes left behind, unless another does so now."""

@@ -57,7 +57,8 @@ class RedactedText:
     def __init__(self, raw: str, secrets: Secrets) -> None:
         self._raw, self._secrets = raw, secrets
         self._found = list(_secrets_in(raw, secrets))
-        self._own = Counter(match[0] for match in _PLACEHOLDER.finditer(raw))
+        own = _PLACEHOLDER.finditer(raw) if "[secret:" in raw else ()
+        self._own = Counter(match[0] for match in own)
         self._tags: dict[int, dict[tuple[str, str], _Secret]] = {}
         self.text, self._values = raw, dict[str, str]()
         tagged = self._unclear_names()
