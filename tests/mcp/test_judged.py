@@ -150,6 +150,10 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
         "replace_lines_in_file",
         {"path": "kept", "start": 1, "end": 1, "new_text": "x", "expected_old_text": "kept"},
     ),
+    ("replace_text_in_file", {"path": "kept", "old_text": "kept", "new_text": "x"}),
+    ("move_file", {"source": "kept", "destination": "made"}),
+    ("delete_file", {"path": "kept"}),
+    ("create_directory", {"path": "made"}),
     ("import_file", {"source": "/etc/hostname", "path": "made"}),
 ]
 

@@ -23,6 +23,8 @@ Context = ServerRequestContext[Any, Any]
 META = "bridle/result"
 INSTRUCTIONS = (
     "Files and shell processes of one workspace. Paths are relative to it and cannot leave it. "
+    "A secret in a file is shown as [secret:NAME]: keep that text when you write the file, and the "
+    "secret is put back. "
     "Commands that take long: execute_shell with run_mode async or background, then poll_process "
     "with wait_ms. The resource bridle://workspace tells what is here and what runs."
 )
@@ -94,8 +96,12 @@ async def _whole(call: Coroutine[Any, Any, Done]) -> Done:
 def _result(done: Done) -> types.CallToolResult:
     """What programs want goes into `_meta`: clients show models structured content in place of
     the text, and a page of escaped lines reads badly."""
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=done.text)]
+    if done.image:
+        image = types.ImageContent(type="image", data=done.image.data, mime_type=done.image.mime)
+        content.append(image)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=done.text)],
+        content=content,
         is_error=done.outcome != "completed",
         _meta={META: done.data},
     )

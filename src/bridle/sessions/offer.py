@@ -64,6 +64,7 @@ class Tools:
             processes=self._paths.processes,
             records=self._paths.spawns,
             exports=self._paths.exports / self._session,
+            locks=self._paths.file_locks,
             supervision=terms.supervision,
             enforcement=enforcement,
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shlex
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +25,13 @@ from bridle.core.events import (
 )
 from bridle.core.process import LIVE, Process
 from bridle.core.tools import title
+from bridle.sessions.call_requests import (
+    Denied,
+    acts_of_call,
+    changed_fields,
+    check_placeholders,
+    with_members,
+)
 from bridle.sessions.enforcement import SessionEnforcement
 from bridle.sessions.liaison import Ask, Liaison
 from bridle.sessions.protection import Protection
@@ -32,15 +39,18 @@ from bridle.sessions.recollection import denies
 from bridle.sessions.terms import SERVER, Bench
 from bridle.store.processes import ProcessTable
 from bridle.supervision.isolation import clear_placeholders
+from bridle.supervision.isolation.reach import closed_to
 from bridle.supervision.secrets import Secrets
-from bridle.workspace import calls, output, telling
+from bridle.workspace import calls, file_results, output, telling
 from bridle.workspace.calls import Call, read_call
 from bridle.workspace.confined import Root
+from bridle.workspace.file_calls import run_file_call
 from bridle.workspace.files import Files
+from bridle.workspace.path_locks import PathLocks
 from bridle.workspace.processes import Place, Processes
 from bridle.workspace.protection.watcher import Hold
 from bridle.workspace.refusal import Refused
-from bridle.workspace.telling import Told
+from bridle.workspace.telling import ShownImage, Told
 
 Progress = Callable[[float, float, str], Awaitable[None]]
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
@@ -66,6 +76,7 @@ class Done(msgspec.Struct, frozen=True):
     text: str
     data: Mapping[str, Any] = {}
     diff: Diff | None = None
+    image: ShownImage | None = None
 
     @classmethod
     def refused(cls, error: BridleError, outcome: Outcome = "failed") -> Done:
@@ -74,10 +85,6 @@ class Done(msgspec.Struct, frozen=True):
             message = f"{message[: QUOTED // 2]} […] {message[-QUOTED // 2 :]}"
         text = f"{message}\n{error.hint}".strip()
         return cls(outcome, text, {"error": message, "hint": error.hint})
-
-
-class Denied(Refused):
-    """By a rule, a person or the clock."""
 
 
 class Workbench:
@@ -116,14 +123,18 @@ class Workbench:
         processes: Path,
         records: Path,
         exports: Path,
+        locks: Path,
         supervision: str,
         enforcement: SessionEnforcement,
     ) -> Workbench:
-        """`processes`, `records` and `exports` are folders; what ran before is found again."""
+        """`processes`, `records`, `exports` and `locks` are folders. What ran before is found
+        again."""
         place = Place(cwd, processes, records, supervision, judged=enforcement)
         found = await Processes.open(session, table, place, secrets.redact_text)
         await asyncio.to_thread(clear_placeholders, _held(cwd))
-        files = Files(Root(cwd), exports)
+        path_locks = await asyncio.to_thread(_open_locks, locks)
+        closed = partial(closed_to, bench.isolation, cwd)
+        files = Files(Root(cwd, locks=path_locks), exports, secrets, closed)
         protection = enforcement.protection
         opened = cls(
             cwd,
@@ -162,7 +173,7 @@ class Workbench:
         parts = [
             f"workspace: {self._cwd}",
             f"commands run at isolation {self._bench.isolation}, or stricter if asked",
-            telling.tree(listing).text,
+            file_results.tree(listing).text,
             telling.listing(running).text if running else "nothing runs",
         ]
         return self.clean("\n".join(parts))
@@ -189,12 +200,18 @@ class Workbench:
         except Refused as error:
             self._begin(call_id, parent, "MCP", tool, dict(arguments))
             return self._end(call_id, parent, Done.refused(error))
-        acts = _acts(call)
-        self._begin(call_id, parent, *acts[0][:1], tool, acts[0][1])
+        acts = acts_of_call(call)
+        self._begin(call_id, parent, *acts[-1][:1], tool, acts[-1][1])
+        members = None
         try:
+            check_placeholders(call, self._secrets)
             for word, input in acts:
-                call = await self._judged(call, word, input, call_id, ask)
-            told = await self._do(call, progress)
+                asked = input
+                if isinstance(call, calls.ImportFile) and call.unpack and word == "Write":
+                    members = await asyncio.to_thread(self._files.archive_members, call.source)
+                    asked = await with_members(call, input, members, self._liaison.decide)
+                call = await self._judged(call, word, asked, call_id, ask)
+            told = await self._do(call, progress, members)
         except asyncio.CancelledError:
             self._end(call_id, parent, Done("cancelled", "it was cancelled"))
             raise
@@ -207,7 +224,8 @@ class Workbench:
             text = f"bridle failed at this, by a bug of its own: {type(error).__name__}: {error}"
             return self._end(call_id, parent, Done("failed", text, {"error": text}))
         outcome: Outcome = "failed" if told.failed else "completed"
-        return self._end(call_id, parent, Done(outcome, told.text, told.data, told.diff))
+        done = Done(outcome, told.text, told.data, told.diff, told.image)
+        return self._end(call_id, parent, done)
 
     def _begin(
         self, call_id: str, parent: str | None, word: str, tool: str, input: dict[str, Any]
@@ -227,6 +245,7 @@ class Workbench:
             self.clean(done.text),
             self._secrets.redact_value(done.data),
             done.diff,
+            done.image,
         )
         content: tuple[Content, ...] = (Text(done.text),)
         if done.diff:
@@ -253,12 +272,16 @@ class Workbench:
             raise Denied(answer.note or "this was denied", hint="go on without it, or ask the user")
         if answer.input is None:
             return call
-        fields = {**msgspec.structs.asdict(call), **_as_fields(call, answer.input)}
-        return read_call(call.name, {k: v for k, v in fields.items() if v is not UNSET})
+        fields = {**msgspec.structs.asdict(call), **changed_fields(call, word, answer.input)}
+        changed = read_call(call.name, {k: v for k, v in fields.items() if v is not UNSET})
+        check_placeholders(changed, self._secrets)
+        return changed
 
     # -- what it does ----------------------------------------------------------------------------
 
-    async def _do(self, call: Call, progress: Progress | None) -> Told:
+    async def _do(
+        self, call: Call, progress: Progress | None, members: Sequence[str] | None
+    ) -> Told:
         match call:
             case calls.ExecuteShell():
                 return await self._execute(call, progress)
@@ -276,7 +299,8 @@ class Workbench:
                 data = call.text.encode()
                 process = await self._processes.write(call.process_id, data, eof=call.eof)
                 return telling.stands(process, None, "")
-        return await asyncio.to_thread(self._with_files, call)
+        known = frozenset(members) if members is not None else None
+        return await asyncio.to_thread(run_file_call, self._files, call, known)
 
     def processes(self, status: str = "all") -> Sequence[Process]:
         """Newest first."""
@@ -401,33 +425,6 @@ class Workbench:
                 lines = await asyncio.to_thread(output.span, path, call.offset, call.lines)
         return telling.page(process, call.stream, lines)
 
-    def _with_files(self, call: Call) -> Told:
-        files = self._files
-        match call:
-            case calls.ReadFile(path=path, offset=offset, limit=limit, binary=binary):
-                return telling.file(files.read_file(path, offset, limit, binary))
-            case calls.WriteFile(path=path, content=content, expected_hash=known):
-                return telling.edit(files.write_file(path, content, known or None))
-            case calls.ReplaceLinesInFile(path=path, start=start, end=end):
-                return telling.edit(
-                    files.replace_lines_in_file(
-                        path, start, end, call.new_text, call.expected_old_text
-                    )
-                )
-            case calls.ListDirectory(path=path, depth=depth, ignored=ignored, limit=limit):
-                return telling.tree(files.list_directory(path, depth, ignored, limit))
-            case calls.SearchFiles(pattern=pattern, path=path, kind=kind):
-                return telling.matches(
-                    files.search_files(pattern, path, kind, call.limit, call.context)
-                )
-            case calls.ImportFile(source=source, path=path, unpack=unpack):
-                return telling.imported(files.import_file(source, path, unpack))
-            case calls.ExportFile(path=path, export_as=name):
-                return telling.exported(files.export_file(path, name or None))
-            case calls.ExportZip(paths=paths, export_as=name):
-                return telling.exported(files.export_zip(paths, name))
-        raise AssertionError(call)
-
     async def _search_output(self, call: calls.SearchProcessOutput) -> Told:
         process = await self._processes.get(call.process_id)
         path = self._processes.folder(process.id) / call.stream
@@ -443,51 +440,7 @@ def _held(cwd: Path) -> list[Path]:
     return [cwd / name for name in names]
 
 
-def _acts(call: Call) -> list[tuple[str, dict[str, Any]]]:
-    """What the policy is asked about: the tool by our names, and its input."""
-    match call:
-        case calls.ExecuteShell(command=command, cwd=cwd, env=env, stdin=stdin):
-            if env:  # a variable may name another program to run
-                words = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items())
-                command = f"export {words} && {command}"
-            where = {} if cwd == "." else {"cwd": cwd}
-            given = {"stdin": stdin} if stdin else {}
-            return [("Bash", {"command": command, **where, **given})]
-        case calls.WriteProcessInput(text=text) if text.strip():
-            return [("Bash", {"command": text})]  # to a shell, it is one
-        case calls.ReadFile(path=path) | calls.ExportFile(path=path):
-            return [("Read", {"path": path})]
-        case calls.ExportZip(paths=paths):
-            return [("Read", {"paths": paths})]
-        case calls.ListDirectory(path=path):
-            return [("LS", {"path": path})]
-        case calls.SearchFiles(pattern=pattern, path=path):
-            return [("Grep", {"pattern": pattern, "path": path})]
-        case calls.WriteFile(path=path, content=content):
-            return [("Write", {"path": path, "content": content})]
-        case calls.ReplaceLinesInFile():
-            return [
-                (
-                    "Edit",
-                    {
-                        "path": call.path,
-                        "old_string": call.expected_old_text,
-                        "new_string": call.new_text,
-                    },
-                )
-            ]
-        case calls.ImportFile(source=source, path=path):
-            return [("Write", {"path": path}), ("Read", {"path": source})]
-    return [("MCP", msgspec.to_builtins(call))]
-
-
-_RENAMED = {"new_string": "new_text", "old_string": "expected_old_text"}
-
-
-def _as_fields(call: Call, input: Mapping[str, Any]) -> dict[str, Any]:
-    """A changed input in the words of the call; of a place it was asked about it stays there."""
-    known = {field.name for field in msgspec.structs.fields(call)}
-    renamed = {_RENAMED.get(key, key): value for key, value in input.items()}
-    if isinstance(call, calls.WriteProcessInput) and "command" in renamed:
-        renamed["text"] = renamed["command"]
-    return {key: value for key, value in renamed.items() if key in known}
+def _open_locks(folder: Path) -> PathLocks:
+    found = PathLocks(folder)
+    found.recover()
+    return found
