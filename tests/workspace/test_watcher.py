@@ -17,7 +17,7 @@ from bridle.core.errors import IsolationUnavailable
 from bridle.supervision.isolation import after, confine
 from bridle.supervision.launch import command
 from bridle.workspace import inotify
-from bridle.workspace.protection import protected_names, watcher
+from bridle.workspace.protection import checker, protected_names, watch_loop, watcher
 from bridle.workspace.protection import quarantine as quarantines
 from bridle.workspace.protection.early_look import early_looks
 from bridle.workspace.protection.watcher import Undone, Watcher
@@ -134,10 +134,10 @@ async def test_without_commands_nothing_is_looked_at(
     assert await run(watch, root, "true") == ()
     looks = []
     real = protected_names.look
-    monkeypatch.setattr(watcher, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
+    monkeypatch.setattr(checker, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
     tasks = asyncio.all_tasks()
     (root / ".env").write_text("the user's own\n")
-    await asyncio.sleep(2 * watcher.PAUSE)
+    await asyncio.sleep(2 * watch_loop.PAUSE)
     assert (looks, tasks) == ([], {asyncio.current_task()})
     assert await run(watch, root, "true") == ()
     assert (root / ".env").read_text() == "the user's own\n"
@@ -152,10 +152,10 @@ async def test_a_quiet_command_costs_no_looks_while_it_runs(
     hold = await watch.begin()
     shell = await asyncio.create_subprocess_exec("cat", cwd=root, stdin=subprocess.PIPE)
     assert shell.stdin
-    await asyncio.sleep(3 * watcher.PAUSE)  # the alarm is set
-    monkeypatch.setattr(watcher, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
+    await asyncio.sleep(3 * watch_loop.PAUSE)  # the alarm is set
+    monkeypatch.setattr(checker, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
     (root / "work.py").write_text("pass\n")
-    await asyncio.sleep(3 * watcher.PAUSE)
+    await asyncio.sleep(3 * watch_loop.PAUSE)
     assert looks == []
     shell.stdin.close()
     await shell.wait()
@@ -171,10 +171,10 @@ async def test_without_inotify_it_looks_by_itself(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(inotify.Inotify, "add", none_left)
-    monkeypatch.setattr(watcher, "WITHOUT_INOTIFY", 0.05)
+    monkeypatch.setattr(watch_loop, "WITHOUT_INOTIFY", 0.05)
     watch = Watcher(root, aside)
     hold = await watch.begin()
-    await asyncio.sleep(2 * watcher.PAUSE)
+    await asyncio.sleep(2 * watch_loop.PAUSE)
     (root / ".mcp.json").write_bytes(EVIL)
     await until(lambda: not (root / ".mcp.json").exists())
     assert [one.act for one in await hold.end()] == ["created"]
@@ -190,7 +190,7 @@ async def test_a_system_without_inotify_is_watched_too(
     monkeypatch.setattr(inotify.Inotify, "__init__", none_left)
     watch = Watcher(root, aside)
     hold = await watch.begin()
-    await asyncio.sleep(2 * watcher.PAUSE)
+    await asyncio.sleep(2 * watch_loop.PAUSE)
     (root / ".mcp.json").write_bytes(EVIL)
     await until(lambda: not (root / ".mcp.json").exists())
     await hold.end()
@@ -435,7 +435,7 @@ async def test_a_flood_in_a_protected_folder_is_taken_as_one(
 async def test_a_flood_of_protected_names_goes_altogether(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watcher, "_AT_ONCE", 100)
+    monkeypatch.setattr(checker, "_AT_ONCE", 100)
     await run(watch, root, "i=0; while [ $i -lt 250 ]; do : > .env$i; i=$((i+1)); done")
     assert list(root.iterdir()) == []
 
@@ -512,7 +512,7 @@ async def test_the_placeholders_of_a_sandbox_are_left_to_it(root: Path, watch: W
     assert shell.stdin
     shell.stdin.write(marshal.dumps((confined.argv, confined.env, str(root), confined.rules)))
     shell.stdin.close()
-    await asyncio.sleep(3 * watcher.PAUSE)
+    await asyncio.sleep(3 * watch_loop.PAUSE)
     (root / "go").touch()
     await shell.wait()
     after(confined)
@@ -637,7 +637,7 @@ async def test_what_a_program_changes_before_its_session_is_ready_is_undone_or_r
     (root / "deep/er/.env").write_bytes(EVIL)
     watch = Watcher(root, aside, early=seen)
     hold = await watch.begin()
-    await until(lambda: not watch._partial)
+    await until(lambda: not watch._checker.partial)
     (root / "deep/.env").write_bytes(EVIL)
     found = await hold.end()
     await watch.close()
@@ -652,9 +652,9 @@ async def test_what_a_program_changes_before_its_session_is_ready_is_undone_or_r
 
 
 async def test_folders_that_are_new_at_the_start_are_not_reported(root: Path, aside: Path) -> None:
-    for number in range(watcher._FEW_FOLDERS + 50):
+    for number in range(watcher.FEW_FOLDERS + 50):
         (root / f"a{number}").mkdir()
-    (root / f"a{watcher._FEW_FOLDERS + 49}/.env").write_bytes(GOOD)
+    (root / f"a{watcher.FEW_FOLDERS + 49}/.env").write_bytes(GOOD)
     await asyncio.sleep(0.02)
     for early in (None, early_looks(str(root))[str(root)]):
         watch = Watcher(root, aside, early=early)

@@ -1,0 +1,78 @@
+"""What differs between two looks at the protected names of a workspace."""
+
+from __future__ import annotations
+
+from bridle.workspace.file_names import shown
+from bridle.workspace.protection.known_commits import Files, git_mode
+from bridle.workspace.protection.protected_names import State, parent_of
+from bridle.workspace.protection.undone import Undone, act_of
+
+
+def differences(before: State, after: State) -> list[str]:
+    """Folders before what is in them; of what is new only the outermost."""
+    found = []
+    for path, node in before.nodes.items():
+        now = after.nodes.get(path)
+        if now is None or not now.same(node):
+            found.append(path)
+    found += [path for path in after.nodes if path not in before.nodes]
+    return sorted(found)
+
+
+def is_touched(before: State, after: State, path: str) -> bool:
+    """The same content, and somebody wrote it, or has another name for it.
+
+    One that another session restored has the old time, and no second name.
+    """
+    was, now = before.nodes[path], after.nodes.get(path)
+    if now is None or was.kind != "file" or was.content is None or not now.same(was):
+        return False
+    if was.mark == now.mark:
+        return False
+    return was.modified != now.modified or now.mark.links > was.mark.links
+
+
+def changed_instructions(before: State, after: State) -> list[Undone]:
+    """Files that instruct an agent: they are left as they are, and reported."""
+    found = []
+    for path in sorted({**before.words, **after.words}):
+        was, now = before.words.get(path), after.words.get(path)
+        if was != now and parent_of(path)[0] in after.folders:
+            why = "it instructs agents; read it before the next session"
+            found.append(Undone(shown(path), act_of(was, now), False, "", why))
+    return found
+
+
+def is_inside(path: str, top: str) -> bool:
+    return f"{path}/".startswith(f"{top}/")
+
+
+def is_in_new_folder(path: str, before: State, grown: State) -> bool:
+    folder, _ = parent_of(path)
+    while folder not in grown.folders:
+        folder, _ = parent_of(folder)
+    return folder not in before.folders
+
+
+def is_git_config(path: str, state: State) -> bool:
+    return is_of_git(path, state, ("config", "config.worktree"))
+
+
+def is_hook_sample(path: str, state: State) -> bool:
+    """Git runs no hook that is called so."""
+    return path.endswith(".sample") and is_of_git(parent_of(path)[0], state, ("hooks",))
+
+
+def is_of_git(path: str, state: State, names: tuple[str, ...]) -> bool:
+    folder, name = parent_of(path)
+    seen = state.folders.get(folder)
+    return name in names and seen is not None and seen.role == "git"
+
+
+def files_of(state: State, path: str) -> Files:
+    """What was known at a path, as git would have it."""
+    return {
+        one: (git_mode(node.kind, node.mode), node.content)
+        for one, node in state.nodes.items()
+        if node.kind != "folder" and is_inside(one, path)
+    }
