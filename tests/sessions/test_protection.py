@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from protected_writers import EVIL, GOOD, prepare, protected, writers
+from protected_writers import EVIL, GOOD, WriterLog, prepare, protected, writer_command
 from session_desk import Desk
 
 from bridle.core.errors import SupervisionUnavailable
@@ -48,14 +48,14 @@ def namespace(refusals: dict[Level, str | None]) -> str:
     return "namespace"
 
 
-async def begin(desk: Desk, commands: Sequence[str], **terms: object) -> Session:
+async def begin(desk: Desk, commands: Sequence[str], name: str = "", **terms: object) -> Session:
     """The agent runs each as a file, so that no reading of a command line helps."""
     steps = []
     for number, text in enumerate(commands):
-        path = desk.folder / f"step-{number}.sh"
+        path = desk.folder / f"step-{name}{number}.sh"
         path.write_text(text)
         steps.append({"run": f"sh {path}"})
-    script = desk.folder / "script.json"
+    script = desk.folder / f"script{name}.json"
     script.write_text(json.dumps([steps]))
     return await desk.start(str(script), **terms)
 
@@ -99,37 +99,39 @@ def changed(before: State, after: State) -> dict[str, tuple[object, object]]:
     }
 
 
-async def test_no_random_writer_changes_a_protected_name(desk: Desk, level: str) -> None:
-    rng = random.Random(f"{level}-{os.environ.get('BRIDLE_SEED', '1')}")
-    prepare(desk.project, rng)
-    before = protected(desk.project)
-    chosen = writers(rng, 25)
-    session = await begin(desk, [one.script for one in chosen], supervision=level)
-    await play(session)
-    await asyncio.sleep(0.4)  # those in the background have written
-    with suppress(AssertionError):
-        await until(lambda: protected(desk.project) == before, 2)
-    assert changed(before, protected(desk.project)) == {}, list(map(str, chosen))
-    await session.close()
-    assert changed(before, protected(desk.project)) == {}, list(map(str, chosen))
-    assert notices(desk, session)
-
-
-@pytest.mark.torture
 @pytest.mark.timeout(900)
-async def test_no_writer_of_hundreds_changes_a_protected_name(desk: Desk, level: str) -> None:
-    rng = random.Random(level)
-    prepare(desk.project, rng)
+@pytest.mark.parametrize(
+    ("count", "seconds"),
+    [(30, 2), pytest.param(500, 120, marks=pytest.mark.torture)],
+    ids=["30 writers", "500 writers"],
+)
+async def test_no_random_writer_changes_a_protected_name(
+    desk: Desk, level: str, count: int, seconds: float
+) -> None:
+    """Another session in the same folder has writers of its own."""
+    seed = f"{level}-{os.environ.get('BRIDLE_SEED', '1')}"
+    prepare(desk.project, random.Random(seed))
     before = protected(desk.project)
-    count = int(os.environ.get("BRIDLE_WRITERS", "125"))
-    late = f"setsid sh -c 'for i in 1 2 3 4; do sleep {count // 4}; echo evil > .mcp.json; done' &"
-    chosen = [one.script for one in writers(rng, count)]
-    session = await begin(desk, [f"({late}) > /dev/null 2>&1", *chosen], supervision=level)
-    await play(session)
-    await asyncio.sleep(count)
-    await session.close()
+    log = WriterLog(desk.folder / "writers.jsonl")
+    both = [
+        await begin(desk, [writer_command(f"{seed}-{one}", count // 2, seconds, log.path)], one,
+                    supervision=level)
+        for one in ("here", "beside")
+    ]  # fmt: skip
+    await asyncio.gather(*map(play, both))
+    await until(lambda: log.ended.count("daemon") == 2, 3 * seconds + 60)
+    with suppress(AssertionError):
+        await until(lambda: protected(desk.project) == before, 5)
     assert changed(before, protected(desk.project)) == {}
-    print(f"{level}: {count} writers, {len(notices(desk, session))} changes reported, 0 stayed")
+    for session in both:
+        await session.close()
+    assert changed(before, protected(desk.project)) == {}
+    texts = [text for session in both for text in notices(desk, session)]
+    assert log.unreported(texts) == []
+    assert log.ended == ["daemon", "daemon", "program", "program"]
+    done = sum(bool(line["ok"]) for line in log.writes)
+    assert done > count // 4
+    print(f"{level}: {len(log.writes)} writes, {done} done, {len(texts)} reported, 0 stayed")
 
 
 async def test_a_background_process_is_undone_within_a_second_and_reported(

@@ -123,7 +123,7 @@ class Restorer:
             try:
                 return self._take(folder, name, path, "created", judged)
             except FileNotFoundError:
-                return ""  # gone by itself
+                raise ChangedMeanwhile from None  # it went by itself
 
     # -- taking away what is there -----------------------------------------------------------------
 
