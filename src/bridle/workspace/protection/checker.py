@@ -19,12 +19,14 @@ from bridle.workspace.protection.differences import (
     changed_instructions,
     differences,
     files_of,
+    has_other_mode,
     is_git_config,
     is_hook_sample,
     is_in_new_folder,
     is_inside,
     is_of_git,
     is_touched,
+    state_digest,
 )
 from bridle.workspace.protection.failures import Failures
 from bridle.workspace.protection.known_commits import Files, KnownCommits
@@ -319,8 +321,7 @@ class Checker:
         if self._is_mount_point(path, before, last=last):
             return None
         was, now = before.nodes.get(path), after.nodes.get(path)
-        same_mode = not was or not now or was.kind != now.kind or was.mode == now.mode
-        if same_mode and self._adopt(path, lambda: self.restorer.is_accepted(path)):
+        if self.restorer.is_accepted(path) and self._adopt_accepted(path):
             return None
         if is_git_config(path, after):
             if now is not None and now.kind == "file":
@@ -351,9 +352,10 @@ class Checker:
         try:
             return self.restorer.undo(path, before, after, judged)
         except AcceptedMeanwhile:
-            self._adopt(path)
+            self._adopt_accepted(path)
         except ChangedMeanwhile:
-            self.changed = True
+            pass
+        self.changed = True  # to be looked at again
         return None
 
     def _is_mount_point(self, path: str, before: State, *, last: bool) -> bool:
@@ -386,12 +388,10 @@ class Checker:
 
     # -- taking over -------------------------------------------------------------------------------
 
-    def _adopt(self, path: str, still: Callable[[], bool] = lambda: True) -> bool:
-        """Takes over what lies there, if it is `still` right once it was looked at."""
-        if not still():
-            return False
+    def _adopt(self, path: str, is_right: Callable[[State], bool] = lambda seen: True) -> bool:
+        """Takes over what lies there, if what was seen of it is right: it may change any time."""
         now, nodes = self._look(baseline=True), dict(self.state.nodes)
-        if not still():
+        if not is_right(now):
             return False
         for one in [one for one in nodes if is_inside(one, path)]:
             del nodes[one]
@@ -400,13 +400,18 @@ class Checker:
         self.changed = True
         return True
 
+    def _adopt_accepted(self, path: str) -> bool:
+        """The user took it back, or another session restored it."""
+
+        def is_right(seen: State) -> bool:
+            if has_other_mode(self.state, seen, path):
+                return False
+            return self.restorer.accepts(path, state_digest(seen, path))
+
+        return self._adopt(path, is_right)
+
     def _adopt_files(self, path: str, files: Files) -> bool:
-        """If they are still there, and were while they were looked at."""
-        kept = self.state
-        if self._adopt(path) and files_of(self.state, path) == files:
-            return True
-        self.state = kept
-        return False
+        return self._adopt(path, lambda seen: files_of(seen, path) == files)
 
     def _adopt_hooks(self, path: str, before: State, after: State) -> bool:
         """The folder that `git init` makes: what is in it is judged by itself."""

@@ -6,7 +6,7 @@ import os
 import stat
 from contextlib import suppress
 
-from bridle.workspace.protection.accepted import digest
+from bridle.workspace.protection.accepted import MOST_IN_DIGEST, digest, folder_digest
 from bridle.workspace.protection.known_commits import Files, git_mode
 from bridle.workspace.protection.protected_names import KEPT_FILE, open_folder, read_file
 
@@ -72,7 +72,8 @@ def is_empty(folder: int, name: str) -> bool:
         return False
 
 
-def tree_digest(folder: int, name: str, room: int = 1_000) -> str:
+def tree_digest(folder: int, name: str, room: int = MOST_IN_DIGEST) -> str:
+    """Of the first names in each folder, fewer the deeper it is."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
         return digest("link", os.fsencode(os.readlink(name, dir_fd=folder)))
@@ -81,7 +82,6 @@ def tree_digest(folder: int, name: str, room: int = 1_000) -> str:
     inner = open_folder(folder, name)
     try:
         listed = sorted(os.listdir(inner))[:room]  # noqa: PTH208
-        parts = [f"{one}\0{tree_digest(inner, one, room // 2)}" for one in listed]
-        return digest("folder", "\n".join(parts).encode("utf-8", "surrogateescape"))
+        return folder_digest((one, tree_digest(inner, one, room // 2)) for one in listed)
     finally:
         os.close(inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bridle.workspace.file_names import shown
+from bridle.workspace.protection.accepted import ABSENT, MOST_IN_DIGEST, digest, folder_digest
 from bridle.workspace.protection.known_commits import Files, git_mode
 from bridle.workspace.protection.protected_names import State, parent_of
 from bridle.workspace.protection.undone import Undone, act_of
@@ -76,3 +77,23 @@ def files_of(state: State, path: str) -> Files:
         for one, node in state.nodes.items()
         if node.kind != "folder" and is_inside(one, path)
     }
+
+
+def state_digest(state: State, path: str, room: int = MOST_IN_DIGEST) -> str:
+    """As `contents.tree_digest` of the same, from what was seen."""
+    node = state.nodes.get(path)
+    if node is None:
+        return ABSENT
+    if node.kind != "folder":
+        return digest("link" if node.kind == "link" else "file", node.content or b"")
+    inside = sorted(one for one in state.nodes if parent_of(one)[0] == path)[:room]
+    return folder_digest((parent_of(one)[1], state_digest(state, one, room // 2)) for one in inside)
+
+
+def has_other_mode(before: State, after: State, path: str) -> bool:
+    """Something at a path, or in it, is of the same kind and has another mode."""
+    return any(
+        now.kind == was.kind and now.mode != was.mode
+        for one, was in before.nodes.items()
+        if is_inside(one, path) and (now := after.nodes.get(one))
+    )

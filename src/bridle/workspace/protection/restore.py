@@ -291,7 +291,10 @@ class Restorer:
 
     def is_accepted(self, path: str) -> bool:
         """The user took it back, or another session restored it."""
-        return self._accepted is not None and self._accepted.has(path, self._digest_at(path))
+        return self._accepted is not None and self.accepts(path, self._digest_at(path))
+
+    def accepts(self, path: str, state: str) -> bool:
+        return self._accepted is not None and self._accepted.has(path, state)
 
     def _digest_at(self, path: str) -> str:
         folder_path, name = parent_of(path)
