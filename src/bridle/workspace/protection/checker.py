@@ -26,6 +26,7 @@ from bridle.workspace.protection.differences import (
     is_inside,
     is_of_git,
     is_touched,
+    is_worktree_link,
     state_digest,
 )
 from bridle.workspace.protection.failures import Failures
@@ -330,7 +331,7 @@ class Checker:
         if is_hook_sample(path, after):
             self._adopt(path)
             return None
-        if self._adopt_hooks(path, before, after):
+        if self._adopt_hooks(path, before, after) or self._adopt_worktree(path, before):
             return None
         return self._judge_checkout(path, before, after, last=last)
 
@@ -424,6 +425,12 @@ class Checker:
         self.changed = True
         return True
 
+    def _adopt_worktree(self, path: str, before: State) -> bool:
+        """What `git worktree add` makes."""
+        if path in before.nodes or parent_of(path)[1] != "commondir":
+            return False
+        return self._adopt(path, lambda seen: is_worktree_link(path, seen))
+
     def _refresh(self) -> None:
         """Marks of what is as it was; never the content of what is not."""
         before, now = self.state, self._look(baseline=False)
@@ -431,7 +438,11 @@ class Checker:
         for path, node in before.nodes.items():
             if (other := now.nodes.get(path)) and other.same(node):
                 nodes[path] = node._replace(mark=other.mark)
-        folders = {path: now.folders.get(path, seen) for path, seen in before.folders.items()}
+        folders = {
+            path: seen
+            for path, seen in before.folders.items()
+            if path in now.folders or seen.role != "empty"
+        }
         self.state = before._replace(
             at=now.at, nodes=nodes, words=now.words, folders={**folders, **now.folders}
         )

@@ -97,3 +97,11 @@ def has_other_mode(before: State, after: State, path: str) -> bool:
         for one, was in before.nodes.items()
         if is_inside(one, path) and (now := after.nodes.get(one))
     )
+
+
+def is_worktree_link(path: str, state: State) -> bool:
+    """The `commondir` of a work tree that leads to its repository, as git writes it."""
+    node = state.nodes.get(path)
+    shelf, _ = parent_of(parent_of(path)[0])
+    right = node is not None and node.kind == "file" and node.content == b"../..\n"
+    return right and parent_of(shelf)[1] == "worktrees" and is_of_git(path, state, ("commondir",))

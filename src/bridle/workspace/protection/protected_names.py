@@ -71,7 +71,7 @@ class Seen(NamedTuple):
     """A folder in which protected names are looked for."""
 
     mark: Mark
-    role: str  # work, git, github
+    role: str  # work, git, github; empty: of the work tree, counts as new once something is in it
     guarded: tuple[str, ...] = ()
     words: tuple[str, ...] = ()  # files that steer an agent by words
     folders: tuple[tuple[str, str], ...] = ()  # names and roles
@@ -233,7 +233,7 @@ class _Look:
     def _inside(self, path: str, seen: Seen) -> Iterator[tuple[str, str]]:
         if path.count("/") < DEEPEST:
             for name, role in seen.folders:
-                if self._baseline or (seen.role == "work" and role != "work"):
+                if self._baseline or role != "work":
                     yield _join(path, name), role
 
     def _seen(self, path: str, role: str, known: Seen | None) -> Seen | None:
@@ -246,11 +246,16 @@ class _Look:
         except OSError:
             return None
         try:
-            return _listed(folder, role)
+            seen = _listed(folder, role)
         except OSError:
             return None  # gone, or not ours to read
         finally:
             os.close(folder)
+        if role == "empty" and seen.role != "empty" and not self._baseline:
+            return None
+        if seen.role == "empty" and (not path or (known and known.role == "work")):
+            return seen._replace(role="work")
+        return seen
 
     def _open(self, path: str) -> int:
         """Folders of one folder come one after the other: that one is opened once."""
@@ -383,8 +388,8 @@ def _listed(folder: int, role: str) -> Seen:
     mark = mark_of(os.fstat(folder))
     with os.scandir(folder) as entries:
         listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    if role == "work":
-        return _listed_work(mark, listed)
+    if role in ("work", "empty"):
+        return _listed_work(mark, listed) if listed else Seen(mark, "empty")
     guarded, folders = [], []
     a_repository = any(name == "HEAD" for name, _ in listed)
     for name, is_folder in listed:

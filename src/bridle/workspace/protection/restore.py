@@ -248,6 +248,7 @@ class Restorer:
 
         base = (known and known.content) or b""
         folder_path, name = parent_of(path)
+        own = folder_path if folder_path.startswith(".git/modules/") else ""
         removed: dict[tuple[str, str | None], None] = {}
         kept = ""
         with self.folders.folder(folder_path) as folder:
@@ -255,7 +256,7 @@ class Restorer:
                 now = read_file(folder, name, KEPT_FILE)
                 if now is None:
                     raise OSError("it cannot be read as a file")
-                clean = git_config.disarm(now, base)
+                clean = git_config.disarm(now, base, own_folder=own)
                 if not clean.undone:
                     break
                 removed |= dict.fromkeys(_added(now, clean.content))
@@ -309,9 +310,12 @@ class Restorer:
             self._accepted.add(path, state)
 
     def _make(self, path: str) -> None:
-        """A `.git` or `.github` that is gone."""
+        """A folder of git's or of GitHub's that is gone, or that has become something else."""
         folder_path, name = parent_of(path)
         with suppress(OSError), self.folders.folder(folder_path) as folder:
+            now = status_of(folder, name)
+            if now and not stat.S_ISDIR(now.st_mode):
+                self._quarantine.take(folder, name, path, "changed")
             os.mkdir(name, 0o755, dir_fd=folder)
 
 

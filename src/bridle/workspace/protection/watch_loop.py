@@ -110,7 +110,7 @@ class WatchLoop:
                 await alarm.wait()
             happened = alarm.read()
             self._checking = True
-            grown = any(map(_is_new_folder, happened))
+            grown = any(_is_growth(one, watched.roles) for one in happened)
             self.has_grown |= grown
             if self._noticed and self._remount and any(map(self._is_noticed, happened)):
                 await self._remount()
@@ -180,7 +180,13 @@ def _add(alarm: Inotify, held: int, mask: int) -> int | None:
 
 def _matters(one: Happening, roles: dict[int, str]) -> bool:
     role = roles.get(one.watch)
-    return role is None or not one.name or matters(os.fsdecode(one.name), role)
+    if role == "git" and _is_new_folder(one):
+        return True  # perhaps of a submodule or a work tree
+    return role in (None, "empty") or not one.name or matters(os.fsdecode(one.name), role)
+
+
+def _is_growth(one: Happening, roles: dict[int, str]) -> bool:
+    return _is_new_folder(one) or roles.get(one.watch) == "empty"
 
 
 def _is_new_folder(one: Happening) -> bool:
