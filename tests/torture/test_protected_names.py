@@ -47,8 +47,8 @@ async def meanwhile(case: Case, tmp_path: Path) -> float:
     root, outside = tmp_path / "workspace", somebody_elses(tmp_path)
     case.prepare(root)
     before = guarded(root)
-    told: list[Undone] = []
-    watch = Watcher(root, tmp_path / "aside", report=told.extend)
+    reported: list[Undone] = []
+    watch = Watcher(root, tmp_path / "aside", report=reported.extend)
     command = f"{case.command(root, outside)}; echo; cat"
     try:
         hold = await watch.begin()
@@ -77,7 +77,7 @@ def check_outside(outside: Path, case: Case) -> None:
     assert held == dict.fromkeys(("settings.json", "config"), b"of somebody else"), case
 
 
-async def test_every_trick_on_every_name_is_put_back_when_the_command_ends(tmp_path: Path) -> None:
+async def test_every_trick_on_every_name_is_restored_when_the_command_ends(tmp_path: Path) -> None:
     table = cases((*SPECIFIED, *OTHERS))
     for number, case in enumerate(table):
         folder = tmp_path / str(number)
@@ -86,7 +86,7 @@ async def test_every_trick_on_every_name_is_put_back_when_the_command_ends(tmp_p
     print(f"{len(table)} commands, all put back")
 
 
-async def test_every_trick_on_every_specified_name_is_put_back_within_a_second(
+async def test_every_trick_on_every_specified_name_is_restored_within_a_second(
     tmp_path: Path,
 ) -> None:
     table = cases(SPECIFIED)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from bridle.workspace.protection.contents import files_at
-from bridle.workspace.protection.protected_names import NOTHING, look
+from bridle.workspace.protection.protected_names import look
+from bridle.workspace.protection.protected_state import NOTHING
 from bridle.workspace.protection.quarantine import Quarantine
 from bridle.workspace.protection.restore import ChangedMeanwhile, Restorer
 from bridle.workspace.protection.watcher import Undone, Watcher

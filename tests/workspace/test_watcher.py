@@ -1,4 +1,4 @@
-"""Commands of a real shell that write to protected names, and what is put back."""
+"""Commands of a real shell that write to protected names, and what is restored."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def outside(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", cases(SOME), ids=str)
-async def test_what_a_command_did_is_put_back(
+async def test_what_a_command_did_is_restored(
     case: Case, tmp_path: Path, aside: Path, outside: Path
 ) -> None:
     root = tmp_path / "workspace"
@@ -93,15 +93,15 @@ def files_in(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("name", [".mcp.json", ".claude", ".git/hooks"])
-async def test_what_a_command_did_is_put_back_while_it_runs(
+async def test_what_a_command_did_is_restored_while_it_runs(
     name: str, tmp_path: Path, aside: Path, outside: Path
 ) -> None:
     case = Case(name, "rename over", True)
     root = tmp_path / "workspace"
     case.prepare(root)
     before = guarded(root)
-    told: list[Undone] = []
-    watch = Watcher(root, aside, report=told.extend)
+    reported: list[Undone] = []
+    watch = Watcher(root, aside, report=reported.extend)
     hold = await watch.begin()
     command = f"{case.command(root, outside)}; touch did; cat"
     shell = await asyncio.create_subprocess_exec(
@@ -110,11 +110,11 @@ async def test_what_a_command_did_is_put_back_while_it_runs(
     assert shell.stdin
     try:
         await until((root / "did").exists)
-        await until(lambda: guarded(root) == before and told)
+        await until(lambda: guarded(root) == before and reported)
     finally:
         shell.stdin.close()
         await shell.wait()
-        assert await hold.end() == tuple(told)
+        assert await hold.end() == tuple(reported)
         await watch.close()
 
 
@@ -197,7 +197,7 @@ async def test_a_system_without_inotify_is_watched_too(
     await watch.close()
 
 
-async def test_two_commands_at_once_are_told_the_same(root: Path, watch: Watcher) -> None:
+async def test_two_commands_at_once_get_the_same_report(root: Path, watch: Watcher) -> None:
     (root / ".mcp.json").write_bytes(GOOD)
     first = await watch.begin()
     second = await watch.begin()
@@ -244,7 +244,7 @@ def only(folder: Path, name: str) -> Path:
     return found
 
 
-async def test_git_keeps_working_and_its_config_is_put_back(
+async def test_git_keeps_working_and_its_config_is_restored(
     repository: Path, git: Git, watch: Watcher
 ) -> None:
     before = (repository / ".git/config").read_bytes()
@@ -321,7 +321,7 @@ async def test_a_new_repository_works_and_names_no_program(
     assert git("log", "--format=%s") == "first"
 
 
-async def test_a_clone_is_left_whole_and_told(
+async def test_a_clone_is_left_whole_and_reported(
     repository: Path, root: Path, git: Git, watch: Watcher
 ) -> None:
     (repository / ".vscode").mkdir()
@@ -387,7 +387,7 @@ async def test_what_a_protected_link_leads_to_is_guarded(root: Path, watch: Watc
     assert (root / ".claude/settings.json").read_bytes() == GOOD
 
 
-async def test_files_that_steer_by_words_are_left_and_told(root: Path, watch: Watcher) -> None:
+async def test_files_that_steer_by_words_are_left_and_reported(root: Path, watch: Watcher) -> None:
     (root / "AGENTS.md").write_text("be good\n")
     found = await run(watch, root, "echo evil >> AGENTS.md; echo evil > Claude.md")
     assert [(one.path, one.act, one.restored) for one in found] == [
@@ -482,7 +482,7 @@ async def test_a_large_folder_with_a_protected_name_is_left_in_peace(
     assert (deep / "new.py").exists()
 
 
-async def test_what_was_too_large_to_keep_is_told(
+async def test_what_was_too_large_to_keep_is_reported(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protected_names, "KEPT_FILE", 10)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from bridle.workspace.protection.protected_names import Node
+from bridle.workspace.protection.protected_state import Node
 
 ABSENT = "absent"
 MOST_IN_DIGEST = 1_000  # names of a folder

@@ -31,15 +31,8 @@ from bridle.workspace.protection.differences import (
 )
 from bridle.workspace.protection.failures import Failures
 from bridle.workspace.protection.known_commits import Files, KnownCommits
-from bridle.workspace.protection.protected_names import (
-    MOST_FOLDERS,
-    NOTHING,
-    Node,
-    State,
-    look,
-    mark_of,
-    parent_of,
-)
+from bridle.workspace.protection.protected_names import MOST_FOLDERS, look
+from bridle.workspace.protection.protected_state import NOTHING, Node, State, mark_of, parent_of
 from bridle.workspace.protection.restore import AcceptedMeanwhile, ChangedMeanwhile, Restorer
 from bridle.workspace.protection.saved_state import SavedState
 from bridle.workspace.protection.undone import Undone

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from bridle.workspace.protection.differences import files_of
 from bridle.workspace.protection.known_commits import Files, KnownCommits
-from bridle.workspace.protection.protected_names import State
+from bridle.workspace.protection.protected_state import State
 from bridle.workspace.protection.restore import Restorer
 
 GRACE = 0.4  # seconds after git wrote the index

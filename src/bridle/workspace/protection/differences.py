@@ -5,7 +5,7 @@ from __future__ import annotations
 from bridle.workspace.file_names import shown
 from bridle.workspace.protection.accepted import ABSENT, MOST_IN_DIGEST, digest, folder_digest
 from bridle.workspace.protection.known_commits import Files, git_mode
-from bridle.workspace.protection.protected_names import State, parent_of
+from bridle.workspace.protection.protected_state import State, parent_of
 from bridle.workspace.protection.undone import Undone, act_of
 
 

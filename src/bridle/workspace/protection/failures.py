@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
-from bridle.workspace.protection.protected_names import Mark, Node
+from bridle.workspace.protection.protected_state import Mark, Node
 
 _TRIES = 3
 _REPORTED_AFTER = 1.0  # seconds

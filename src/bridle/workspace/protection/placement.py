@@ -9,7 +9,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from bridle.workspace.protection.protected_names import KEPT_FILE, Node, mark_of, read_file
+from bridle.workspace.protection.protected_names import KEPT_FILE, read_file
+from bridle.workspace.protection.protected_state import Node, mark_of
 
 _NO_REPLACE, _EXCHANGE = 1, 2  # of renameat2
 _libc = ctypes.CDLL(None, use_errno=True)

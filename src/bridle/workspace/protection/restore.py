@@ -27,14 +27,8 @@ from bridle.workspace.protection.placement import (
     status_of,
     write_draft,
 )
-from bridle.workspace.protection.protected_names import (
-    KEPT_FILE,
-    Node,
-    State,
-    mark_of,
-    parent_of,
-    read_file,
-)
+from bridle.workspace.protection.protected_names import KEPT_FILE, read_file
+from bridle.workspace.protection.protected_state import Node, State, mark_of, parent_of
 from bridle.workspace.protection.quarantine import Act, Quarantine
 from bridle.workspace.protection.undone import Undone, act_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from bridle.workspace.protection.protected_names import State
+from bridle.workspace.protection.protected_state import State
 
 
 class SavedState:

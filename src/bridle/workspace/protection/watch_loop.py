@@ -13,7 +13,8 @@ from typing import NamedTuple
 from bridle.workspace import inotify
 from bridle.workspace.inotify import Happening, Inotify
 from bridle.workspace.protection.checker import Checker
-from bridle.workspace.protection.protected_names import State, matters
+from bridle.workspace.protection.protected_names import matters
+from bridle.workspace.protection.protected_state import State
 
 PAUSE = 0.05  # seconds between two looks at events that do not matter
 WITHOUT_INOTIFY = 0.5

@@ -20,7 +20,7 @@ from pathlib import Path
 from bridle.workspace.protection.accepted import Accepted
 from bridle.workspace.protection.checker import Checker
 from bridle.workspace.protection.checkouts import LONGEST_UNKNOWN
-from bridle.workspace.protection.protected_names import NOTHING, State
+from bridle.workspace.protection.protected_state import NOTHING, State
 from bridle.workspace.protection.quarantine import Quarantine
 from bridle.workspace.protection.restore import Restorer
 from bridle.workspace.protection.saved_state import SavedState
