@@ -22,7 +22,7 @@ from pathlib import Path
 
 FILES = (
     ".mcp.json", ".env", ".env.local", ".envrc", "lefthook.yml", ".gitlab-ci.yml",
-    ".aider.conf.yml", ".windsurf", "pkg/app/.env", "pkg/app/.mcp.json",
+    ".aider.conf.yml", ".pre-commit-config.yaml", "pkg/app/.env", "pkg/app/.mcp.json",
 )  # fmt: skip
 FOLDERS = (
     ".claude", ".vscode", ".husky", ".github/workflows", ".codex", ".gemini", ".idea",
