@@ -84,7 +84,8 @@ async def test_no_writer_in_its_shell_changes_a_protected_name(
     # in the workspace: an agent's own sandbox lets its shell write nowhere else
     log, other = WriterLog(project / "writers.jsonl"), WriterLog(any_desk.folder / "other.jsonl")
     script = project / "build.sh"
-    script.write_text(writer_command(actor.agent, COUNT, SECONDS, log.path) + "\n")
+    writers = writer_command(actor.agent, COUNT, SECONDS, log.path)
+    script.write_text(f"readlink /proc/self/ns/user > user-namespace; {writers}\n")
     steps = [reply(actor.stage.shell("sh build.sh")), reply(Say("done"))]
     any_desk.double.scenarios["write"] = steps
     beside = await start_beside(any_desk, writer_command("beside", COUNT // 4, SECONDS, other.path))
@@ -93,6 +94,9 @@ async def test_no_writer_in_its_shell_changes_a_protected_name(
     )
     entries, _ = await asyncio.gather(play(session, "@@write@@ go"), play(beside, "go"))
     assert "program" in log.ended, of(entries, ToolFinished)
+    if actor.agent == "codex" and os.geteuid() == 0:  # its own sandbox has begun, with bubblewrap
+        outside = str(Path("/proc/self/ns/user").readlink())
+        assert (project / "user-namespace").read_text().strip() != outside
     await until_all_ended(log, other)
     await until_as_before(project, before)
     assert protected(project) == before
