@@ -168,10 +168,12 @@ def named_pipe(target: Target) -> None:
 def file_held_open(target: Target) -> None:
     number = os.open(target.prepare(), os.O_RDWR | os.O_CREAT, 0o644)
     if os.fork() == 0:
-        for _ in range(3):
-            time.sleep(0.05)
-            os.pwrite(number, b"evil", 0)
-        os._exit(0)
+        try:
+            for _ in range(3):
+                time.sleep(0.05)
+                os.pwrite(number, b"evil", 0)
+        finally:
+            os._exit(0)
     os.pwrite(number, EVIL, 0)
     os.close(number)
 
