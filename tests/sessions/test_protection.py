@@ -102,8 +102,8 @@ def changed(before: State, after: State) -> dict[str, tuple[object, object]]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("count", "seconds"),
-    [(30, 2), pytest.param(500, 120, marks=pytest.mark.torture)],
-    ids=["30 writers", "500 writers"],
+    [(20, 1), pytest.param(500, 120, marks=pytest.mark.torture)],
+    ids=["20 writers", "500 writers"],
 )
 async def test_no_random_writer_changes_a_protected_name(
     desk: Desk, level: str, count: int, seconds: float

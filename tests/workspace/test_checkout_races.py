@@ -92,7 +92,7 @@ def outcome(root: Path) -> tuple[str, str, dict[str, bytes]]:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(4), pytest.param(range(4, 60), marks=pytest.mark.torture)], ids=str
+    "seeds", [range(2), pytest.param(range(2, 60), marks=pytest.mark.torture)], ids=str
 )
 @pytest.mark.timeout(900)
 async def test_git_in_a_hurry_ends_as_it_does_without_a_watcher(
