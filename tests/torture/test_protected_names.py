@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from protected_tricks import OTHERS, SPECIFIED, Case, cases, guarded
+from protected_tricks import OTHERS, SPECIFIED, Case, cases, guarded, without_empty_configs
 
 from bridle.workspace.protection.watcher import Undone, Watcher
 
@@ -37,7 +37,7 @@ async def after(case: Case, tmp_path: Path) -> None:
         found = await hold.end()
     finally:
         await watch.close()
-    assert guarded(root) == before, case
+    assert without_empty_configs(guarded(root)) == without_empty_configs(before), case
     assert all(one.restored for one in found), case
     check_outside(outside, case)
 
@@ -58,7 +58,7 @@ async def meanwhile(case: Case, tmp_path: Path) -> float:
         assert shell.stdin and shell.stdout
         await shell.stdout.readline()
         start = time.monotonic()
-        while guarded(root) != before:
+        while without_empty_configs(guarded(root)) != without_empty_configs(before):
             assert time.monotonic() < start + 10, case
             await asyncio.sleep(0.005)
         took = time.monotonic() - start
@@ -67,7 +67,7 @@ async def meanwhile(case: Case, tmp_path: Path) -> float:
         await hold.end()
     finally:
         await watch.close()
-    assert guarded(root) == before, case
+    assert without_empty_configs(guarded(root)) == without_empty_configs(before), case
     check_outside(outside, case)
     return took
 

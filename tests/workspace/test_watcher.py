@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded
+from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded, without_empty_configs
 
 from bridle.core.errors import IsolationUnavailable
 from bridle.supervision.isolation import after, confine
@@ -80,12 +80,6 @@ async def test_what_a_command_did_is_restored(
     assert all(path.read_bytes() == b"of somebody else" for path in elsewhere)
     if case.trick in ("rename over", "case variant", "Unicode variant") and case.is_file:
         assert any(path.read_bytes().strip() == EVIL for path in files_in(aside))
-
-
-def without_empty_configs(found: dict[str, tuple[int, bytes]]) -> dict[str, tuple[int, bytes]]:
-    """A git config may be made, if it names no program, and so may an empty folder for hooks."""
-    made = {(".git/config", b""), (".git/hooks", b"(folder)")}
-    return {path: one for path, one in found.items() if (path, one[1]) not in made}
 
 
 def files_in(folder: Path) -> list[Path]:
