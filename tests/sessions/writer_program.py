@@ -14,6 +14,7 @@ import mmap
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -30,6 +31,7 @@ FOLDERS = (
 )  # fmt: skip
 SETTINGS = "settings.json"
 EVIL = b"[core] hooksPath = evil\n"
+_LONGEST = 5  # seconds of one write: the pipe of another writer may have the name
 _EXCHANGE = 2
 _AT_FDCWD = -100
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -277,8 +279,13 @@ WAYS_OF_GIT = (
 )  # fmt: skip
 
 
+def give_up(*_: object) -> None:
+    raise TimeoutError("it takes too long")
+
+
 class Writer:
     def __init__(self, seed: str, log: str) -> None:
+        signal.signal(signal.SIGALRM, give_up)
         self._rng = random.Random(seed)
         self._log = log
         self._prefix = f"draft-{os.getpid()}"
@@ -297,10 +304,13 @@ class Writer:
             name, path = ordinary.__name__, str(target.file)
             act = lambda: ordinary(target) or path  # noqa: E731
         done = {"way": name, "path": path, "ok": True, "error": ""}
+        signal.alarm(_LONGEST)
         try:
             done["path"] = act()
         except (OSError, subprocess.SubprocessError) as error:
             done |= {"ok": False, "error": str(error)}
+        finally:
+            signal.alarm(0)
         self._append(done)
 
     def write_for(self, seconds: float, gap: float) -> None:
