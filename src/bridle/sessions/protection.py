@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bridle.sessions.terms import Terms
     from bridle.supervision.tree import Warden
     from bridle.workspace.protection.denied_paths import DeniedPaths
-    from bridle.workspace.protection.protected_names import State
+    from bridle.workspace.protection.protected_state import State
 
 _MOST_NAMED = 20  # paths in one report
 
@@ -270,7 +270,7 @@ class Protection:
         policy = self._policy.remembering(self._remembered())
         return policy.decide(request, self._context).verdict == verdict
 
-    # -- what is told about it ---------------------------------------------------------------------
+    # -- what is reported of it --------------------------------------------------------------------
 
     def states(self) -> tuple[Enforced, ...]:
         """How far the session is held to protected names and denied paths."""

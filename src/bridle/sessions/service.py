@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from bridle.sessions.vigil import Change
     from bridle.supervision.launch import Launched
     from bridle.supervision.secrets import Secrets
-    from bridle.workspace.protection.protected_names import State
+    from bridle.workspace.protection.protected_state import State
 
 
 class Sessions:
