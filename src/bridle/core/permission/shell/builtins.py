@@ -12,6 +12,7 @@ from bridle.core.permission.shell.command_execution import Call
 from bridle.core.permission.shell.evaluation import Outcome, either
 from bridle.core.permission.shell.parsed_script import FileAccess, is_open
 from bridle.core.permission.shell.programs.invocation import StdinSource
+from bridle.core.permission.shell.shell_state import UNKNOWN_ARGUMENTS
 from bridle.core.permission.shell.syntax import Dialect
 
 Builtin = Callable[[Call], Outcome]
@@ -105,8 +106,12 @@ def _set(call: Call) -> Outcome:
         if word[1:] == "o" and rest:
             name, *rest = rest
             options.add(name) if word[0] == "-" else options.discard(name)
+        elif "H" in word[1:] and word[0] == "-":
+            options.add("histexpand")
+    if "histexpand" in options - state.options:
+        call.execution.shell.unread("commands of the history may stand in a line")
     if any(map(is_open, call.words[1:])):
-        return either(state.changed(positional=None, options=frozenset(options)))
+        return either(state.changed(positional=UNKNOWN_ARGUMENTS, options=frozenset(options)))
     state = state.changed(options=frozenset(options))
     if "--" in call.words or rest:
         given = rest[1:] if rest[:1] == ["--"] else rest
@@ -118,9 +123,14 @@ def _set(call: Call) -> Outcome:
 def _shift(call: Call) -> Outcome:
     call.execution.note(call)
     given = call.state.positional
-    if given is None or len(call.words) > 1 or any(map(is_open, given[:1])):
-        return either(call.state.changed(positional=None))
-    return either(call.state.changed(positional=given[1:]))
+    if given is None:
+        return either(call.state)
+    count = call.words[1] if len(call.words) > 1 else "1"
+    if not count.isdigit() or len(count) > 5 or any(map(is_open, given[: int(count)])):
+        return either(call.state.changed(positional=UNKNOWN_ARGUMENTS))
+    if int(count) > len(given):
+        return either(call.state)  # an error, which changes nothing
+    return either(call.state.changed(positional=given[int(count) :]))
 
 
 def _shopt(call: Call) -> Outcome:

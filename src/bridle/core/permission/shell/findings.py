@@ -45,6 +45,7 @@ class Findings:
         self.redirections: list[FileAccess] = []
         self.reasons: dict[str, None] = {}
         self.arithmetic = ArithmeticNames()
+        self.dialects_differ = False  # in a text that was read, of the line or inside of it
         self._links: list[Link] = []
         self._places: list[int] = []  # of each redirection: commands that came before it
         self.written: list[WrittenFile] = []

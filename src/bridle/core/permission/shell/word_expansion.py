@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Protocol
 
 from bridle.core.permission.shell.arithmetic import ArithmeticNames
@@ -288,7 +289,7 @@ class Expansion:
             self.computed |= self.state.positional is None
             if self.state.positional is None:
                 return HOLE
-            return self.state.positional if name == "@" else " ".join(self.state.positional)
+            return self.state.positional if name == "@" else self._joined(self.state.positional)
         if name.isdigit():
             number = int(name[:6])
             if self.state.positional is None or not number:
@@ -306,12 +307,16 @@ class Expansion:
         if index == "@" or (index == "*" and isinstance(value, str)):
             return value
         if index == "*":
-            return " ".join(value)
+            return self._joined(value)
         if index is None or (isinstance(value, tuple) and any(map(is_open, value))):
             return HOLE
         if isinstance(value, str):
             return value if index == "0" else HOLE
         return value[int(index)] if int(index) < len(value) else ""
+
+    def _joined(self, values: Sequence[str]) -> str:
+        """By the first character of IFS."""
+        return " ".join(values) if self.state.variables.get("IFS", BLANKS) == BLANKS else HOLE
 
     def _index(self, subscript: Word) -> str | None:
         text = subscript.plain
