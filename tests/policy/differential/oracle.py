@@ -144,6 +144,14 @@ ENFORCED = Judgement(
 )
 
 
+def kept(line: str, shell: str, facts: Facts) -> list[Failure]:
+    """Where protected names and denied paths are enforced: what differs in the end, or was read."""
+    secret = f"{tree.WORKSPACE}/.env"
+    found = [("protected name changed", _place(path), path) for path in facts.changed]
+    found += [("denied path read", ".env", path) for path in facts.read if path == secret]
+    return [Failure(kind, detail, shell, line, path) for kind, detail, path in found]
+
+
 def judge(line: str) -> Judgement:
     signal.signal(signal.SIGPROF, _too_slow)
     signal.setitimer(signal.ITIMER_PROF, READING_SECONDS)

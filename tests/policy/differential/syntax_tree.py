@@ -79,6 +79,14 @@ EXPLAINED = (
     Difference("an escape right after a quote begins a word for it", r"['\"]\\"),
     Difference("it keeps the escapes of backticks", r"`[^`]*\\"),
     Difference("an escaped blank is no part of a word for it", r"\\ \d+[<>]"),
+    Difference(
+        "more behind the end of a here-document is the end for it",
+        r"<<-?[ \t]*['\"\\]*(\w+)['\"]?(?:.|\n)*\n[ \t]*\1[^\w\n]",
+    ),
+    Difference(
+        "an assignment in the line that names a here-document ends it for it",
+        r"<<-?[ \t]*['\"\\]*\w+[^\n]*[ \t]\w+=",
+    ),
     Difference("a sum with a ; in it is a substitution for it", r"\$\(\([^\n]*;[^\n]*\)\)"),
 )
 

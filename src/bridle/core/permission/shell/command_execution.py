@@ -37,6 +37,7 @@ from bridle.core.permission.shell.syntax import (
 from bridle.core.permission.shell.variables import (
     HARMLESS,
     configures,
+    is_dynamic,
     is_lookup_table,
     is_prompt,
     steers,
@@ -321,7 +322,8 @@ class CommandExecution(ProgramExecution):
             self.shell.unread(f"{name} is expanded by the shells that are started")
         elif name == "HISTFILE":
             self.findings.access(FileAccess(text, "write", directories=state.directories))
-        changes: dict[str, object] = {"variables": {**state.variables, name: value}}
+        known: Value = HOLE if is_dynamic(name) else value
+        changes: dict[str, object] = {"variables": {**state.variables, name: known}}
         if name == "GLOBIGNORE":
             changes["options"] = state.options | {"dotglob"}
         elif name == "OLDPWD":

@@ -33,6 +33,7 @@ _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
 _OPERATOR = re.compile(r":?[-+=?]|##?|%%?|//?|\^\^?|,,?|@[A-Za-z](?=\})|:")
 _LENGTH = re.compile(r"#(?=([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])[}\[])")
 _TEXT_OPERATORS = frozenset({"-", "+", "=", "?", ":-", ":+", ":=", ":?"})
+_POSIX_OPERATORS = _TEXT_OPERATORS | {"", "#", "##", "%", "%%", "length"}
 _ESCAPED_IN_QUOTES = '$`"\\'
 
 
@@ -243,7 +244,7 @@ class Lexer:
         if self.text[self.at : self.at + 1] != ")":
             return None
         self.at += 1
-        if "'" in text:
+        if any(isinstance(part, Literal) and "'" in part.text for part in inner):
             self.problems.append("a quote inside of arithmetic")
         return Arithmetic(text, inner, quoted)
 
@@ -278,9 +279,10 @@ class Lexer:
             operator = operator or "bad"
         plain_quotes = quoted and operator in _TEXT_OPERATORS
         self.enter()
-        self.deferred += 1
+        later = self.bash or operator not in _POSIX_OPERATORS
+        self.deferred += later
         word = Word(self.until("}", quoted=plain_quotes))
-        self.deferred -= 1
+        self.deferred -= later
         self.depth -= 1
         return Parameter(
             match[0] if match else "",

@@ -9,9 +9,15 @@ from typing import Protocol
 from bridle.core.permission.shell.arithmetic import ArithmeticNames
 from bridle.core.permission.shell.brace_expansion import expand_braces
 from bridle.core.permission.shell.globbing import Piece, globbed
-from bridle.core.permission.shell.parameter_operators import trimmed
+from bridle.core.permission.shell.parameter_operators import (
+    elements,
+    in_other_case,
+    replaced,
+    substring,
+    trimmed,
+)
 from bridle.core.permission.shell.parsed_script import ANY, HOLE, is_open
-from bridle.core.permission.shell.shell_state import ShellState, Value
+from bridle.core.permission.shell.shell_state import UNKNOWN_ARGUMENTS, ShellState, Value
 from bridle.core.permission.shell.substitution_output import computed_by, is_program_output
 from bridle.core.permission.shell.syntax import (
     Arithmetic,
@@ -238,10 +244,10 @@ class Expansion:
             if operator == "@P":
                 self._shell.unread("a value that is expanded once more")
             return HOLE
+        value = self._lookup(part)
         if operator == ":":
             self.count(part.word or Word(()))
-            return HOLE
-        value = self._lookup(part)
+            return self._range(part, value)
         known = isinstance(value, str) and not is_open(value)
         if operator in ("-", ":-", "=", ":=", "?", ":?"):
             return self._default(part, value)
@@ -250,9 +256,28 @@ class Expansion:
             if known and (value or operator == "+"):
                 return alternative
             return HOLE
-        if operator in ("%", "%%", "#", "##") and isinstance(value, str):
+        if not isinstance(value, str):
+            return HOLE
+        self.computed = True
+        if operator in ("%", "%%", "#", "##"):
             return trimmed(value, operator, part.word)
+        if operator in ("/", "//") and "nocasematch" not in self.state.options:
+            return replaced(value, operator, part.word)
+        if operator in ("^", "^^", ",", ",,"):
+            return in_other_case(value, operator, part.word)
         return HOLE
+
+    def _range(self, part: Parameter, value: Value | None) -> str | tuple[str, ...]:
+        """Of a text, or of the elements of a list."""
+        self.computed = True
+        if isinstance(value, str) and part.name not in ("@", "*"):
+            return substring(value, part.word)
+        if not isinstance(value, tuple) or part.name == "*" or value == UNKNOWN_ARGUMENTS:
+            return HOLE
+        found = elements(value, part.word, first=1 if part.name == "@" else 0)
+        if found is None:
+            return HOLE
+        return found if part.quoted else " ".join(found)
 
     def _default(self, part: Parameter, value: Value | None) -> str | tuple[str, ...]:
         known = value is not None and not (isinstance(value, str) and is_open(value))
