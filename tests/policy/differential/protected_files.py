@@ -6,6 +6,7 @@ Independent of what restores it: every file is read, and git itself reads its co
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 from typing import NamedTuple
@@ -16,7 +17,15 @@ from differential import tree
 Contents = dict[str, tuple[str, int, bytes]]  # kind, mode and content by path
 _GIT = "/usr/bin/git"  # and not the stub that stands for it
 # Of `.git` only what names commands is protected: git itself writes the rest.
-_CONFIG, _FIRST_SETTINGS = f"{tree.WORKSPACE}/.git/config", frozenset({"core.bare"})
+_CONFIG = f"{tree.WORKSPACE}/.git/config"
+# By git's own manual: settings that name a program, or a file with more of them.
+_RUNNING = re.compile(
+    r"alias\..*|pager\..*|filter\..*|include(if\..*)?\.path|.*\.(command|textconv|driver|helper"
+    r"|program|cmd|path|external|vcs|uploadpack|receivepack|packobjectshook|difffilter|update"
+    r"|insteadof|pushinsteadof|url|pushurl|templatedir)"
+    r"|core\.(editor|pager|askpass|sshcommand|hookspath|fsmonitor|gitproxy|worktree)"
+    r"|sequence\.editor|sendemail\..*|web\.browser"
+)
 _OF_GIT = ("config", "config.worktree", "commondir", "hooks")
 
 
@@ -47,8 +56,8 @@ def differences(before: Before) -> list[str]:
     for path in sorted(before.contents.keys() | after.contents.keys()):
         if before.contents.get(path) == after.contents.get(path):
             continue
-        if path == _CONFIG and path in after.contents and _settings() <= _FIRST_SETTINGS:
-            continue  # lines here write no setting that git needs: any that git sees is one too many
+        if path == _CONFIG and path in after.contents and not _runs_programs():
+            continue  # other settings are git's to write
         if _comes_with_folder(path, before, after):
             continue
         found.append(path)
@@ -80,15 +89,15 @@ def _content(path: str, status: os.stat_result) -> tuple[str, int, bytes]:
     return "other", mode, b""
 
 
-def _settings() -> frozenset[str]:
-    """The keys of the config that git knows; none where git refuses it, and runs nothing then."""
+def _runs_programs() -> bool:
+    """Whether git sees such a setting in the config. Where it refuses that, it runs nothing."""
     done = subprocess.run(
         [_GIT, "config", "--file", _CONFIG, "--list", "--name-only"],
         env={"HOME": "/nowhere", "GIT_CONFIG_NOSYSTEM": "1"},
         capture_output=True,
     )
     keys = done.stdout.decode(errors="replace").split() if done.returncode == 0 else ()
-    return frozenset(key for key in keys if "." in key)  # one without a section sets nothing
+    return any(map(_RUNNING.fullmatch, keys))
 
 
 def _comes_with_folder(path: str, before: Before, after: Before) -> bool:

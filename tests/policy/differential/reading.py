@@ -15,10 +15,9 @@ from differential import tree
 _SIGNS = re.compile(f"([{HOLE}{ANY}{ONE}])")
 _PROCESS_CWD = re.compile(r"^/+proc/+(self|thread-self|\d+)/+cwd(?=/|$)")
 # Where the reader doubts what these run, what they write is theirs: each runs code of its own.
-OPAQUE = frozenset({
-    "sh", "bash", "dash", "eval", ".", "source", "python3", "python", "perl", "ruby", "awk", "mawk",
-    "sed", "ed", "ex", "vim", "make", "npm", "node",
-})  # fmt: skip
+# Programs that stubs stand for are not among them: those write nothing.
+_IN_SHELL = frozenset({"eval", ".", "source"})
+OPAQUE = _IN_SHELL | {"sh", "bash", "dash", "perl", "awk", "mawk", "sed", "ed", "ex"}
 STANDARD = frozenset({"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"})
 _AS_REGEX = {HOLE: ".*", ANY: "[^/]*", ONE: "[^/]"}
 
@@ -40,6 +39,7 @@ class Reading(NamedTuple):
     unread: tuple[str, ...]  # of the line
     doubted: frozenset[str]  # programs of which it is not clear what they run
     is_opaque: bool  # a program or a script runs whose inside may do anything
+    evaluates: bool = False  # the shell itself runs what is doubted
 
     def names(self, program: str) -> bool:
         return any(_regex(name).fullmatch(program) for name in self.programs)
@@ -64,7 +64,7 @@ def reading(line: str) -> Reading:
     accesses: list[Access] = []
     doubts: list[str] = []
     doubted: set[str] = set()
-    opaque = False
+    opaque = evaluates = False
     for command in script.commands:
         programs |= _programs(command)
         accesses += [_access(one) for one in command.accesses]
@@ -72,10 +72,13 @@ def reading(line: str) -> Reading:
         if command.doubts:
             doubted |= _programs(command)
             opaque = opaque or _is_opaque(command)
+            evaluates = evaluates or command.words[:1] == () or command.words[0] in _IN_SHELL
+            evaluates = evaluates or COMPUTED in command.doubts
     accesses += [_access(one, redirection=True) for one in script.redirections]
     return Reading(
         *(frozenset(programs), tuple(accesses), tuple(doubts), script.unread, frozenset(doubted)),
         is_opaque=opaque,
+        evaluates=evaluates,
     )
 
 
@@ -91,7 +94,13 @@ def _is_opaque(command: Command) -> bool:
 def _programs(command: Command) -> set[str]:
     texts = [command.text, *command.others]
     first = [text.split(" ", 1)[0] for text in texts if text] + [*command.words[:1]]
-    return {name.rpartition("/")[2] for name in first}
+    return {_base(name) for name in first}
+
+
+def _base(name: str) -> str:
+    """What a running shell puts in may hold a slash."""
+    _, hole, tail = name.rpartition(HOLE)
+    return hole + tail if hole and "/" not in tail else name.rpartition("/")[2]
 
 
 def _access(one: FileAccess, *, redirection: bool = False) -> Access:

@@ -92,6 +92,7 @@ class Sandbox:
         self._launcher.close_session()
         after = tree.snapshot(_WATCHED)
         changed = sorted({*tree.changes(self._before, after), *self._events.names()})
+        replaced = sorted(tree.replaced_folders(self._before, after))
         if changed:
             self._clear_tmp()
             self._before = {}
@@ -101,6 +102,8 @@ class Sandbox:
         return {
             "execs": self._execs,
             "changed": changed,
+            "replaced": replaced,
+            "left": [path for path in changed if path in after],
             "read": read,
             "timed_out": timed_out,
             "status": status,
