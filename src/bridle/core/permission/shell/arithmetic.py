@@ -44,6 +44,11 @@ class ArithmeticNames:
             self._texts.add(name)
             self._texts.update(self._texts & set(_NAME.findall(value)))
 
+    def store(self, text: str) -> None:
+        """A key or an element of an array: whoever lists those gets code, where one is code."""
+        if is_code(text):
+            self._codes.add("an array")
+
     def unread(self) -> list[str]:
         """Code of the line that arithmetic may run."""
         found = sorted(self._counted & self._codes)

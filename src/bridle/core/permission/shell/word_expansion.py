@@ -102,10 +102,13 @@ class Expansion:
                 for part in item.parts:
                     if isinstance(part, Subscript):
                         self.count(part.word)
+                        self._shell.arithmetic.store(self.text(part.word))
                 self.text(Word(tuple(p for p in item.parts if not isinstance(p, Subscript))))
                 found.append(HOLE)
             else:
                 found += self.fields(item)
+        for text in found:
+            self._shell.arithmetic.store(text)
         return tuple(found) if len(found) <= 500 else (HOLE,)
 
     def count(self, word: Word) -> None:
