@@ -219,7 +219,7 @@ def _unread(facts: Facts, said: Reading) -> Iterator[tuple[str, str, str]]:
     for one in facts.execs if not said.evaluates else ():
         # a doubt about a program is one about all that it runs, and about what it is
         called = posixpath.basename(one.argv[0]) if one.argv else ""
-        if _is_inside(one) or said.doubted.intersection((called, *one.via)):
+        if _is_inside(one) or said.doubts_any((called, *one.via)):
             continue
         if not said.names(one.program):
             yield "program not named", one.program, " ".join(one.argv)

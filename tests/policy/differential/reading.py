@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, Command, FileAccess
@@ -43,6 +44,10 @@ class Reading(NamedTuple):
 
     def names(self, program: str) -> bool:
         return any(_regex(name).fullmatch(program) for name in self.programs)
+
+    def doubts_any(self, programs: Iterable[str]) -> bool:
+        patterns = [_regex(name) for name in self.doubted]
+        return any(one.fullmatch(name) for one in patterns for name in programs)
 
     def covers(self, path: str, *, written: bool) -> bool:
         return any(_covers(access, path, written=written) for access in self.accesses)
