@@ -102,10 +102,11 @@ WRITERS = READERS | {
 # What they write is said by their input, and not by the line: `auto` allows that.
 UNPACKERS = frozenset({"tar", "unzip", "cpio", "patch"})
 READING_SECONDS = 3.0  # of the processor, for all policies together
-# Temporary files: of sort, ed, dash and patch; beside the file that sed, zip, ar,
-# ln, shred, patch and bash's history rewrite; what npm stores at home.
+_OF_NPM = f"{tree.HOME}/.npm"  # where the real one is found it stores what it likes there
+# Temporary files: of sort, ed, dash and patch; beside the file that sed, zip, ar, ln, shred, patch
+# and bash's history rewrite.
 _SCRATCH = re.compile(
-    r"^/mnt/home/\.npm|^/tmp/(sort|ed\.|sh-thd|ssh-|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
+    r"^/tmp/(sort|ed\.|sh-thd|ssh-|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
     r"|/(sed|zi|st|Cu)[A-Za-z0-9]{6}$|/0+$|\.[or][A-Za-z0-9]{6}$|-\d+\.tmp$"
 )
 # cp -b, mv -b and patch leave these beside a file: that file has to be named.
@@ -359,7 +360,7 @@ def _top_changes(facts: Facts) -> list[str]:
 def _is_scratch(path: str, facts: Facts) -> bool:
     """What programs make for themselves, and remove again unless they are killed."""
     stays = path in facts.left and not facts.timed_out
-    return _SCRATCH.search(path) is not None and not stays
+    return path.startswith(_OF_NPM) or (_SCRATCH.search(path) is not None and not stays)
 
 
 def _is_guarded(path: str) -> bool:

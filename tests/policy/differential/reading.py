@@ -20,6 +20,7 @@ _PROCESS_CWD = re.compile(r"^/+proc/+(self|thread-self|\d+)/+cwd(?=/|$)")
 _IN_SHELL = frozenset({"eval", ".", "source"})
 OPAQUE = _IN_SHELL | {"sh", "bash", "dash", "perl", "awk", "mawk", "sed", "ed", "ex"}
 STANDARD = frozenset({"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"})
+_ASSIGNMENTS = re.compile(r"^(?:\w+=(?:'[^']*'|\S)*\s+)+")  # before a command
 _AS_REGEX = {HOLE: ".*", ANY: "[^/]*", ONE: "[^/]"}
 
 
@@ -97,15 +98,14 @@ def _is_opaque(command: Command) -> bool:
 
 
 def _programs(command: Command) -> set[str]:
-    texts = [command.text, *command.others]
+    texts = [_ASSIGNMENTS.sub("", text) for text in (command.text, *command.others)]
     first = [text.split(" ", 1)[0] for text in texts if text] + [*command.words[:1]]
     return {_base(name) for name in first}
 
 
 def _base(name: str) -> str:
-    """What a running shell puts in may hold a slash."""
-    _, hole, tail = name.rpartition(HOLE)
-    return hole + tail if hole and "/" not in tail else name.rpartition("/")[2]
+    """What a running shell puts in may hold slashes, and blanks that end the name."""
+    return HOLE if HOLE in name else name.rpartition("/")[2]
 
 
 def _access(one: FileAccess, *, redirection: bool = False) -> Access:
@@ -124,6 +124,8 @@ def _reaches(access: Access, directory: str | None, path: str) -> bool:
     if HOLE in access.path or re.match("~[^/]", access.path):
         return True  # nobody knows which: it is asked about
     if directory is None and not access.path.startswith(("/", "~")):
+        return True
+    if directory is None and _PROCESS_CWD.match(access.path):
         return True
     return any(_matches(access, form, path) for form in _forms(_whole(access, directory)))
 

@@ -103,11 +103,10 @@ def _set(call: Call) -> Outcome:
     options = set(state.options)
     while rest and rest[0][:1] in ("-", "+") and rest[0] not in ("-", "--"):
         word, *rest = rest
-        if word[1:] == "o" and rest:
-            name, *rest = rest
-            options.add(name) if word[0] == "-" else options.discard(name)
-        elif "H" in word[1:] and word[0] == "-":
-            options.add("histexpand")
+        named = ["histexpand"] if "H" in word else []
+        for _ in range(min(word.count("o"), len(rest))):  # also in one word with others
+            named.append(rest.pop(0))
+        options = options | set(named) if word[0] == "-" else options - set(named)
     if "histexpand" in options - state.options:
         call.execution.shell.unread("commands of the history may stand in a line")
     if any(map(is_open, call.words[1:])):
@@ -176,6 +175,9 @@ def _history(call: Call) -> Outcome:
     flags = "".join(word[1:] for word in call.words[1:] if word.startswith("-"))
     kind: Literal["read", "write"] = "write" if set("wa") & set(flags) else "read"
     files = [word for word in call.words[1:] if not word.startswith("-")]
+    if not files:
+        value = call.state.variables.get("HISTFILE")
+        files = ["~/.bash_history", "~/.history"] if value is None else [str(value)]
     accesses = [FileAccess(word, kind) for word in files if set("wanr") & set(flags)]
     call.execution.note(call, "writes" if accesses else "none", tuple(accesses))
     return either(call.state)

@@ -226,9 +226,20 @@ class CommandExecution(ProgramExecution):
                 return outcome
             other = self.builtin_or_program(words, state, context, declared)
             return Outcome(join(outcome.ok, other.ok), join(outcome.failed, other.failed))
+        bare = name.replace(HOLE, "")
+        if bare != name and (bare in state.functions or self._builtin(bare, self.shell.dialect)):
+            return self._perhaps_builtin(bare, words, state, context)
         if is_open(name) and first_computed and "/" not in name:
             return self._computed(words, state, context)
         return self.builtin_or_program(words, state, context, declared)
+
+    def _perhaps_builtin(
+        self, bare: str, words: list[str], state: ShellState, context: Context
+    ) -> Outcome:
+        """Which it is where nothing takes the place of what is not known."""
+        one = self._dispatch([bare, *words[1:]], state, context._replace(span=None))
+        other = self._computed(words, state, context)
+        return Outcome(join(one.ok, other.ok), join(one.failed, other.failed))
 
     def builtin_or_program(
         self,

@@ -115,7 +115,8 @@ class Lexer:
         start = self.at
         if match := _PLAIN.match(self.text, start):
             end = match.end()
-            if end == len(self.text) or self.text[end] in " \t\n;|&<>)":
+            following = self.text[end : end + 2]
+            if not following or (following[0] in " \t\n;|&<>)" and following not in ("<(", ">(")):
                 self.at = end
                 return Word((Literal(match[0]),), start, end)
         elif start >= len(self.text) or self.text[start] in " \t\n;|&()":

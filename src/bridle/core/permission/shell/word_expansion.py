@@ -248,6 +248,8 @@ class Expansion:
                 self._shell.unread("a value that is expanded once more")
             return HOLE
         value = self._lookup(part)
+        if value is None and part.name == "IFS":
+            value = BLANKS
         if operator == ":":
             self.count(part.word or Word(()))
             return self._range(part, value)
