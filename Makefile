@@ -25,7 +25,7 @@ test: $(READY) ## the tests that need nothing but this checkout
 	PYTEST_DEBUG_TEMPROOT="$$($(BIN)/python tests/memory_folder.py)" \
 	  $(BIN)/pytest -n 5 --dist worksteal -m "not real and not torture" --ignore tests/real
 
-test-policy: $(READY) ## 10,000 generated shell lines, read by us and run by bash and dash
+test-policy: $(READY) ## 10,000 generated shell lines, read, run by bash and dash, and run under enforcement
 	BRIDLE_POLICY_LINES=10000 $(BIN)/pytest -n 2 -m "not torture" tests/policy/differential
 
 test-real: $(READY) ## real agent CLIs (from npm) with a scripted model; as root, an ordinary user

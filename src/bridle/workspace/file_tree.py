@@ -12,6 +12,7 @@ from typing import NamedTuple
 from bridle.core.permission.trees import Listing
 
 MOST = 200_000  # entries that are looked at for one folder
+SECONDS = 1.0  # and the time for it: somebody waits for the decision
 _KEPT = 8  # listings of folders
 _INDEX = b"DIRC"
 # Two changes of a folder within one tick of the clock of its file system look like one.
@@ -57,7 +58,7 @@ class DiskFiles:
         """Breadth first, so that what is near is seen even in a large folder."""
         key = (folder, skipped)
         known = self._walks.pop(key, None)
-        if known is None or not all(_is_as_read(*one) for one in known.folders):
+        if known is None or not _are_as_read(known.folders):
             found = self._walk(folder, skipped)
             if known and _are_alike(known.listing, found.listing):
                 found = found._replace(listing=known.listing)
@@ -72,13 +73,14 @@ class DiskFiles:
         links: list[str] = []
         folders: list[tuple[str, _Stamp | None]] = []
         waiting = deque([("", top)])
+        deadline = time.monotonic() + SECONDS
         while waiting:
             prefix, path = waiting.popleft()
             read = self._read(path)
             folders.append((path, read.stamp))
             found += [prefix + name for name in read.names] if prefix else read.names
             links += (prefix + name for name in read.links)
-            if len(found) > MOST:
+            if len(found) > MOST or time.monotonic() > deadline:
                 return _Walk(
                     folders, Listing(tuple(found[: MOST + 1]), links=tuple(links), complete=False)
                 )
@@ -153,6 +155,12 @@ def _is_as_read(path: str, stamp: _Stamp | None) -> bool:
         return _stamp(path) == stamp
     except OSError:
         return False
+
+
+def _are_as_read(folders: Sequence[tuple[str, _Stamp | None]]) -> bool:
+    """False also where to find out takes too long."""
+    deadline = time.monotonic() + SECONDS
+    return all(_is_as_read(*one) and time.monotonic() < deadline for one in folders)
 
 
 def _may_change_unseen(stamp: _Stamp, now: int) -> bool:
