@@ -126,6 +126,16 @@ class Protection:
             return {}
         return mounts(self._plans, self._terms)
 
+    def mountable(self) -> list[Path]:
+        """Names of the workspace that a sandbox is to mount read-only by itself."""
+        self._plan()
+        return [
+            Path(plan.folder, path)
+            for plan in self._plans
+            if plan.folder == str(self._cwd)
+            for path in plan.readonly
+        ]
+
     def started(self, failed: dict[str, str]) -> None:
         """What a keeper could not mount is watched like the rest."""
         self._failed |= failed

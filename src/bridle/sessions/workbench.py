@@ -31,7 +31,6 @@ from bridle.sessions.protection import Protection
 from bridle.sessions.recollection import denies
 from bridle.sessions.terms import SERVER, Bench
 from bridle.store.processes import ProcessTable
-from bridle.supervision.isolation import clear_placeholders
 from bridle.supervision.secrets import Secrets
 from bridle.workspace import calls, output, telling
 from bridle.workspace.calls import Call, read_call
@@ -49,12 +48,6 @@ LEVELS = ("basic", "medium", "high")
 GRACE = 3.0  # seconds for a process that is asked to end
 SHOWN = 20  # processes in the overview
 QUOTED = 2_000  # characters of a refusal, which may quote what was asked
-
-# What a sandbox holds as it is, absent or not.
-HELD = (
-    ".claude", ".cursor", ".codex", ".gemini", ".qwen", ".opencode", ".agents", ".mcp.json",
-    ".vscode", ".idea", ".husky", ".git/config", ".git/hooks", ".env", ".bridle",
-)  # fmt: skip
 
 _logger = logging.getLogger(__name__)
 
@@ -122,7 +115,6 @@ class Workbench:
         """`processes`, `records` and `exports` are folders; what ran before is found again."""
         place = Place(cwd, processes, records, supervision, judged=enforcement)
         found = await Processes.open(session, table, place, secrets.redact_text)
-        await asyncio.to_thread(clear_placeholders, _held(cwd))
         files = Files(Root(cwd), exports)
         protection = enforcement.protection
         opened = cls(
@@ -297,7 +289,7 @@ class Workbench:
                 cwd=cwd,
                 env={**self._bench.environment, **(call.env or {})},
                 stdin=call.stdin.encode() if call.stdin is not UNSET else waits or None,
-                protected=_held(self._cwd),
+                protected=self._protection.mountable() if isolation == "high" else (),
             )
         except BaseException:
             await asyncio.shield(hold.end())
@@ -435,12 +427,6 @@ class Workbench:
             output.search, path, call.pattern, call.kind, call.limit, call.context, call.offset
         )
         return telling.found(process, matches)
-
-
-def _held(cwd: Path) -> list[Path]:
-    """Where there is no repository yet, a command may make one."""
-    names = HELD if (cwd / ".git").exists() else [n for n in HELD if not n.startswith(".git/")]
-    return [cwd / name for name in names]
 
 
 def _acts(call: Call) -> list[tuple[str, dict[str, Any]]]:

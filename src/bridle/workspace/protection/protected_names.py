@@ -8,7 +8,6 @@ package manager's making, up to a bound; what did not change since the last look
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 import unicodedata
@@ -17,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from bridle.core import protected_names as names
-from bridle.supervision.isolation.placeholders import is_placeholder
 from bridle.workspace.file_names import SKIPPED
 
 MOST_FOLDERS = 2_000
@@ -328,8 +326,6 @@ class _Look:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError:
             return
-        if is_placeholder(status) or _is_draft(name, status):
-            return  # of a sandbox, which minds the name itself
         kind = _kind(status.st_mode)
         content = None
         if kind == "file":
@@ -415,12 +411,6 @@ def _listed_work(mark: Mark, listed: list[tuple[str, bool]]) -> Seen:
         elif is_folder and name not in SKIPPED:
             folders.append((name, "work"))
     return Seen(mark, "work", tuple(guarded), tuple(words), (*special, *folders))
-
-
-def _is_draft(name: str, status: os.stat_result) -> bool:
-    """Of a placeholder, which has its date in a moment. Nothing can be in it."""
-    empty = stat.S_ISREG(status.st_mode) and not status.st_size and not status.st_mode & 0o333
-    return empty and re.search(r"\.[0-9a-f]{12}\Z", name) is not None
 
 
 def _kind(mode: int) -> Kind:
