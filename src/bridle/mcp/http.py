@@ -7,16 +7,15 @@ import hmac
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from bridle.core.errors import UsageError
+from bridle.mcp import connections, request_ids
 from bridle.paths import private_folder
 from bridle.sessions.reception import LONGEST_LINE
 
@@ -58,13 +57,6 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
-class _Running(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Whoever serves has handlers of their own."""
-        yield
-
-
 async def serve_http(server: Server[Any], listener: socket.socket, secret: str) -> None:
     """Until this task is cancelled."""
     port = listener.getsockname()[1]
@@ -74,15 +66,14 @@ async def serve_http(server: Server[Any], listener: socket.socket, secret: str) 
         max_request_body_size=LONGEST_LINE,
         transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[]),
     )
-    config = uvicorn.Config(
+    config = connections.Config(
         guarded(app, hosts, secret),
         log_config=None,
         access_log=False,
-        lifespan="on",
         timeout_graceful_shutdown=1,
         server_header=False,
     )
-    running = _Running(config)
+    running = connections.Server(config)
     serving = asyncio.ensure_future(running.serve([listener]))
     try:
         await asyncio.shield(serving)
@@ -93,19 +84,46 @@ async def serve_http(server: Server[Any], listener: socket.socket, secret: str) 
 
 def guarded(app: App, hosts: list[str], secret: str) -> App:
     """Who has no token, or comes from a web page, or by another name, hears nothing of it."""
+    checked = with_checked_ids(app)
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await app(scope, receive, send)
-            return
-        why = refusal(scope, hosts, secret)
-        if scope["type"] != "http" or why:
-            status, text = why or (404, "not found")
-            await _answer(send, status, text)
-            return
-        await app(scope, receive, send)
+        elif why := refusal(scope, hosts, secret):
+            await _answer(send, *why)
+        else:
+            await checked(scope, receive, send)
 
     return guard
+
+
+def with_checked_ids(app: App) -> App:
+    """A request whose id is none is answered here: the server would take it for a notification."""
+
+    async def check(scope: Scope, receive: Receive, send: Send) -> None:
+        length = int(dict(scope["headers"]).get(b"content-length", b"0"))
+        if scope["method"] != "POST" or length > LONGEST_LINE:
+            await app(scope, receive, send)
+            return
+        parts: list[MutableMapping[str, Any]] = []
+        size, more = 0, True
+        while more and size <= LONGEST_LINE:
+            parts.append(await receive())
+            if parts[-1]["type"] == "http.disconnect":
+                return
+            size += len(parts[-1].get("body", b""))
+            more = parts[-1].get("more_body", False)
+        if not more and (error := request_ids.refusal(b"".join(p.get("body", b"") for p in parts))):
+            await _send(send, 400, error, b"application/json")
+            return
+        parts.reverse()
+
+        async def replay() -> MutableMapping[str, Any]:
+            return parts.pop() if parts else await receive()
+
+        await app(scope, replay, send)
+
+    return check
 
 
 def refusal(scope: Scope, hosts: list[str], secret: str) -> tuple[int, str] | None:
@@ -125,12 +143,20 @@ def refusal(scope: Scope, hosts: list[str], secret: str) -> tuple[int, str] | No
 
 
 async def _answer(send: Send, status: int, text: str) -> None:
-    body = text.encode() + b"\n"
-    head: list[tuple[bytes, bytes]] = [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-    ]
+    """The connection ends with it: nobody waits for the rest of a request that is refused."""
+    more = [(b"connection", b"close")]
     if status == 401:
-        head.append((b"www-authenticate", b"Bearer"))
+        more.append((b"www-authenticate", b"Bearer"))
+    await _send(send, status, text.encode() + b"\n", b"text/plain; charset=utf-8", more)
+
+
+async def _send(
+    send: Send,
+    status: int,
+    body: bytes,
+    kind: bytes,
+    more: Sequence[tuple[bytes, bytes]] = (),
+) -> None:
+    head = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *more]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
