@@ -42,7 +42,7 @@ async def test_the_sdks_client_works_with_the_token(door: Door, house: Machine, 
     (house.project / "host.txt").unlink()
 
 
-async def test_two_clients_at_once_share_the_session(door: Door) -> None:
+async def test_two_clients_at_once_share_the_files(door: Door) -> None:
     async with client(door) as one, client(door, "legacy") as other:
         waiting = asyncio.ensure_future(
             one.call_tool("execute_shell", {"command": "while ! test -e go; do sleep 0.05; done"})
@@ -50,13 +50,6 @@ async def test_two_clients_at_once_share_the_session(door: Door) -> None:
         written = await other.call_tool("write_file", {"path": "go", "content": ""})
         assert not written.is_error
         assert not (await waiting).is_error
-        begun = await one.call_tool(
-            "execute_shell", {"command": "sleep 60", "run_mode": "background"}
-        )
-        assert begun.meta
-        process = begun.meta["bridle/result"]["process_id"]
-        ended = await other.call_tool("kill_process", {"process_id": process})
-        assert not ended.is_error
 
 
 async def test_without_the_token_the_sdks_client_does_not_get_in(door: Door) -> None:

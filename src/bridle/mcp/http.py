@@ -7,7 +7,7 @@ import hmac
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from bridle.core.errors import UsageError
 from bridle.mcp import connections, request_ids
+from bridle.mcp.clients import IDLE, TOKEN, Clients
 from bridle.paths import private_folder
 from bridle.sessions.reception import LONGEST_LINE
 
@@ -57,17 +58,20 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
-async def serve_http(server: Server[Any], listener: socket.socket, secret: str) -> None:
-    """Until this task is cancelled."""
+async def serve_http(
+    server: Server[Any], listener: socket.socket, tokens: Mapping[str, str], clients: Clients
+) -> None:
+    """Until this task is cancelled. `tokens` by their names."""
     port = listener.getsockname()[1]
     hosts = [f"{host}:{port}" for host in HOSTS]
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=LONGEST_LINE,
+        session_idle_timeout=IDLE,
         transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[]),
     )
     config = connections.Config(
-        guarded(app, hosts, secret),
+        guarded(app, hosts, tokens, clients),
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=1,
@@ -82,17 +86,21 @@ async def serve_http(server: Server[Any], listener: socket.socket, secret: str) 
         await asyncio.wait([serving])
 
 
-def guarded(app: App, hosts: list[str], secret: str) -> App:
+def guarded(app: App, hosts: list[str], tokens: Mapping[str, str], clients: Clients) -> App:
     """Who has no token, or comes from a web page, or by another name, hears nothing of it."""
     checked = with_checked_ids(app)
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await app(scope, receive, send)
-        elif why := refusal(scope, hosts, secret):
+        elif why := refusal(scope, hosts):
             await _answer(send, *why)
+        elif (name := token_of(scope, tokens)) is not None:
+            scope[TOKEN] = name
+            with clients.request(scope):
+                await checked(scope, receive, send)
         else:
-            await checked(scope, receive, send)
+            await _answer(send, 401, "the token is missing or wrong")
 
     return guard
 
@@ -126,20 +134,32 @@ def with_checked_ids(app: App) -> App:
     return check
 
 
-def refusal(scope: Scope, hosts: list[str], secret: str) -> tuple[int, str] | None:
-    headers: dict[bytes, list[bytes]] = {}
-    for name, value in scope["headers"]:
-        headers.setdefault(name.lower(), []).append(value)
+def refusal(scope: Scope, hosts: list[str]) -> tuple[int, str] | None:
+    headers = _headers(scope)
     named = [host.encode() for host in hosts]
     if len(headers.get(b"host", ())) != 1 or headers[b"host"][0] not in named:
         return 421, "this is not the host you asked for"
     if b"origin" in headers or headers.get(b"sec-fetch-site", [b"none"]) != [b"none"]:
         return 403, "not for web pages"
-    given = headers.get(b"authorization", ())
-    expected = b"Bearer " + secret.encode()
-    if len(given) != 1 or not hmac.compare_digest(given[0], expected):
-        return 401, "the token is missing or wrong"
     return None
+
+
+def token_of(scope: Scope, tokens: Mapping[str, str]) -> str | None:
+    """The name of the token that it came with; each is compared, whichever it is."""
+    given = _headers(scope).get(b"authorization", ())
+    found = None
+    for name, secret in tokens.items():
+        expected = b"Bearer " + secret.encode()
+        if len(given) == 1 and hmac.compare_digest(given[0], expected):
+            found = name
+    return found
+
+
+def _headers(scope: Scope) -> dict[bytes, list[bytes]]:
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.lower(), []).append(value)
+    return found
 
 
 async def _answer(send: Send, status: int, text: str) -> None:

@@ -66,6 +66,14 @@ class Place(NamedTuple):
     judged: ExecJudge | None = None
 
 
+class UnknownProcess(Refused):
+    def __init__(self, process: str) -> None:
+        super().__init__(
+            f"process {process} not found or access denied",
+            hint="`list_processes` shows those of this session",
+        )
+
+
 class Processes:
     """Open it with `open`; end it with `close` or `let_go`."""
 
@@ -114,8 +122,10 @@ class Processes:
         isolation: str = "basic",
         stdin: bytes | bool | None = None,
         protected: Sequence[Path] = (),
+        owner: str | None = None,
     ) -> Process:
         """Returns when it runs and is on record. `stdin`: none, these bytes, or True: for `write`.
+        `owner` is the client that started it, where there may be several.
 
         A sync one is put on record meanwhile: nobody needs its id before it ends or is kept, and
         it ends with its harness. `cwd` was checked by the caller, `env` is all that it gets.
@@ -135,7 +145,7 @@ class Processes:
                 hint="put them into a file, and let the command read it",
             )
         task = asyncio.create_task(
-            self._start(command, cwd, env, mode, isolation, stdin, protected)
+            self._start(command, cwd, env, mode, isolation, stdin, protected, owner)
         )
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
@@ -154,6 +164,7 @@ class Processes:
         isolation: str,
         stdin: bytes | bool | None,
         protected: Sequence[Path],
+        owner: str | None,
     ) -> Process:
         warden = await self._ready()
         name = f"{PREFIX}{secrets.token_hex(5)}"
@@ -172,6 +183,7 @@ class Processes:
             boot=self._boot,
             began_at=now(),
             warden=warden.folder.name,
+            owner=owner,
         )
         argv = ["/bin/sh", "-c", command]
         try:
@@ -269,15 +281,31 @@ class Processes:
 
     # -- looking ----------------------------------------------------------------------------------
 
+    def known(self, process: str) -> Process:
+        """One of another session is as unknown as one that never was."""
+        if live := self._roll.live.get(process):
+            return live.process
+        found = self._registry.get(process)
+        if found is None or found.session != self._session:
+            raise UnknownProcess(process)
+        return found
+
+    def of_earlier_server(self, process: str) -> Process | None:
+        """One that has ended, of another session that worked in this workspace."""
+        found = self._registry.get(process)
+        if found is None or found.live or found.session == self._session:
+            return None
+        return found if Path(found.cwd).is_relative_to(self._place.workspace) else None
+
     def folder(self, process: str) -> Path:
         """Where its output is: `stdout` and `stderr`."""
-        return self.folder_of(self._mine(process).id)
+        return self.folder_of(self.known(process).id)
 
     def folder_of(self, process: str) -> Path:
         return self._roll.folder_of(process)
 
     async def get(self, process: str) -> Process:
-        found = self._mine(process)
+        found = self.known(process)
         live = self._roll.live.get(process)
         return await self._roll.measured(live) if live else found
 
@@ -288,7 +316,7 @@ class Processes:
 
     async def wait(self, process: str, seconds: float | None = None) -> Process:
         """Its end, or what it is by then."""
-        found = self._mine(process)
+        found = self.known(process)
         live = self._roll.live.get(process)
         if live is None:
             return found
@@ -319,7 +347,7 @@ class Processes:
 
     async def changed(self, process: str, since: int, seconds: float) -> Process:
         """Once it has ended or written more than `since` bytes to both; or what it is by then."""
-        found = self._mine(process)
+        found = self.known(process)
         live = self._roll.live.get(process)
         if live is None:
             return found
@@ -344,7 +372,7 @@ class Processes:
 
         One that has ended already stays as it is.
         """
-        found = self._mine(process)
+        found = self.known(process)
         live = self._roll.live.get(process)
         if live is None or not live.process.live:
             return found
@@ -357,7 +385,7 @@ class Processes:
 
     async def write(self, process: str, data: bytes, *, eof: bool = False) -> Process:
         """To its standard input, which must have been left open when it was started."""
-        self._mine(process)
+        self.known(process)
         live = self._roll.live.get(process)
         answer = await live.job.write(data, eof=eof) if live else "closed"
         if answer == "full":
@@ -374,7 +402,7 @@ class Processes:
 
     async def keep(self, process: str) -> Process:
         """Let one that waits for its caller go on in the background, under the lease."""
-        self._mine(process)
+        self.known(process)
         live = self._roll.live.get(process)
         if live and await live.job.last():
             await self._roll.recorded(live)
@@ -416,18 +444,6 @@ class Processes:
         await self._roll.settled()
 
     # -- inside -----------------------------------------------------------------------------------
-
-    def _mine(self, process: str) -> Process:
-        """One of another session is as unknown as one that never was."""
-        if live := self._roll.live.get(process):
-            return live.process
-        found = self._registry.get(process)
-        if found is None or found.session != self._session:
-            raise Refused(
-                f"process {process} not found or access denied",
-                hint="`list_processes` shows those of this session",
-            )
-        return found
 
     async def _find_again(self) -> None:
         """What ran when the last server of this session ended."""
