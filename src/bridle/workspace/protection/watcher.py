@@ -150,6 +150,11 @@ class Watcher:
                 self._task = asyncio.create_task(self._watch(delay))
         return hold
 
+    def knows(self, path: str) -> bool:
+        """Whether it was there when it was looked at; of all, before the first look."""
+        state = self._state
+        return state is NOTHING or path in state.nodes or path in state.folders
+
     async def settle(self) -> None:
         """Restores what differs, and takes in what lies in folders that are new."""
         if self._is_quiet():
