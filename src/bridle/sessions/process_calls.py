@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,15 +20,16 @@ from bridle.core.process import LIVE, Process
 from bridle.sessions.progress import ProgressReport
 from bridle.sessions.protection import Protection
 from bridle.sessions.terms import Bench
-from bridle.workspace import calls, output, telling
+from bridle.supervision.secrets import Secrets
+from bridle.workspace import calls, isolation_notes, output, telling
 from bridle.workspace.calls import Call
 from bridle.workspace.confined import Root
+from bridle.workspace.isolation_notes import LEVELS
 from bridle.workspace.processes import Processes, UnknownProcess
 from bridle.workspace.protection.watcher import Hold
 from bridle.workspace.refusal import Refused
 from bridle.workspace.telling import Told
 
-LEVELS = ("basic", "medium", "high")
 GRACE = 3.0  # seconds for a process that is asked to end
 
 IsServed = Callable[[str], Awaitable[bool]]
@@ -57,14 +59,14 @@ class ProcessCalls:
         root: Root,
         processes: Processes,
         protection: Protection,
-        clean: Callable[[str], str],
+        secrets: Secrets,
         is_served: IsServed,
     ) -> None:
         self._bench = bench
         self._root = root
         self._processes = processes
         self._protection = protection
-        self._clean = clean
+        self._secrets = secrets
         self._is_served = is_served
         self._watches: set[asyncio.Task[None]] = set()
         self._shown: dict[tuple[str | None, str], _Shown] = {}
@@ -95,7 +97,7 @@ class ProcessCalls:
     async def written(self, caller: Caller, process: str, stream: str) -> str:
         await self._check(caller, process)
         path = self._processes.folder(process) / stream
-        return await asyncio.to_thread(telling.written, path)
+        return await asyncio.to_thread(telling.written, path, self._secrets)
 
     async def run(self, call: Call, caller: Caller, progress: ProgressReport) -> Told | None:
         """What came of it; None for a call of another tool."""
@@ -159,7 +161,8 @@ class ProcessCalls:
             raise
         watch = self._watch(process, hold)
         if call.run_mode != "sync":
-            return telling.began(process)
+            notes = isolation_notes.on_start(process, self._bench.isolation)
+            return telling.with_notes(telling.began(process), notes)
         update = self._update(progress, call.timeout) if progress.is_wanted else None
         process = await self._processes.see_through(process, call.timeout, call.on_timeout, update)
         if process.live:
@@ -167,8 +170,9 @@ class ProcessCalls:
         else:
             await asyncio.shield(watch)
         folder = self._processes.folder(process.id)
-        told = telling.run(process, folder)  # some KB, written a moment ago
-        return telling.with_notes(told, [one.text for one in hold.found])
+        told = telling.run(process, folder, self._secrets)  # some KB, written a moment ago
+        notes = isolation_notes.on_end(process, self._bench.isolation, folder)
+        return telling.with_notes(told, [*(one.text for one in hold.found), *notes])
 
     def _watch(self, process: Process, hold: Hold) -> asyncio.Task[None]:
         """Protected names are restored while it runs, and once more when it has ended."""
@@ -198,8 +202,9 @@ class ProcessCalls:
         return update
 
     def _last_line(self, process: str) -> str:
-        lines = output.tail(self._processes.folder(process) / "stdout", 1).lines
-        return self._clean(lines[0].text) if lines else ""
+        path = self._processes.folder(process) / "stdout"
+        lines = output.tail(path, 1, self._secrets).lines
+        return self._secrets.redact_text(lines[0].text) if lines else ""
 
     def _isolation(self, call: calls.ExecuteShell) -> str:
         least = self._bench.isolation
@@ -239,11 +244,14 @@ class ProcessCalls:
             written = process.stdout_bytes + process.stderr_bytes
             process = await self._processes.changed(process.id, written, call.wait_ms / 1000)
         self._note_shown(caller, process)
-        if call.tail is UNSET:
-            return telling.stands(process, None, "")
-        path = self._processes.folder(process.id) / call.tail.src
-        lines = await asyncio.to_thread(output.tail, path, call.tail.n)
-        return telling.stands(process, lines, call.tail.src)
+        folder = self._processes.folder(process.id)
+        told = telling.stands(process, None, "")
+        if call.tail is not UNSET:
+            path = folder / call.tail.src
+            lines = await asyncio.to_thread(output.tail, path, call.tail.n, self._secrets)
+            told = telling.stands(process, lines, call.tail.src)
+        notes = isolation_notes.on_end(process, self._bench.isolation, folder)
+        return telling.with_notes(told, notes)
 
     def _note_shown(self, caller: Caller, process: Process) -> None:
         key = (caller.owner, process.id)
@@ -257,11 +265,13 @@ class ProcessCalls:
         path = self._processes.folder(process.id) / call.stream
         match call.mode:
             case "tail":
-                lines = await asyncio.to_thread(output.tail, path, call.lines)
+                lines = await asyncio.to_thread(output.tail, path, call.lines, self._secrets)
             case "head":
-                lines = await asyncio.to_thread(output.head, path, call.lines)
+                lines = await asyncio.to_thread(output.head, path, call.lines, self._secrets)
             case "range":
-                lines = await asyncio.to_thread(output.span, path, call.offset, call.lines)
+                lines = await asyncio.to_thread(
+                    output.span, path, call.offset, call.lines, self._secrets
+                )
         if process.live:
             key = (caller.owner, process.id)
             shown = self._shown.get(key, _Shown())
@@ -273,7 +283,13 @@ class ProcessCalls:
         process = await self._processes.get(call.process_id)
         path = self._processes.folder(process.id) / call.stream
         matches = await asyncio.to_thread(
-            output.search, path, call.pattern, call.kind, call.limit, call.context, call.offset
+            partial(output.search, secrets=self._secrets),
+            path,
+            call.pattern,
+            call.kind,
+            call.limit,
+            call.context,
+            call.offset,
         )
         return telling.found(process, matches)
 

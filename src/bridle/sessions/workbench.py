@@ -45,6 +45,7 @@ Outcome = Literal["completed", "failed", "denied", "cancelled"]
 SHOWN = 20  # processes in the overview
 QUOTED = 2_000  # characters of a refusal, which may quote what was asked
 EVERYBODY = Caller()
+ASK_USER = "go on without it, or ask the user, whose `[[rules]]` can allow it"
 WAITING = "waits for approval: `bridle requests list` shows it to the user"
 
 _logger = logging.getLogger(__name__)
@@ -115,7 +116,7 @@ class Workbench:
         found = await Processes.open(session, table, place, secrets.redact_text)
         files = Files(Root(cwd), exports)
         process_calls = ProcessCalls(
-            bench, files.root, found, enforcement.protection, secrets.redact_text, is_served
+            bench, files.root, found, enforcement.protection, secrets, is_served
         )
         opened = cls(
             cwd,
@@ -241,7 +242,7 @@ class Workbench:
         )
         answer = await self._liaison.consult(request, ask)
         if denies(request, answer):
-            raise Denied(answer.note or "this was denied", hint="go on without it, or ask the user")
+            raise Denied(answer.note or "this was denied", hint=ASK_USER)
         if answer.input is None:
             return call
         fields = {**msgspec.structs.asdict(call), **_as_fields(call, answer.input)}
