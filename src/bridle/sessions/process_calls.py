@@ -25,7 +25,8 @@ from bridle.workspace import calls, isolation_notes, output, telling
 from bridle.workspace.calls import Call
 from bridle.workspace.confined import Root
 from bridle.workspace.isolation_notes import LEVELS
-from bridle.workspace.processes import Processes, UnknownProcess
+from bridle.workspace.process_place import UnknownProcess
+from bridle.workspace.processes import Processes
 from bridle.workspace.protection.watcher import Hold
 from bridle.workspace.refusal import Refused
 from bridle.workspace.telling import Told

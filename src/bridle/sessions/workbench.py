@@ -36,7 +36,8 @@ from bridle.workspace import calls, telling
 from bridle.workspace.calls import Call, read_call
 from bridle.workspace.confined import Root
 from bridle.workspace.files import Files
-from bridle.workspace.processes import Place, Processes
+from bridle.workspace.process_place import Place
+from bridle.workspace.processes import Processes
 from bridle.workspace.refusal import Refused
 from bridle.workspace.telling import Told
 

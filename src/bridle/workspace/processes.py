@@ -14,7 +14,7 @@ import shutil
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -32,46 +32,17 @@ from bridle.workspace.aftermath import (
     settle,
     settle_one,
 )
+from bridle.workspace.process_place import Place, UnknownProcess, not_started
 from bridle.workspace.refusal import Refused, refused
 from bridle.workspace.roll import SCRATCH, TOLD_WITHIN, Live, Roll, clear, with_sizes
 
 MOST = 20  # at once, of one session
-CAP = 256 * 1024 * 1024  # bytes of one output file
 INPUT_CAP = 1024 * 1024  # bytes given with the start
 NEWS = 2.0  # seconds between two words of a command that is waited for
-LINGER = 30.0  # seconds a background process outlives its server
 _EXPIRE_EVERY = 3600.0
 _BEGUN_WITHIN = 5.0
 
 _logger = logging.getLogger(__name__)
-
-
-class ExecJudge(Protocol):
-    """Has the execs of commands judged by the rules of a session."""
-
-    def enforcement(self, environment: Mapping[str, str]) -> Mapping[str, Any]: ...
-    def attach(self, warden: Warden) -> None: ...
-    def started(self, failed: dict[str, str]) -> None: ...
-
-
-class Place(NamedTuple):
-    """Where commands work, and the folders of all sessions' processes and of all wardens."""
-
-    workspace: Path
-    folder: Path
-    records: Path
-    level: str = "auto"
-    linger: float = LINGER
-    cap: int = CAP
-    judged: ExecJudge | None = None
-
-
-class UnknownProcess(Refused):
-    def __init__(self, process: str) -> None:
-        super().__init__(
-            f"process {process} not found or access denied",
-            hint="`list_processes` shows those of this session",
-        )
 
 
 class Processes:
@@ -210,7 +181,7 @@ class Processes:
             await asyncio.to_thread(clear, confined, folder)
             await self._roll.write_down(name, status="failed", why=str(error), ended_at=now())
             if isinstance(error, OSError):
-                raise _not_started(error, cwd) from error
+                raise not_started(error, cwd) from error
             raise
         if self._place.judged:
             self._place.judged.started(job.mount_failures)
@@ -476,12 +447,3 @@ class Processes:
         self._roll.later(expire(self._registry, self._place.folder))
         loop = asyncio.get_running_loop()
         self._expiry = loop.call_later(_EXPIRE_EVERY, self._expire)
-
-
-def _not_started(error: OSError, cwd: Path) -> Refused:
-    if error.filename == str(cwd):
-        return refused(error, str(cwd))
-    return Refused(
-        f"the command could not be started: {error.strerror or error}",
-        hint="`bridle doctor` shows what works here",
-    )
