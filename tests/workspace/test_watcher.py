@@ -486,13 +486,12 @@ async def test_what_was_too_large_to_keep_is_reported(
     assert "too large" in found[0].text
 
 
-async def test_the_placeholders_of_a_sandbox_are_left_to_it(root: Path, watch: Watcher) -> None:
-    held = "until [ -e go ]; do sleep 0.02; done"
+async def test_a_sandbox_cannot_keep_a_name_that_it_makes(root: Path, watch: Watcher) -> None:
     try:
         confined = confine(
             "high",
             workspace=root,
-            argv=["sh", "-c", f"{held}; echo evil > .env; mkdir .claude; touch tried"],
+            argv=["sh", "-c", "echo evil > .env; mkdir .claude; touch tried"],
             env={"PATH": os.environ["PATH"]},
             cwd=root,
             protected=[root / ".env", root / ".claude"],
@@ -501,17 +500,15 @@ async def test_the_placeholders_of_a_sandbox_are_left_to_it(root: Path, watch: W
         pytest.skip(str(error))
     hold = await watch.begin()
     shell = await asyncio.create_subprocess_exec(
-        *command("isolation.inside"), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        *command("isolation.inside"), stdin=subprocess.PIPE
     )
     assert shell.stdin
     shell.stdin.write(marshal.dumps((confined.argv, confined.env, str(root), confined.rules)))
     shell.stdin.close()
-    await asyncio.sleep(3 * watch_loop.PAUSE)
-    (root / "go").touch()
-    await shell.wait()
+    assert await shell.wait() == 0
     after(confined)
-    assert await hold.end() == ()
-    assert {path.name for path in root.iterdir()} == {"go", "tried"}
+    assert {one.path for one in await hold.end()} == {".env", ".claude"}
+    assert {path.name for path in root.iterdir()} == {"tried"}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write what nobody may")
@@ -536,7 +533,7 @@ async def test_what_is_taken_goes_to_another_file_system_as_a_copy(root: Path) -
     )
     try:
         found = await run(
-            watch, root, f"d=$(mktemp -d); cd $d; {make}; cd -; mv $d/.claude .; echo evil > .env"
+            watch, root, f"d=$(mktemp -d -p ..); cd $d; {make}; cd -; mv $d/.claude .; echo evil > .env"
         )
         assert sorted(one.path for one in found) == [".claude", ".env"]
         assert [path.name for path in root.iterdir()] == [".env"]

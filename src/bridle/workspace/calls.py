@@ -82,7 +82,8 @@ class Tail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PollProcess(Call, frozen=True):
-    """How a process stands, and its last lines. wait_ms waits for news: do not call in a loop."""
+    """How a process stands, and its last lines. wait_ms waits until it has written something you
+    were not shown yet, or has ended: do not call in a loop."""
 
     name = "poll_process"
     title = "Look at a process"
@@ -91,7 +92,7 @@ class PollProcess(Call, frozen=True):
     process_id: ProcessId
     tail: Annotated[Tail, Meta(description="the last n lines of a stream")] | UnsetType = UNSET
     wait_ms: Annotated[
-        int, at_most(300_000, least=0, description="wait so long for more output or its end")
+        int, at_most(300_000, least=0, description="wait at most so long for new output or its end")
     ] = 0
 
 

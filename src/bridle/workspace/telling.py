@@ -11,6 +11,7 @@ import msgspec
 
 from bridle.core.events import Diff
 from bridle.core.process import Process
+from bridle.supervision.secrets import Secrets
 from bridle.workspace.output import Ends, Lines, Matches, ends
 
 HEAD, TAIL = 12_000, 18_000  # bytes of a stream that a sync result shows
@@ -29,13 +30,13 @@ class Told(NamedTuple):
     image: ShownImage | None = None
 
 
-def run(process: Process, folder: Path) -> Told:
+def run(process: Process, folder: Path, secrets: Secrets | None = None) -> Told:
     """A command that was waited for: all that it wrote, or both ends of it."""
     data = values(process)
     parts = []
     cut = False
     for stream in ("stdout", "stderr"):
-        written = ends(folder / stream, HEAD, TAIL)
+        written = ends(folder / stream, HEAD, TAIL, secrets)
         dropped = getattr(process, f"{stream}_bytes") - getattr(process, f"{stream}_kept")
         data[stream] = _both_ends(written)
         cut = cut or written.left_out > 0
@@ -175,8 +176,8 @@ def _shown(written: Ends, process: str, stream: str, dropped: int) -> str:
     return text.rstrip("\n")
 
 
-def written(path: Path) -> str:
-    found = ends(path, HEAD, TAIL)
+def written(path: Path, secrets: Secrets | None = None) -> str:
+    found = ends(path, HEAD, TAIL, secrets)
     return _both_ends(found)
 
 

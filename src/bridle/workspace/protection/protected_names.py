@@ -8,7 +8,6 @@ package manager's making, up to a bound; what did not change since the last look
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 import unicodedata
@@ -16,7 +15,6 @@ from collections import deque
 from collections.abc import Iterator
 
 from bridle.core import protected_names as names
-from bridle.supervision.isolation.placeholders import is_placeholder
 from bridle.workspace.file_names import SKIPPED
 from bridle.workspace.protection.protected_state import (
     DEEPEST,
@@ -269,8 +267,6 @@ class _Look:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError:
             return
-        if is_placeholder(status) or _is_draft(name, status):
-            return  # of a sandbox, which minds the name itself
         kind = kind_of(status.st_mode)
         content = None
         if kind == "file":
@@ -356,12 +352,6 @@ def _listed_work(mark: Mark, listed: list[tuple[str, bool]]) -> Seen:
         elif is_folder and name not in SKIPPED:
             folders.append((name, "work"))
     return Seen(mark, "work", tuple(guarded), tuple(words), (*special, *folders))
-
-
-def _is_draft(name: str, status: os.stat_result) -> bool:
-    """Of a placeholder, which has its date in a moment. Nothing can be in it."""
-    empty = stat.S_ISREG(status.st_mode) and not status.st_size and not status.st_mode & 0o333
-    return empty and re.search(r"\.[0-9a-f]{12}\Z", name) is not None
 
 
 def _target(folder: int, name: str) -> bytes | None:

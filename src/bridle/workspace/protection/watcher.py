@@ -115,6 +115,11 @@ class Watcher:
                 self._watch(0.0 if collects else _STARTS)
         return hold
 
+    def knows(self, path: str) -> bool:
+        """Whether it was there when it was looked at; of all, before the first look."""
+        state = self._checker.state
+        return state is NOTHING or path in state.nodes or path in state.folders
+
     async def settle(self) -> None:
         """Restores what differs, and takes in what lies in folders that are new."""
         if self._loop.is_quiet():
