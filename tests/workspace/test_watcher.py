@@ -532,9 +532,8 @@ async def test_what_is_taken_goes_to_another_file_system_as_a_copy(root: Path) -
         "mkdir -p .claude/a; echo evil > .claude/a/b; ln -s /etc/passwd .claude/l; mkfifo .claude/f"
     )
     try:
-        found = await run(
-            watch, root, f"d=$(mktemp -d -p ..); cd $d; {make}; cd -; mv $d/.claude .; echo evil > .env"
-        )
+        beside = f"d=$(mktemp -d -p ..); cd $d; {make}; cd -"  # moved in one step from there
+        found = await run(watch, root, f"{beside}; mv $d/.claude .; echo evil > .env")
         assert sorted(one.path for one in found) == [".claude", ".env"]
         assert [path.name for path in root.iterdir()] == [".env"]
         kept = {one.path: Path(one.kept) for one in found}
