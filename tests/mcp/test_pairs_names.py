@@ -72,16 +72,25 @@ def test_protected_names_in_an_archive_are_left_out_and_reported(machine: Machin
     result = wire.call("import_file", source=str(source), path=".", unpack=True)
     for path in protected:
         assert not (machine.project / path).exists(), text(result)
-    assert "evil" not in text(result)
+        assert path in text(result)
+    assert (machine.project / "fine.txt").read_bytes() == b"fine\n"
 
 
-def test_a_protected_file_too_large_to_keep_is_reported_when_it_changes(machine: Machine) -> None:
+@pytest.mark.parametrize("how", ["auto", "watch"])
+def test_a_protected_file_too_large_to_keep_is_unchanged_or_reported(
+    machine: Machine, how: str
+) -> None:
+    """Where it is mounted read-only its size does not matter; where it is watched it does."""
+    machine.bridle.mkdir(exist_ok=True)
+    (machine.bridle / "config.toml").write_text(f'[enforcement]\nprotected = "{how}"\n')
     (machine.project / ".envrc").write_bytes(b"x" * (2 << 20))
     (machine.project / "change").write_text("echo evil > .envrc")
     wire = machine.greeted("--approve", "auto")
     result = wire.call("execute_shell", command="sh change")
-    either = "too large" in text(result) or (machine.project / ".envrc").stat().st_size == 2 << 20
-    assert either, text(result)
+    is_unchanged = (machine.project / ".envrc").stat().st_size == 2 << 20
+    is_reported = ".envrc" in text(result) and "too large" in text(result)
+    assert is_reported is not is_unchanged, text(result)
+    assert is_reported or how == "auto", text(result)
 
 
 def test_a_command_that_was_approved_does_not_keep_a_protected_name_either(

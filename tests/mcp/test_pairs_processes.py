@@ -82,9 +82,9 @@ def test_a_large_output_of_a_background_process_can_be_read_whole_by_pages(
     machine: Machine,
 ) -> None:
     wire = machine.greeted("--approve", "auto")
-    process = started(wire, "seq 1 3000; seq 1 200000 > /dev/null; exec sleep 60")
+    process = started(wire, "seq -f %0400g 1 3000; exec sleep 60")
     [file] = (machine.bridle / "state/processes").glob(f"*/{process}/stdout")
-    until(lambda: file.read_text().endswith("\n3000\n"))
+    until(lambda: file.stat().st_size == 3000 * 401)
     lines: list[str] = []
     offset: int | None = 0
     while offset is not None:
@@ -93,7 +93,7 @@ def test_a_large_output_of_a_background_process_can_be_read_whole_by_pages(
         )["_meta"]["bridle/result"]
         lines += page["lines"]
         offset = page["next_offset"]
-    assert lines == [str(number) for number in range(1, 3001)]
+    assert lines == [f"{number:0400}" for number in range(1, 3001)]
 
 
 def test_while_an_approval_waits_processes_go_on_and_other_calls_are_answered(
