@@ -70,11 +70,11 @@ ROWS = (
     ),
     Row(
         "file", "reads", "read*",
-        "-bcdEhiIkLlnNprsSvzZ0 -m|--magic-file=read -e|--exclude=text --exclude-quiet=text "
+        "-bcdEhiIkLlnNrsSvzZ0 -m|--magic-file=read -e|--exclude=text --exclude-quiet=text "
         "-f|--files-from=list -F|--separator=text -P|--parameter=text -C|--compile:writes,runs "
         "--brief --checking-printout --mime --apple --extension --mime-type --mime-encoding "
         "--keep-going --list --dereference --no-dereference --no-buffer --no-pad --print0 --raw "
-        "--special-files --preserve-date:runs --uncompress --uncompress-noreport --no-sandbox "
+        "--special-files -p|--preserve-date:runs --uncompress --uncompress-noreport --no-sandbox "
         "--debug",
         samples=("file a.txt", "file -b --mime-type a.txt"),
     ),
