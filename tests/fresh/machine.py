@@ -66,7 +66,16 @@ class FreshMachine:
             ),
             *("--init-groups", "env", "--chdir", f"{self.home}/bridle", *words),
         ]
-        namespaces = ["unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child"]
+        namespaces = [
+            "setpriv",
+            "--pdeathsig=KILL",
+            "unshare",
+            "--mount",
+            "--pid",
+            "--ipc",
+            "--fork",
+            "--kill-child",
+        ]
         script = f"set -e\n{self._mounts()}\nexec {shlex.join(inside)}"
         entered = [*namespaces, "sh", "-c", script]
         nothing = subprocess.DEVNULL
