@@ -31,7 +31,7 @@ test-fresh: ## both commands of the README on a minimal Debian, as an ordinary u
 test-fresh-root: ## the same as root
 	$(PYTHON) tests/fresh --user root
 
-test-policy: $(READY) ## 10,000 generated shell lines, read by us and run by bash and dash
+test-policy: $(READY) ## 10,000 generated shell lines, read, run by bash and dash, and run under enforcement
 	BRIDLE_POLICY_LINES=10000 $(BIN)/pytest -n 2 -m "not torture" tests/policy/differential
 
 test-real: $(READY) ## real agent CLIs (from npm) with a scripted model; as root, an ordinary user

@@ -7,7 +7,7 @@ from importlib import import_module
 
 FIGURES = (
     *("startup", "pipeline", "fleet", "acp_client", "store"),
-    *("overhead", "agents", "second_turn", "memory"),
+    *("overhead", "agents", "second_turn", "memory", "secrets"),
     *("hooks", "tool_calls", "policy", "enforcement", "protection", "isolation", "mcp", "tui"),
 )
 

@@ -16,7 +16,7 @@ from bridle import agents
 from bridle.agents.support import refuse_open_gate
 from bridle.config import Config, Paths, check_config, find_paths, load
 from bridle.core.agent import Agent
-from bridle.core.errors import ConfigError, StoreDamaged, UsageError
+from bridle.core.errors import ConfigError, StoreDamaged, StoreReadOnly, UsageError
 from bridle.core.events import Notice
 from bridle.core.options import (
     ResumeOptions,
@@ -58,14 +58,15 @@ async def open_harness(
     harness = Harness(config or load(folder, paths=paths), paths, database, folder)
     harness.follows_folder = config is None
     harness.mended = mended
-    if paths.hooks.is_dir():
+    if paths.hooks.is_dir() and not database.is_read_only:
         from bridle.hooks.install import repair
         from bridle.hooks.journal import Journal
 
         repair(Journal(paths.hooks))
     try:
-        await harness.sessions.recover()
-        await harness.sessions.expire(harness.config.store.keep_days)
+        if not database.is_read_only:
+            await harness.sessions.recover()
+            await harness.sessions.expire(harness.config.store.keep_days)
         yield harness
     finally:
         await harness.sessions.close()
@@ -82,6 +83,10 @@ def _folder(cwd: Path | str) -> Path:
 def _open_store(path: Path) -> tuple[Database, Report | None]:
     try:
         return Database.open(path), None
+    except StoreReadOnly:
+        if not path.exists():
+            raise
+        return Database.open_current(path), None
     except StoreDamaged:
         from bridle.store.salvage import open_mended
 

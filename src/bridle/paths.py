@@ -62,6 +62,11 @@ class Paths(NamedTuple):
         return self.state / "exports"
 
     @property
+    def file_locks(self) -> Path:
+        """Held by whoever replaces a file of a workspace."""
+        return self.state / "file_locks"
+
+    @property
     def worktrees(self) -> Path:
         return self.state / "worktrees"
 

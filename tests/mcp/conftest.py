@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 
 import pytest
+from http_desk import SERVE, Door, opened, shut
 from mcp_desk import Machine, Wire
 
 
@@ -27,3 +29,19 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 def wire(house: Machine) -> Wire:
     """A server that allows what needs nobody's word, for the whole module."""
     return house.greeted("--approve", "auto", "--request-timeout", "0.2")
+
+
+@pytest.fixture(scope="module")
+def door(house: Machine) -> Iterator[Door]:
+    door = opened(
+        subprocess.Popen(
+            house.command(*SERVE),
+            cwd=house.project,
+            env=house.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+    )
+    yield door
+    shut(door)

@@ -42,6 +42,19 @@ ERRANDS: list[tuple[str, dict[str, Any], str]] = [
         },
         "+zwei",
     ),
+    (
+        "replace_text_in_file",
+        {"path": "notes/a.txt", "old_text": "zwei", "new_text": "two\nthree"},
+        "+three",
+    ),
+    (
+        "replace_text_in_file",
+        {"path": "notes/a.txt", "old_text": "two\nthree", "new_text": "zwei", "count": 1},
+        "-three",
+    ),
+    ("create_directory", {"path": "box/inner"}, "box/inner/ created"),
+    ("move_file", {"source": "box/inner", "destination": "box/other"}, "moved to box/other"),
+    ("delete_file", {"path": "box", "recursive": True}, "box deleted"),
     ("list_directory", {"depth": 2}, "notes/a.txt"),
     ("search_files", {"pattern": "zwei"}, "notes/a.txt:2"),
     ("export_file", {"path": "notes/a.txt"}, "exports"),
@@ -72,6 +85,7 @@ class Machine:
             "COLUMNS": "100",
         }
         self._wires: list[Wire] = []
+        self._started: list[Forked | subprocess.Popen[bytes]] = []
 
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "bridle", *words]
@@ -99,13 +113,15 @@ class Machine:
         env: Mapping[str, str] = {},
         stdin: bool = True,
     ) -> Forked | subprocess.Popen[bytes]:
-        return start_bridle(
+        process = start_bridle(
             words,
             cwd=cwd or self.project,
             env=self.environment | dict(env),
             stdin=stdin,
             libraries=LIBRARIES,
         )
+        self._started.append(process)
+        return process
 
     def serve(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] = {}) -> Wire:
         """`bridle mcp serve` on a pipe."""
@@ -131,6 +147,10 @@ class Machine:
     def close(self) -> None:
         for wire in self._wires:
             wire.kill()
+        for process in self._started:  # of a test that failed before it ended them
+            if process.poll() is None:
+                process.kill()
+                process.wait(PATIENCE)
         for left in (self.bridle / "state" / "processes").glob("*"):
             self.run("sessions", "delete", "-y", left.name)
 

@@ -49,7 +49,8 @@ def test_news_come_only_to_who_asked_for_them(wire: Wire) -> None:
     [note] = wire.notes
     assert note["method"] == "notifications/progress"
     params = note["params"]
-    assert (params["progressToken"], params["message"], params["total"]) == ("t1", "working", 30)
+    assert (params["progressToken"], params["message"]) == ("t1", "working")
+    assert 30 <= params["total"] < 60  # the time before the command began counts too
     assert 0 < params["progress"] < 30
 
 
@@ -89,7 +90,8 @@ async def test_the_sdks_client_hears_the_news_and_can_give_up(machine: Machine) 
             await anyio.sleep(0.02)
         result = await client.call_tool("execute_shell", {"command": "echo next"})
         assert not result.is_error
-    assert heard[0] == (60, "at work")
+    total, text = heard[0]
+    assert 60 <= total < 90 and text == "at work"
 
 
 def test_a_command_past_its_time_is_killed_or_goes_on(wire: Wire) -> None:

@@ -6,116 +6,20 @@ import asyncio
 import http.client
 import re
 import socket
-import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-import httpx2
 import pytest
+from http_desk import SERVE, Door, client, opened, shut
 from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp_desk import ERRANDS, PROCESS, Machine
-from warm_python import Forked
 
 pytestmark = pytest.mark.timeout(120)
 
-HELLO = (
-    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
-    b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}'
-)
-SPOKEN = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 WORDS = {
     401: b"the token is missing or wrong\n",
     403: b"not for web pages\n",
     421: b"this is not the host you asked for\n",
 }
-
-
-@dataclass(frozen=True)
-class Door:
-    port: int
-    token: str
-    file: Path
-    process: Forked | subprocess.Popen[bytes]
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
-
-    def knock(
-        self, method: str, path: str, headers: list[tuple[str, str]], body: bytes = HELLO
-    ) -> tuple[int, dict[str, str], bytes]:
-        """A request with these headers and no others, sent at once: who refuses it does not
-        wait for more."""
-        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
-        lines += [f"Content-Length: {len(body)}", "", ""]
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as line:
-            line.sendall("\r\n".join(lines).encode("latin-1") + body)
-            answer = http.client.HTTPResponse(line, method=method)
-            answer.begin()
-            with answer:
-                return answer.status, dict(answer.getheaders()), answer.read()
-
-    def headers(self, **changed: str | None) -> list[tuple[str, str]]:
-        right: dict[str, str | None] = {
-            "Host": f"127.0.0.1:{self.port}",
-            "Authorization": f"Bearer {self.token}",
-            **SPOKEN,
-        }
-        right |= {name.replace("_", "-"): value for name, value in changed.items()}
-        return [(name, value) for name, value in right.items() if value is not None]
-
-
-SERVE = ("mcp", "serve", "--http", "0", "--approve", "auto")
-
-
-def opened(process: Forked | subprocess.Popen[bytes]) -> Door:
-    assert process.stderr
-    said = process.stderr.readline().decode()
-    found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp, its token is in (.+)\n", said)
-    assert found, said
-    file = Path(found[2])
-    return Door(int(found[1]), file.read_text().strip(), file, process)
-
-
-def shut(door: Door) -> None:
-    door.process.terminate()
-    assert door.process.wait(20) == 0
-    assert door.process.stderr
-    assert b"Traceback" not in door.process.stderr.read()
-    door.process.stderr.close()
-    if door.process.stdout:
-        door.process.stdout.close()
-
-
-@pytest.fixture(scope="module")
-def door(house: Machine) -> Iterator[Door]:
-    door = opened(
-        subprocess.Popen(
-            house.command(*SERVE),
-            cwd=house.project,
-            env=house.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-    )
-    yield door
-    shut(door)
-
-
-@asynccontextmanager
-async def client(door: Door, mode: str = "auto") -> AsyncIterator[Client]:
-    headers = {"Authorization": f"Bearer {door.token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
-        transport = streamable_http_client(door.url, http_client=http)
-        async with Client(transport, mode=mode) as made:
-            yield made
-
-
-# -- who may ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -138,7 +42,7 @@ async def test_the_sdks_client_works_with_the_token(door: Door, house: Machine, 
     (house.project / "host.txt").unlink()
 
 
-async def test_two_clients_at_once_share_the_session(door: Door) -> None:
+async def test_two_clients_at_once_share_the_files(door: Door) -> None:
     async with client(door) as one, client(door, "legacy") as other:
         waiting = asyncio.ensure_future(
             one.call_tool("execute_shell", {"command": "while ! test -e go; do sleep 0.05; done"})
@@ -146,13 +50,6 @@ async def test_two_clients_at_once_share_the_session(door: Door) -> None:
         written = await other.call_tool("write_file", {"path": "go", "content": ""})
         assert not written.is_error
         assert not (await waiting).is_error
-        begun = await one.call_tool(
-            "execute_shell", {"command": "sleep 60", "run_mode": "background"}
-        )
-        assert begun.meta
-        process = begun.meta["bridle/result"]["process_id"]
-        ended = await other.call_tool("kill_process", {"process_id": process})
-        assert not ended.is_error
 
 
 async def test_without_the_token_the_sdks_client_does_not_get_in(door: Door) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -150,6 +151,10 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
         "replace_lines_in_file",
         {"path": "kept", "start": 1, "end": 1, "new_text": "x", "expected_old_text": "kept"},
     ),
+    ("replace_text_in_file", {"path": "kept", "old_text": "kept", "new_text": "x"}),
+    ("move_file", {"source": "kept", "destination": "made"}),
+    ("delete_file", {"path": "kept"}),
+    ("create_directory", {"path": "made"}),
     ("import_file", {"source": "/etc/hostname", "path": "made"}),
 ]
 
@@ -179,3 +184,29 @@ def test_a_variable_cannot_change_what_was_allowed(machine: Machine) -> None:
     assert not marker.exists()
     wrong = wire.call("execute_shell", command="true", env={"A=B; touch x": "1"})
     assert wrong["isError"] and "env" in text(wrong)
+
+
+@pytest.mark.parametrize("token", ["t1", None])
+def test_a_client_that_asked_for_it_hears_that_its_call_waits(
+    house: Machine, wire: Wire, token: str | None
+) -> None:
+    wire.notes.clear()
+    meta = {"_meta": {"progressToken": token}} if token else {}
+    arguments = {"command": "touch waited; echo out; sleep 2.5"}
+    call = wire.request("tools/call", {"name": "execute_shell", "arguments": arguments, **meta})
+    request = waiting(house)
+    if token:
+        wire.note(lambda said: "waits for approval" in said["params"]["message"])
+    else:
+        time.sleep(2.5)
+    done = house.run("requests", "answer", request["request_id"], "allow")
+    assert done.returncode == 0, done.stderr
+    assert not wire.called(call)["isError"]
+    said = [note["params"] for note in wire.notes]
+    if token is None:
+        assert said == []
+        return
+    assert {one["progressToken"] for one in said} == {token}
+    seconds = [one["progress"] for one in said]
+    assert seconds == sorted(set(seconds))  # each is more than the one before
+    assert said[-1]["message"] == "out"

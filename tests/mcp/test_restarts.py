@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from typing import Any
 
@@ -149,3 +150,39 @@ def test_the_twenty_first_process_is_refused(machine: Machine) -> None:
     one = results[0]["_meta"]["bridle/result"]["process_id"]
     wire.call("kill_process", process_id=one)
     assert not wire.call("execute_shell", command="echo room again")["isError"]
+
+
+LOST = re.compile(r"(p[0-9a-f]{10}) was lost .*`bridle mcp serve --resume (\S+)`", re.DOTALL)
+
+
+@pytest.mark.parametrize("mode", ["async", pytest.param("background", marks=pytest.mark.torture)])
+def test_one_that_ended_with_its_server_is_lost_and_not_unknown(
+    machine: Machine, mode: str
+) -> None:
+    """One in the background ends when its lease does."""
+    wire = machine.greeted("--approve", "auto")
+    process = started(wire, "echo kept; exec sleep 73.511", mode=mode)
+    until(lambda: "kept" in text(wire.call("read_process_output", process_id=process)))
+    before = session(machine)
+    assert wire.end() == 0
+    until(lambda: not tree("73.511"), 60)
+
+    other = machine.greeted("--approve", "auto")
+    assert session(machine) != before
+    for tool, more in BY_ID.items():
+        found = LOST.search(text(other.call(tool, process_id=process, **more)))
+        assert found and found.groups() == (process, before), tool
+    assert other.end() == 0
+    again = machine.greeted("--approve", "auto", "--resume", before)
+    assert "kept" in text(again.call("read_process_output", process_id=process))
+
+
+def test_one_of_another_folder_is_unknown_though_its_server_is_gone(machine: Machine) -> None:
+    wire = machine.greeted("--approve", "auto")
+    process = started(wire, "exec sleep 73.512", mode="async")
+    assert wire.end() == 0
+    elsewhere = machine.folder / "elsewhere"
+    elsewhere.mkdir()
+    other = machine.greeted("--approve", "auto", cwd=elsewhere)
+    said = text(other.call("poll_process", process_id=process))
+    assert "not found or access denied" in said and "--resume" not in said

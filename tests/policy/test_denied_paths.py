@@ -407,3 +407,16 @@ def test_more_files_than_can_be_left_out_are_asked_about(tmp_path: Path) -> None
     assert searched(tmp_path, "*.pem")[0] == "ask"
     (tmp_path / "0.pem").unlink()
     assert searched(tmp_path, "*.pem")[0] == "rewrite"
+
+
+@pytest.mark.parametrize("denied", [".env", "*.pem", "conf/**", "src/deep", "/etc/**", "a.txt"])
+@pytest.mark.parametrize("path", [".", "src", "src/deep", "conf", "a.txt", "linked", "new/one"])
+def test_a_tool_that_takes_a_whole_folder_is_judged_like_its_command(
+    workspace: Path, path: str, denied: str
+) -> None:
+    for line, tool, input in (
+        (f"rm -r {path}", "Delete", {"path": path}),
+        (f"mv {path} elsewhere", "Rename", {"old_path": path, "new_path": "elsewhere"}),
+        (f"tar cf - {path}", "Read", {"paths": [path], "recursive": True}),
+    ):
+        assert decide(workspace, tool, denied, **input)[0] == bash(workspace, line, denied), line

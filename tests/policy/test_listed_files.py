@@ -54,6 +54,10 @@ LISTS = {  # and whether .env, and conf/key.pem, may be among what it lists
     "ls": (False, True),
     "grep -rl x src": (False, False),
     "grep -rl x .": (True, True),
+    "git diff --name-only": (False, True),
+    "git diff --name-only HEAD": (True, True),
+    "git ls-files 2>/dev/null": (False, True),
+    "find . -name '*.py' -not -path './deep/*'": (False, False),
     "git ls-files src | head -5": (False, False),
     "git ls-files src | grep -v test | sort -u": (False, False),
 }
@@ -92,7 +96,14 @@ def test_what_is_listed_is_read_and_no_more(workspace: Path, lists: str) -> None
         "grep -Rl x src | xargs cat",
         "git ls-files --format=.env | xargs cat",
         "git -C src ls-files | xargs cat",
-        "git diff --name-only | xargs cat",
+        "git diff --name-only --cached | xargs cat",
+        "git diff --name-only HEAD~1 | xargs cat",
+        "git diff --name-only --relative | xargs cat",
+        "git diff --stat | xargs cat",
+        "cd src && git diff --name-only | xargs cat",
+        "cd src || git ls-files | xargs cat",
+        "git ls-files src 2>&1 | xargs cat",
+        "git ls-files src 2>.env | xargs cat",
         "ls -a src | xargs cat",
         "ls conf | xargs -I@ cat @",
         "git ls-files src | xargs -I@ cat ../@",
@@ -120,6 +131,38 @@ def test_a_name_that_xargs_takes_apart_may_come_to_any_file(workspace: Path, nam
     assert verdict(workspace, "find src | xargs cat") == "ask"
 
 
-def test_what_is_removed_is_not_what_is_read(workspace: Path) -> None:
-    assert verdict(workspace, "git ls-files src | xargs rm") == "ask"
+@pytest.mark.parametrize("use", ["rm -f", "sed -i s/a/b/"])
+def test_what_is_listed_is_changed_and_no_more(workspace: Path, use: str) -> None:
+    assert verdict(workspace, f"git ls-files src | xargs {use}") == "allow"
+    assert verdict(workspace, f"cd src && git ls-files | xargs {use}") == "allow"
+    assert verdict(workspace, f"find . -name '*.py' | xargs {use}") == "allow"
+    assert verdict(workspace, f"git ls-files conf | xargs {use}", "*.pem") == "ask"
+    assert verdict(workspace, f"find . -type f | xargs {use}") == "ask"
+    (workspace / "src/.vscode").mkdir()
+    (workspace / "src/.vscode/tasks.json").touch()
+    assert verdict(workspace, f"find src | xargs {use}") == "ask"
+
+
+def test_what_is_listed_is_not_where_it_is_copied_to(workspace: Path) -> None:
     assert verdict(workspace, "git ls-files src | xargs cp -t /tmp") == "ask"
+
+
+@pytest.mark.parametrize("name", ["--files0-from=.env", "-x"])
+def test_a_name_that_a_program_takes_for_an_option_may_come_to_any_file(
+    workspace: Path, name: str
+) -> None:
+    (workspace / "src" / name).touch()
+    assert verdict(workspace, "git ls-files src | xargs wc") == "ask"
+
+
+def test_what_git_names_from_the_top_of_a_repository_above_may_be_any_file(
+    workspace: Path,
+) -> None:
+    assert verdict(workspace / "src", "git diff --name-only | xargs cat") == "ask"
+
+
+@pytest.mark.parametrize("line", ["find src | xargs cat", "cat $(git ls-files src)"])
+def test_a_link_that_is_listed_is_read_where_it_leads(workspace: Path, line: str) -> None:
+    assert verdict(workspace, line) == "allow"
+    (workspace / "src/plain.txt").symlink_to("../.env")
+    assert verdict(workspace, line) == "ask"

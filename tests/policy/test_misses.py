@@ -83,6 +83,11 @@ def test_a_program_that_runs_is_named_or_doubted(line: str, program: str) -> Non
     assert doubted(script) or any(names(command, program) for command in script.commands)
 
 
+@pytest.mark.parametrize(("line", "unread"), cases("unread"))
+def test_a_line_that_may_do_anything_counts_as_not_read(line: str, unread: bool) -> None:
+    assert bool(read(line).unread) == unread
+
+
 @pytest.mark.parametrize(("line", "path"), cases("writes"))
 def test_a_file_that_is_written_is_covered_or_the_line_is_not_read(line: str, path: str) -> None:
     script = read(line)

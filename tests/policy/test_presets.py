@@ -15,7 +15,14 @@ from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Policy, Rule
 from bridle.workspace.file_tree import DiskFiles
 
-EVERYDAY = tomllib.loads(Path(__file__).with_name("everyday.toml").read_text("utf-8"))["commands"]
+
+def commands_of(name: str) -> list[dict[str, Any]]:
+    text = Path(__file__).with_name(name).read_text("utf-8")
+    return list(tomllib.loads(text)["commands"])
+
+
+EVERYDAY = commands_of("everyday.toml")
+AGENT_LINES = commands_of("agent_lines.toml")
 COMMAND_RULES = (
     {"deny": "no", "command": ["rm -rf /", "rm -rf /*", "rm -rf ~*"]},
     {"deny": "no", "command": ["git push --force*", "git push -f*", "git push * --force*"]},
@@ -90,6 +97,67 @@ def test_no_everyday_command_is_asked_about_beside_rules(
         for policy in (beside_commands, beside_paths)
     ]
     assert decided == ["allow", "ask" if case.get("takes") else "allow"]
+
+
+# -- lines of coding agents ------------------------------------------------------------------------
+
+
+def verdicts(workspace: Path, line: str) -> tuple[str, ...]:
+    """Under the four presets, and under auto beside rules on commands, and on files."""
+    policies = [Policy.preset(preset) for preset in ("ask", "edits", "readonly", "auto")]
+    policies += [Policy.preset("auto", rules=rules(*more)) for more in (COMMAND_RULES, PATH_RULES)]
+    where = context(workspace)
+    return tuple(policy.decide(bash(line), where).verdict for policy in policies)
+
+
+def expected_verdicts(case: dict[str, Any]) -> tuple[str, ...]:
+    if case.get("unclear"):
+        return ("ask", "ask", "deny", "ask", "ask", "ask")
+    beside = ("ask" if case.get("code") else "allow", "ask" if case.get("takes") else "allow")
+    return (*EXPECTED["runs" if case.get("asked") else case["does"]], *beside)
+
+
+def test_a_line_of_an_agent_is_decided_by_what_it_does(workspace: Path) -> None:
+    decided = {case["line"]: verdicts(workspace, case["line"]) for case in AGENT_LINES}
+    assert decided == {case["line"]: expected_verdicts(case) for case in AGENT_LINES}
+
+
+def test_nine_of_ten_lines_that_only_read_run_unasked() -> None:
+    reads = [case for case in (*EVERYDAY, *AGENT_LINES) if case["does"] in ("none", "reads")]
+    assert len(AGENT_LINES) >= 120
+    assert 10 * sum(bool(case.get("asked")) for case in reads) <= len(reads)
+
+
+@pytest.mark.parametrize(
+    ("setting", "verdict"),
+    [
+        ("user.name ann", "allow"),
+        ("branch.main.remote origin", "allow"),
+        ("pull.rebase true", "allow"),
+        ("core.pager ./x", "deny"),
+        ("alias.st '!./x'", "deny"),
+        ("core.hooksPath hooks", "deny"),
+        ("remote.origin.url ext::./x", "deny"),
+        ("--file .git/config user.name ann", "deny"),
+        ("--edit user.name", "deny"),
+        ("include.path ../x", "deny"),
+    ],
+)
+def test_a_setting_of_git_is_written_if_it_can_start_nothing(
+    workspace: Path, setting: str, verdict: str
+) -> None:
+    decision = Policy.preset("auto").decide(bash(f"git config {setting}"), context(workspace))
+    assert decision.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "line", ["tar xf a.tar", "patch -p1 < fix.patch", "unzip a.zip", "git clean -fd"]
+)
+def test_what_may_change_a_protected_file_somewhere_below_is_asked_about(
+    workspace: Path, line: str
+) -> None:
+    decision = Policy.preset("auto").decide(bash(line), context(workspace))
+    assert (decision.verdict, decision.rule) == ("ask", "guard.protected")
 
 
 def test_explain_names_the_row_that_decided(workspace: Path) -> None:

@@ -218,7 +218,9 @@ def test_an_action_of_find_ends_where_find_ends_it(
 
 def test_what_find_passes_on_lies_below_where_it_starts() -> None:
     (run,) = _describe("find src -name '*.py' -exec wc -l {} +").runs
-    assert run.accesses == (FileAccess("src", "read", recursive=True, only=("*.py",)),)
+    assert run.accesses == (
+        FileAccess("src", "read", recursive=True, only=("*.py",), follows_links=True),
+    )
     (run,) = _describe("find .git -name config -execdir touch x ';'").runs
     assert run.accesses == (FileAccess(".git", "write", recursive=True, only=("x",)),)
     (run,) = _describe("find src -exec env -u + rm {} ';'").runs

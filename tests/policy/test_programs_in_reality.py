@@ -21,8 +21,8 @@ from bridle.core.permission.shell.programs.table import ROWS
 _ROWS = list(dict.fromkeys(row for row in ROWS.values() if row.effect in ("none", "reads")))
 _SAMPLES = [(row, sample) for row in _ROWS for sample in row.samples]
 _SYSTEM = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-# What these write is in the user's own cache, and no file that they are given.
-_CACHES = ("npm", "pnpm", "yarn", "pip")
+# What these write is in the user's own cache or settings, and no file that they are given.
+_CACHES = ("npm", "pnpm", "yarn", "pip", "top")
 _WRITES = (
     "unlink,unlinkat,rename,renameat,renameat2,mkdir,mkdirat,rmdir,link,linkat,symlink,symlinkat,"
     "truncate,ftruncate,chmod,fchmod,fchmodat,chown,fchown,lchown,fchownat,mknod,mknodat"
@@ -71,6 +71,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "a.txt").write_text("x,1\ny,4\n")
     if shutil.which("zip"):
         subprocess.run(["zip", "-q", "a.zip", "a.txt"], cwd=root, check=True)
+    if shutil.which("openssl"):
+        line = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=a -keyout key.pem -out cert.pem"
+        subprocess.run(line.split(), cwd=root, check=True, capture_output=True)
+    shutil.copy(shutil.which("true") or "/bin/true", root / "program")
     return root
 
 

@@ -118,3 +118,18 @@ def test_lines_that_are_cut_anywhere_are_never_more_allowed_than_whole_ones() ->
         line = "; ".join([WRITES, *chance.choices(parts, k=4)])
         cut = line[: chance.randrange(len(WRITES), len(line))]
         assert decide(cut)[0] in ("ask", "deny"), cut
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PATH=tools eval npm test",
+        "f() { npm test; }; PATH=tools f",
+        "f() { npm test; }; g() { f; }; PATH=tools g",
+        "PATH=tools . /dev/stdin <<< 'npm test'",
+        "PATH=tools eval eval npm test",
+    ],
+)
+def test_a_search_path_for_one_command_counts_for_all_that_it_runs(line: str) -> None:
+    assert decide("npm test", "ask", allow=True, command="npm test")[0] == "allow"
+    assert decide(line, "ask", allow=True, command="npm test")[0] == "ask"

@@ -1,124 +1,74 @@
-"""Programs that change a protected name in one of many ways, made at random."""
+"""Workspaces with protected names, what lies there, and what programs of `writer_program` did."""
 
 from __future__ import annotations
 
+import json
 import random
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
+from writer_program import FILES, FOLDERS, SETTINGS, SILENT
+
 GOOD, EVIL = "[core]\n\tpager = as the user wrote it\n", "[core] hooksPath = evil"
-FILES = (".mcp.json", ".env", ".envrc", "lefthook.yml", ".gitlab-ci.yml", ".aider.conf.yml")
-FOLDERS = (".claude", ".vscode", ".husky", ".github/workflows", ".codex")
 PRESENCE = ("present", "absent", "tracked")
-
-_PYTHON = shlex.quote(sys.executable)
-_OPEN = "import sys; open(sys.argv[1], 'w').write('evil')"
-_MMAP = """
-import mmap, os, sys
-number = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o644)
-os.ftruncate(number, 64)
-mmap.mmap(number, 64)[:4] = b"evil"
-"""
-_LINKAT = """
-import os, sys
-folder = os.path.dirname(sys.argv[1]) or "."
-number = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o644)
-os.write(number, b"evil")
-if os.path.lexists(sys.argv[1]): os.unlink(sys.argv[1])
-os.link(f"/proc/self/fd/{number}", sys.argv[1], follow_symlinks=True)
-"""
-_HELD = """
-import os, sys, time
-number = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o644)
-for _ in range(3):
-    time.sleep(0.05)
-    os.pwrite(number, b"evil", 0)
-"""
-_WAYS = {
-    "redirect": "mkdir -p {folder}; echo {evil} > {file}",
-    "append": "mkdir -p {folder}; echo {evil} >> {file}",
-    "python": 'mkdir -p {folder}; {python} -c \'import sys; open(sys.argv[1], "w").write("evil")\''
-    " {file}",
-    "rename": "mkdir -p {folder}; echo {evil} > x; mv -f x {file}",
-    "copy": "mkdir -p {folder}; echo {evil} > x; cp x {file}",
-    "hard link": "mkdir -p {folder}; echo {evil} > x; ln -f x {file}",
-    "symbolic link": "rm -rf {name}; echo {evil} > x; ln -s x {name}",
-    "move away": "mv {name} gone; mkdir -p {folder}; echo {evil} > {file}",
-    "remove": "rm -rf {name}",
-    "mode": "chmod 777 {file}",
-    "memory map": "mkdir -p {folder}; {python} -c {mmap} {file}",
-    "unnamed file": "mkdir -p {folder}; {python} -c {linkat} {file}",
-    "open file": "mkdir -p {folder}; {python} -c {held} {file}",
-    "other case": "mkdir -p $(dirname {upper}); echo {evil} > {upper}",
-    "in background": "mkdir -p {folder}; (sleep 0.3; echo {evil} > {file}) > /dev/null 2>&1 &",
-    "detached": (
-        "mkdir -p {folder}; setsid sh -c 'sleep 0.3; echo evil > '{file} > /dev/null 2>&1 &"
-    ),
-    "pipe": "rm -rf {name}; mkfifo {name}",
-}
-_OF_GIT = {
-    "hook": "echo evil > .git/hooks/post-commit; chmod +x .git/hooks/post-commit",
-    "hooks moved": "mv .git/hooks .git/h; mkdir .git/hooks; echo evil > .git/hooks/pre-commit",
-    "git moved": "mv .git .git2; mkdir -p .git/hooks; echo evil > .git/hooks/x; cp .git2/HEAD .git",
-    "hooksPath": "git config core.hooksPath evil",
-    "fsmonitor": "git config core.fsmonitor evil",
-    "alias": "git config alias.st '!evil'",
-    "include": "git config include.path ../evil",
-    "filter": "git config filter.x.clean evil",
-    "ssh": "printf '[core]\\n\\tsshCommand = evil\\n' >> .git/config",
-    "config by rename": "cp .git/config x; echo '[core] editor = evil' >> x; mv x .git/config",
-}
+PROGRAM = Path(__file__).with_name("writer_program.py")
 
 
-@dataclass(frozen=True)
-class Writer:
-    name: str
-    presence: str
-    way: str
-    script: str
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.presence} {self.way}"
+def writer_command(seed: object, count: int, seconds: float, log: Path) -> str:
+    """A shell line that runs `count` writers, and a daemon for some `seconds`."""
+    words = (sys.executable, PROGRAM, seed, count, seconds, log)
+    return shlex.join(map(str, words))
 
 
-def writers(rng: random.Random, count: int) -> list[Writer]:
-    found = []
-    for _ in range(count):
-        if rng.random() < 0.25:
-            way = rng.choice(list(_OF_GIT))
-            found.append(Writer(".git", "present", way, _OF_GIT[way]))
-            continue
-        name = rng.choice((*FILES, *FOLDERS))
-        way = rng.choice(list(_WAYS))
-        file = name if name in FILES else f"{name}/settings.json"
-        words = {
-            "name": name,
-            "file": file,
-            "folder": str(Path(file).parent),
-            "upper": file.upper().replace("SETTINGS.JSON", "settings.json"),
-            "evil": shlex.quote(EVIL),
-            "mmap": shlex.quote(_MMAP),
-            "linkat": shlex.quote(_LINKAT),
-            "held": shlex.quote(_HELD),
-            "python": _PYTHON,
-            "open": shlex.quote(_OPEN),
-        }
-        found.append(Writer(name, "", way, _WAYS[way].format(**words)))
-    return found
+class WriterLog:
+    """What writers say that they did."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def lines(self) -> list[dict[str, object]]:
+        if not self.path.exists():
+            return []
+        return [json.loads(line) for line in self.path.read_text().splitlines()]
+
+    @property
+    def ended(self) -> list[object]:
+        return sorted(str(line["end"]) for line in self.lines if "end" in line)
+
+    @property
+    def writes(self) -> list[dict[str, object]]:
+        return [line for line in self.lines if "way" in line]
+
+    def unreported(self, texts: Iterable[str]) -> list[dict[str, object]]:
+        """Writes that succeeded, though no text is about that path."""
+        reported = {text.split(" was ", 1)[0].split(": removed", 1)[0] for text in texts}
+        return [
+            line
+            for line in self.writes
+            if line["ok"] and line["way"] not in SILENT and not _is_among(line["path"], reported)
+        ]
+
+
+def _is_among(path: object, reported: set[str]) -> bool:
+    return any(f"{path}/".startswith(f"{one}/") or one.startswith(f"{path}/") for one in reported)
 
 
 def prepare(root: Path, rng: random.Random) -> None:
     """A repository with some of the names there, some tracked and some not."""
     root.mkdir(parents=True, exist_ok=True)
     _git(root, "init", "-q")
-    (root / "main.py").write_text("pass\n")
-    tracked = ["main.py"]
+    tracked = ["main.py", "pkg/app/main.py"]
+    for name in tracked:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("pass\n")
     for name in (*FILES, *FOLDERS):
         presence = rng.choice(PRESENCE)
-        path = root / name if name in FILES else root / name / "settings.json"
+        path = root / name if name in FILES else root / name / SETTINGS
         if presence != "absent":
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(GOOD)
@@ -143,13 +93,14 @@ def protected(root: Path) -> dict[str, tuple[int, bytes]]:
         inner = "/".join(parts)
         if parts[0] == ".git" and (len(parts) < 3 or parts[1] != "hooks"):
             continue
-        if parts[0] == "gone":
-            continue  # a folder of the writer's own, into which it moved some: reported, and left
+        if parts[0].startswith(("gone", "draft")):
+            continue  # of the writer's own, with what it moved there: reported, and left
         if not is_protected([plain(part) for part in parts]) or path.name.endswith(".sample"):
             continue
-        status = path.lstat()
-        content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-        found[inner] = (status.st_mode, content)
+        with suppress(FileNotFoundError):  # just taken away
+            status = path.lstat()
+            content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+            found[inner] = (status.st_mode, content)
     said = subprocess.run(
         ["git", "config", "--local", "--list"], cwd=root, capture_output=True, check=True
     ).stdout

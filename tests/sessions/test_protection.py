@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from protected_writers import EVIL, GOOD, prepare, protected, writers
+from protected_writers import EVIL, GOOD, WriterLog, prepare, protected, writer_command
 from session_desk import Desk
 
 from bridle.core.errors import SupervisionUnavailable
@@ -48,14 +48,14 @@ def namespace(refusals: dict[Level, str | None]) -> str:
     return "namespace"
 
 
-async def begin(desk: Desk, commands: Sequence[str], **terms: object) -> Session:
+async def begin(desk: Desk, commands: Sequence[str], name: str = "", **terms: object) -> Session:
     """The agent runs each as a file, so that no reading of a command line helps."""
     steps = []
     for number, text in enumerate(commands):
-        path = desk.folder / f"step-{number}.sh"
+        path = desk.folder / f"step-{name}{number}.sh"
         path.write_text(text)
         steps.append({"run": f"sh {path}"})
-    script = desk.folder / "script.json"
+    script = desk.folder / f"script{name}.json"
     script.write_text(json.dumps([steps]))
     return await desk.start(str(script), **terms)
 
@@ -99,37 +99,39 @@ def changed(before: State, after: State) -> dict[str, tuple[object, object]]:
     }
 
 
-async def test_no_random_writer_changes_a_protected_name(desk: Desk, level: str) -> None:
-    rng = random.Random(f"{level}-{os.environ.get('BRIDLE_SEED', '1')}")
-    prepare(desk.project, rng)
-    before = protected(desk.project)
-    chosen = writers(rng, 25)
-    session = await begin(desk, [one.script for one in chosen], supervision=level)
-    await play(session)
-    await asyncio.sleep(0.4)  # those in the background have written
-    with suppress(AssertionError):
-        await until(lambda: protected(desk.project) == before, 2)
-    assert changed(before, protected(desk.project)) == {}, list(map(str, chosen))
-    await session.close()
-    assert changed(before, protected(desk.project)) == {}, list(map(str, chosen))
-    assert notices(desk, session)
-
-
-@pytest.mark.torture
 @pytest.mark.timeout(900)
-async def test_no_writer_of_hundreds_changes_a_protected_name(desk: Desk, level: str) -> None:
-    rng = random.Random(level)
-    prepare(desk.project, rng)
+@pytest.mark.parametrize(
+    ("count", "seconds"),
+    [(20, 1), pytest.param(500, 120, marks=pytest.mark.torture)],
+    ids=["20 writers", "500 writers"],
+)
+async def test_no_random_writer_changes_a_protected_name(
+    desk: Desk, level: str, count: int, seconds: float
+) -> None:
+    """Another session in the same folder has writers of its own."""
+    seed = f"{level}-{os.environ.get('BRIDLE_SEED', '1')}"
+    prepare(desk.project, random.Random(seed))
     before = protected(desk.project)
-    count = int(os.environ.get("BRIDLE_WRITERS", "125"))
-    late = f"setsid sh -c 'for i in 1 2 3 4; do sleep {count // 4}; echo evil > .mcp.json; done' &"
-    chosen = [one.script for one in writers(rng, count)]
-    session = await begin(desk, [f"({late}) > /dev/null 2>&1", *chosen], supervision=level)
-    await play(session)
-    await asyncio.sleep(count)
-    await session.close()
+    log = WriterLog(desk.folder / "writers.jsonl")
+    both = [
+        await begin(desk, [writer_command(f"{seed}-{one}", count // 2, seconds, log.path)], one,
+                    supervision=level)
+        for one in ("here", "beside")
+    ]  # fmt: skip
+    await asyncio.gather(*map(play, both))
+    await until(lambda: log.ended.count("daemon") == 2, 3 * seconds + 60)
+    with suppress(AssertionError):
+        await until(lambda: protected(desk.project) == before, 5)
     assert changed(before, protected(desk.project)) == {}
-    print(f"{level}: {count} writers, {len(notices(desk, session))} changes reported, 0 stayed")
+    for session in both:
+        await session.close()
+    assert changed(before, protected(desk.project)) == {}
+    texts = [text for session in both for text in notices(desk, session)]
+    assert log.unreported(texts) == []
+    assert log.ended == ["daemon", "daemon", "program", "program"]
+    done = sum(bool(line["ok"]) for line in log.writes)
+    assert done > count // 4
+    print(f"{level}: {len(log.writes)} writes, {done} done, {len(texts)} reported, 0 stayed")
 
 
 async def test_a_background_process_is_undone_within_a_second_and_reported(
@@ -168,31 +170,91 @@ async def test_what_was_undone_is_taken_back_while_sessions_watch(desk: Desk, le
     assert target.read_text() == "the user's own\n"
 
 
-async def test_ordinary_git_works_and_stays(desk: Desk, level: str) -> None:
-    rng = random.Random(1)
-    prepare(desk.project, rng)
-    bare = desk.folder / "bare.git"
-    run("git", "clone", "-q", "--bare", str(desk.project), str(bare), cwd=desk.folder)
-    commands = (
-        f"git remote add origin {bare}; git push -q -u origin main; git config user.name Ann;"
-        "git fetch -q; git branch -q other; git push -q origin other; git branch -q -D other;"
-        "git switch -q --track origin/other; git worktree add -q ../wt; git submodule init;"
-        "git config branch.main.description x; git stash list; git gc -q"
+ORDINARY_GIT = """
+set -e
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.org GIT_AUTHOR_DATE=2026-01-01T00:00:00Z
+export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.org
+export GIT_COMMITTER_DATE=2026-01-01T00:00:00Z GIT_TERMINAL_PROMPT=0
+git remote add origin "$1"
+git push -q -u origin main
+git config user.name Ann
+git config user.email ann@example.org
+git fetch -q
+git branch -q other
+git push -q origin other
+git branch -q -D other
+git switch -q --track origin/other
+echo one > one.txt; git add one.txt; git commit -q -m one
+echo two > two.txt; git add two.txt; git commit -q -m two --author 'B <b@example.org>'
+echo three >> one.txt; git stash -q; git stash pop -q; git stash -q
+git switch -q main
+echo base > base.txt; git add base.txt; git commit -q -m base
+git switch -q other
+git rebase -q main
+git push -q --force-with-lease
+git switch -q main
+git merge -q --no-ff --no-edit other
+git cherry-pick -n main~1 2> /dev/null || git cherry-pick --abort || true
+git reset -q --hard
+git tag v1; git push -q --tags
+git worktree add -q "$2" -b side
+git config branch.main.description x
+git -c protocol.file.allow=always submodule update -q --init
+git submodule foreach -q 'git switch -q -C work'
+git remote rename origin upstream
+git remote set-url upstream "$1"
+git gc -q
+"""
+SAYINGS = """
+git config --local --list
+git for-each-ref --format '%(refname) %(objectname) %(upstream)'
+git status --porcelain
+git stash list
+git submodule status
+git worktree list --porcelain
+git -C lib config --local --list
+"""
+
+
+def git_outcome(root: Path, bare: Path, tree: Path) -> list[str]:
+    """What git itself says of it, wherever it lies."""
+    said = run("sh", "-ec", SAYINGS, cwd=root)
+    for path, name in ((bare, "BARE"), (tree, "TREE"), (root, "ROOT")):
+        said = said.replace(str(path), name)
+    return sorted(said.splitlines())
+
+
+async def test_ordinary_git_works_as_in_a_repository_that_nobody_watches(
+    desk: Desk, level: str
+) -> None:
+    prepare(desk.project, random.Random(1))
+    library = desk.folder / "library"
+    prepare(library, random.Random(2))
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
+    run("git", *identity, "submodule", "add", "-q", str(library), "lib", cwd=desk.project)
+    run("git", *identity, "commit", "-qm", "library", cwd=desk.project)
+    run("git", "submodule", "deinit", "-q", "--all", cwd=desk.project)
+    shutil.rmtree(desk.project / ".git/modules")
+    twin = desk.folder / "twin"
+    shutil.copytree(desk.project, twin, symlinks=True)
+    places = {}
+    for root in (desk.project, twin):
+        bare, tree = desk.folder / f"{root.name}.git", desk.folder / f"{root.name}-tree"
+        run("git", "clone", "-q", "--bare", str(root), str(bare), cwd=desk.folder)
+        places[root] = bare, tree
+    script = desk.folder / "ordinary.sh"
+    script.write_text(ORDINARY_GIT)
+    run("sh", str(script), *map(str, places[twin]), cwd=twin)
+    bare, tree = places[desk.project]
+    command = (
+        f"sh {script} {bare} {tree} > {desk.folder}/said 2>&1 || echo failed >> {desk.folder}/said"
     )
-    session = await begin(desk, [commands], supervision=level)
+    session = await begin(desk, [command], supervision=level)
     await play(session)
     await session.close()
-    said = run("git", "config", "--local", "--list", cwd=desk.project)
-    for expected in (
-        f"remote.origin.url={bare}",
-        "branch.main.remote=origin",
-        "branch.other.merge=refs/heads/other",
-        "user.name=Ann",
-        "branch.main.description=x",
-    ):
-        assert expected in said.splitlines()
-    assert notices(desk, session) == []
-    assert (desk.folder / "wt/main.py").exists()
+    assert (desk.folder / "said").read_text() == ""
+    assert git_outcome(desk.project, bare, tree) == git_outcome(twin, *places[twin])
+    assert [text for text in notices(desk, session) if "a folder that is new" not in text] == []
 
 
 async def test_denied_files_are_hidden_but_not_those_that_git_tracks(

@@ -10,7 +10,8 @@ from session_desk import Desk
 
 from bridle.core.process import Process
 from bridle.store.session_row import SessionRow
-from bridle.workspace.processes import Place, Processes
+from bridle.workspace.process_place import Place
+from bridle.workspace.processes import Processes
 
 
 async def left_running(desk: Desk, linger: float) -> tuple[SessionRow, Process]:

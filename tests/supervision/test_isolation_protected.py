@@ -1,21 +1,14 @@
-"""Protected names under high: read-only where they are, held where they are not."""
+"""Protected names under high: read-only where they exist, and nothing in their place elsewhere."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from confined_run import Place, skip_if_missing
+from confined_run import Place, Ran, run_confined, skip_if_missing
 
-from bridle.supervision.isolation import (
-    Confined,
-    after,
-    bubblewrap,
-    confine,
-    placeholders,
-)
+from bridle.supervision.isolation import Confined, after, bubblewrap, confine
 
 pytestmark = pytest.mark.usefixtures("high")
 
@@ -70,30 +63,22 @@ def test_one_that_exists_stays_as_it_is(place: Place, act: str) -> None:
     assert tree(place.workspace) == before
 
 
-ABSENT_ACTS = (
-    "echo evil > .mcp.json",
-    "mkdir .mcp.json",
-    "ln -s other .mcp.json",
-    "mv other .mcp.json",
-    "rm -f .mcp.json; echo evil > .mcp.json",
-    "mkdir .git",
-    "mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit",
-    "mv kept moved",
-    "echo evil > kept/settings",
-)
+ABSENT = (".mcp.json", ".env", ".vscode", ".git/config", ".git/hooks", "kept/settings")
 
 
-@pytest.mark.parametrize("act", ABSENT_ACTS)
-def test_one_that_does_not_exist_cannot_be_made(place: Place, act: str) -> None:
-    (place.workspace / "other").write_text("evil")
+def test_nothing_is_put_where_a_protected_name_does_not_exist(place: Place) -> None:
     (place.workspace / "kept").mkdir()
     place.give()
-    before = tree(place.workspace)
-    names = named(place, ".mcp.json", ".git/config", ".git/hooks", "kept/settings")
-    ran = place.run("high", "sh", "-c", act, protected=names)
-    assert ran.code != 0, ran
-    assert tree(place.workspace) == before
-    assert sorted(path.name for path in place.workspace.iterdir()) == ["kept", "other"]
+    look = "find . | sort"
+    ran = place.run("high", "sh", "-c", look, protected=named(place, *ABSENT))
+    assert (ran.code, ran.out) == (0, ".\n./kept\n"), ran
+    assert [*place.workspace.rglob("*")] == [place.workspace / "kept"]
+
+
+def test_one_that_does_not_exist_can_be_made_and_is_left_to_the_watcher(place: Place) -> None:
+    ran = place.run("high", "sh", "-c", "echo made > .mcp.json", protected=named(place, *ABSENT))
+    assert ran.code == 0, ran
+    assert tree(place.workspace) == {".mcp.json": "made\n"}
 
 
 def test_work_beside_protected_names_goes_on(place: Place) -> None:
@@ -108,7 +93,7 @@ def test_work_beside_protected_names_goes_on(place: Place) -> None:
     }
     ran = place.run("high", "sh", "-c", work, env=who, protected=names)
     assert ran.code == 0, ran
-    assert set(ran.out.splitlines()) <= {"?? .mcp.json", "?? .vscode"}
+    assert ran.out == ""
     assert sorted(path.name for path in place.workspace.iterdir()) == [".git", "file"]
 
 
@@ -129,59 +114,38 @@ def test_what_no_mount_can_hold_is_said(tmp_path: Path) -> None:
     (workspace / "link").symlink_to("elsewhere")
     (tmp_path / "folder").mkdir()
     (workspace / "way").symlink_to(tmp_path / "folder")
-    made = confined(workspace, "link", "way/inner", "held")
-    assert made.unheld == (workspace / "link", workspace / "way/inner")
+    (workspace / "held").touch()
+    names = ("link", "way/inner", "held", "absent", "held/beneath", "../outside", ".")
+    made = confined(workspace, *names)
+    assert made.unheld == tuple(workspace / name for name in names if name != "held")
     after(made)
     assert list((tmp_path / "folder").iterdir()) == []
 
 
 def test_a_workspace_that_is_called_by_a_link_has_its_names_held(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
+    (tmp_path / "real/.mcp.json").touch()
     (tmp_path / "link").symlink_to("real")
     made = confined(tmp_path / "link", ".mcp.json", "../outside")
-    assert (tmp_path / "real/.mcp.json").exists()
     assert made.unheld == (tmp_path / "real/../outside",)
+    assert str(tmp_path / "real/.mcp.json") in made.argv
     after(made)
-    assert list((tmp_path / "real").iterdir()) == []
 
 
-def test_a_placeholder_stays_until_the_last_command_that_needs_it_has_ended(tmp_path: Path) -> None:
-    first, second = confined(tmp_path, ".mcp.json"), confined(tmp_path, ".mcp.json")
-    after(first)
-    assert (tmp_path / ".mcp.json").stat().st_size == 0
-    after(second)
-    assert list(tmp_path.iterdir()) == []
-    after(second)  # a second time does no harm
-
-
-def test_one_that_a_killed_harness_left_goes_with_the_next_command_or_when_asked(
-    tmp_path: Path,
-) -> None:
-    for clear in (
-        lambda: after(confined(tmp_path, ".mcp.json")),
-        lambda: placeholders.clear([tmp_path / ".mcp.json", tmp_path / "absent"]),
-    ):
-        number = placeholders.hold(tmp_path / ".mcp.json")
-        assert number is not None
-        os.close(number)  # as the kernel does for one that was killed
-        assert (tmp_path / ".mcp.json").exists()
-        clear()
-        assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_that_somebody_made_in_its_place_is_left_alone(tmp_path: Path) -> None:
-    made = confined(tmp_path, ".mcp.json")
-    (tmp_path / ".mcp.json").unlink()
-    (tmp_path / ".mcp.json").write_text("{}")
-    after(made)
-    placeholders.clear([tmp_path / ".mcp.json"])
-    assert (tmp_path / ".mcp.json").read_text() == "{}"
-
-
-def test_an_empty_file_of_the_users_is_no_placeholder(tmp_path: Path) -> None:
-    (tmp_path / ".env").touch(0o444)
-    after(confined(tmp_path, ".env"))
-    assert (tmp_path / ".env").exists()
+def test_one_that_is_removed_before_the_command_starts_is_left_out(place: Place) -> None:
+    (place.workspace / ".env").touch()
+    place.give()
+    made = confine(
+        "high",
+        workspace=place.workspace,
+        argv=["true"],
+        env=place.env,
+        cwd=place.workspace,
+        protected=named(place, ".env"),
+    )
+    (place.workspace / ".env").unlink()
+    assert run_confined(made, place.workspace) == Ran(0, "", "")
+    assert [*place.workspace.iterdir()] == []
 
 
 def test_bubblewrap_is_not_taken_from_the_workspace_or_where_all_may_write(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from confined_run import Place
 
 from bridle.core.agent import Exit
 from bridle.supervision.children import Ended, Job
-from bridle.supervision.isolation import Confined, after, clear_placeholders, confine
+from bridle.supervision.isolation import Confined, after, confine
 from bridle.supervision.tree import Level, Warden
 
 # Says, as JSON, what came of a command at each level of supervision and of isolation.
@@ -180,22 +179,16 @@ async def test_a_limit_of_the_level_holds(warden: Warden, isolation: str, worksp
 
 
 @pytest.mark.parametrize("isolation", ["high"], indirect=True)
-async def test_a_name_is_held_as_long_as_a_command_runs_that_lost_its_harness(
+async def test_a_name_is_read_only_as_long_as_a_command_runs_that_lost_its_harness(
     warden: Warden, isolation: str, workspace: Path
 ) -> None:
     name = workspace / ".mcp.json"
+    name.write_text("{}")
     late = "echo > ready; read word; echo evil > .mcp.json; echo > done"
     job, confined = await start(warden, isolation, workspace, late, name)
     await appears(workspace / "ready")
-    assert confined.held
-    for number in confined.held.placeholders.values():
-        os.close(number)  # as the kernel does for a harness that was killed
-    confined.held.placeholders.clear()
-    await asyncio.to_thread(clear_placeholders, [name])
-    assert name.exists()
+    after(confined)
     await job.write(b"go\n")
     await appears(workspace / "done")
-    assert name.read_text() == ""
     await ended(job)
-    clear_placeholders([name])
-    assert not name.exists()
+    assert name.read_text() == "{}"

@@ -19,6 +19,7 @@ import pytest
 
 from bridle.supervision.secrets import Redactor, Secrets
 from bridle.supervision.secrets.encodings import ENCODINGS
+from bridle.supervision.secrets.forms import forms_of
 
 DOCUMENTS = Path(__file__).parents[2]
 Encoder = Callable[[str], bytes]
@@ -121,9 +122,9 @@ ALPHABETS = (
 )
 
 
-def secret(chance: Random) -> str:
+def secret(chance: Random, letters: str = "") -> str:
     while True:
-        alphabet = chance.choice(ALPHABETS)
+        alphabet = letters or chance.choice(ALPHABETS)
         text = "".join(
             chance.choice(alphabet) for _ in range(chance.choice((8, 9, 12, 20, 40, 80)))
         )
@@ -189,3 +190,58 @@ def test_the_documents_name_the_encodings_that_are_covered() -> None:
     readme = (DOCUMENTS / "README.md").read_text("utf-8")
     (claim,) = [line for line in readme.splitlines() if "Keys stay out" in line]
     assert "docs/secrets.md" in claim
+
+
+# -- among what is, or looks like, an escape -------------------------------------------------------
+
+PIECES = (
+    b"\\u00", b"\\u0041", b"\\", b"\\\\", b"\\n", b"\\x4", b"\\x41", b"\\101", b"%", b"%4", b"%41",
+    b"%25", b"%2541", b"&", b"&amp;", b"&am", b"&lt;", b"&#6", b"&#65;", b"&amp;#65;", b"&#x41;",
+    b"&#37;41", b"\\u0026amp;", b"\\u005cn", b"%5Cx41", b"\n", b"\r\n", b"25", b"4", b"1", b"n",
+    b"u", b"x", b"amp;", b"lt;", b"#", b";", b"d83d", b"\\ud83d", b"\\ude00", b"plain text ",
+)  # fmt: skip
+SPELLINGS = [encode for name in ENCODERS if name != "shell" for encode in ENCODERS[name][:5]]
+
+
+def entangled(chance: Random, values: list[str]) -> bytes:
+    """Secrets in many spellings, some cut short, among what is, or looks like, an escape."""
+    parts: list[bytes] = []
+    for _ in range(chance.randrange(1, 4)):
+        encoded = chance.choice(SPELLINGS)(chance.choice(values))
+        parts += chance.choices(PIECES, k=chance.randrange(5))
+        parts.append(encoded[: chance.choice((len(encoded), chance.randrange(len(encoded))))])
+    return b"".join([*parts, *chance.choices(PIECES, k=chance.randrange(5))])
+
+
+def redacted_by_every_pattern(text: bytes, values: list[str]) -> bytes:
+    """Without an index that tells which are worth a try."""
+    patterns = [form.pattern for value in values for form in forms_of("KEY", value)]
+    done = b""
+    while matches := [match for one in patterns if (match := one.search(text))]:
+        first = min(matches, key=lambda match: (match.start(), -match.end()))
+        done += text[: first.start()] + b"[secret:KEY]"
+        text = text[first.end() :]
+    return done + text
+
+
+@pytest.mark.parametrize("count", [50, pytest.param(100_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("alphabet", range(len(ALPHABETS)))
+def test_a_secret_among_escapes_is_found_as_by_trying_every_pattern_however_it_is_cut(
+    alphabet: int, count: int
+) -> None:
+    chance = Random(f"{alphabet}/{count}")
+    shown = []
+    for _ in range(count // 50):
+        values = [secret(chance, ALPHABETS[alphabet]) for _ in range(3)]
+        secrets = Secrets({f"KEY{at}": value for at, value in enumerate(values)})
+        for _ in range(50):
+            text = entangled(chance, values)
+            whole = re.sub(rb"\[secret:KEY\d\]", b"[secret:KEY]", secrets.redact(text))
+            if whole != redacted_by_every_pattern(text, values):
+                shown.append((values, text, whole))
+            for cut in chance.choices(range(len(text) + 1), k=6):
+                redactor = Redactor(secrets)
+                parts = redactor.feed(text[:cut]) + redactor.feed(text[cut:]) + redactor.flush()
+                if parts != secrets.redact(text):
+                    shown.append((values, text, cut, parts))
+    assert not shown, f"{len(shown)}, such as {shown[0]}"

@@ -119,7 +119,21 @@ def tool(files: Files, name: str, archive: Path) -> Callable[[int], object]:
     def reads(turn: int) -> object:
         return files.read_file(NAMES[turn % len(NAMES)])
 
+    def edits(turn: int) -> object:
+        return files.replace_text_in_file(NAMES[turn % len(NAMES)], "mine", "mine")
+
+    def moves(turn: int) -> object:
+        path = NAMES[turn // 2 % len(NAMES)]
+        both = (path, f"{path}-moved")
+        return files.move_file(*(reversed(both) if turn % 2 else both))
+
+    def deletes(turn: int) -> object:
+        path = f"{NAMES[turn % len(NAMES)]}-new"
+        files.create_directory(f"{path}/inner")
+        return files.delete_file(path, recursive=True)
+
     return {
+        "replace_text_in_file": edits, "move_file": moves, "delete_file": deletes,
         "read_file": reads, "write_file": writes, "list_directory": lists,
         "replace_lines_in_file": replaces, "import_file": imports, "export_file": exports,
         "export_zip": zips, "search_files": searches,
@@ -128,7 +142,8 @@ def tool(files: Files, name: str, archive: Path) -> Callable[[int], object]:
 
 TOOLS = (
     "read_file", "write_file", "list_directory", "replace_lines_in_file", "import_file",
-    "export_file", "export_zip", "search_files",
+    "export_file", "export_zip", "search_files", "replace_text_in_file", "move_file",
+    "delete_file",
 )  # fmt: skip
 
 

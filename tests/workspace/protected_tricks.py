@@ -161,6 +161,12 @@ def guarded(root: Path) -> dict[str, tuple[int, bytes]]:
     return found
 
 
+def without_empty_configs(found: dict[str, tuple[int, bytes]]) -> dict[str, tuple[int, bytes]]:
+    """A git config may be made, if it names no program, and so may an empty folder for hooks."""
+    made = {(".git/config", b""), (".git/hooks", b"(folder)")}
+    return {path: one for path, one in found.items() if (path, one[1]) not in made}
+
+
 def programs(config: bytes) -> bytes:
     """Of a git config, what git itself would run, as git itself reads it."""
     said = subprocess.run(

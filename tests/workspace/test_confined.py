@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bridle.workspace.confined import TEMPORARY, Root, open_outside
+from bridle.workspace import drafts
+from bridle.workspace.beneath import open_outside
+from bridle.workspace.confined import Root
+from bridle.workspace.moves import move
+from bridle.workspace.path_locks import TEMPORARY
 from bridle.workspace.refusal import Refused
 
 SECRET = b"secret"
@@ -191,20 +195,37 @@ def test_a_new_file_does_not_take_the_place_of_one_that_came_meanwhile(
 
 def test_a_change_while_a_file_is_written_is_not_lost(confined: Root, root: Path) -> None:
     path = root / "a" / "b.txt"
-    before = path.stat().st_ino
 
     def chunks() -> Iterator[bytes]:
         yield b"mine"
         (root / "a" / "c").write_text("theirs")
         (root / "a" / "c").rename(path)
 
-    def unchanged(now: os.stat_result | None) -> None:
-        if now is None or now.st_ino != before:
-            raise Refused("it is another", hint="look")
-
-    with pytest.raises(Refused, match="it is another"):
-        confined.write("a/b.txt", chunks(), unchanged=unchanged)
+    with pytest.raises(Refused, match="changed by another program"):
+        confined.write("a/b.txt", chunks())
     assert path.read_text() == "theirs" and names(root / "a") == ["b.txt"]
+
+
+def test_files_are_replaced_where_names_cannot_be_exchanged(
+    confined: Root, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with the C libraries of old systems."""
+    monkeypatch.setattr(drafts, "_rename", None)
+    confined.write("a/b.txt", [b"new"])
+    confined.write("a/c.txt", [b"other"])
+    with pytest.raises(Refused, match="already"):
+        move(confined, "a/b.txt", "a/c.txt")
+    move(confined, "a/b.txt", "d/e.txt")
+    with pytest.raises(Refused, match="changed by another program"):
+        confined.write("a/c.txt", _chunks_beside(root / "a/c.txt"))
+    assert (root / "d/e.txt").read_text() == "new" and (root / "a/c.txt").read_text() == "theirs"
+    assert names(root / "a") == ["c.txt"]
+
+
+def _chunks_beside(path: Path) -> Iterator[bytes]:
+    yield b"mine"
+    path.with_name("x").write_text("theirs")
+    path.with_name("x").rename(path)
 
 
 def test_a_workspace_that_is_replaced_is_not_followed(

@@ -181,3 +181,13 @@ def _wait_until_trusted(path: Path) -> None:
     """A folder that changed just now is read at each look."""
     while time.time_ns() - path.stat().st_ctime_ns < 100_000_000:
         time.sleep(0.01)
+
+
+def test_a_folder_is_listed_for_a_second_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridle.workspace.file_tree.SECONDS", -1.0)
+    (tmp_path / "top" / "sub").mkdir(parents=True)
+    (tmp_path / "top" / "sub" / "a").touch()
+    listing = DiskFiles().below(str(tmp_path / "top"), frozenset())
+    assert (listing.paths, listing.complete) == (("sub",), False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import random
 import re
 import subprocess
 import sys
@@ -10,8 +12,10 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from bridle.supervision.secrets import Secrets
 from bridle.workspace import line_finder, output
 from bridle.workspace.output import Ends, Line, Lines
 from bridle.workspace.refusal import Refused
@@ -328,3 +332,58 @@ def test_the_finder_of_lines_loads_little() -> None:
         text=True,
     ).stderr
     assert not {"typing", "json", "msgspec", "pathlib"} & set(re.findall(r"\| +([\w.]+)", told))
+
+
+# -- secrets that a cut goes through ---------------------------------------------------------------
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
+VALUE = "correct-horse-battery-staple-9431"
+KEY = (
+    "-----BEGIN RSA PRIVATE KEY-----\n"
+    + "".join(f"{hashlib.sha256(bytes([n])).hexdigest()}\n" for n in range(24))
+    + "-----END RSA PRIVATE KEY-----"
+)
+
+
+def shows_part(text: str, secret: str) -> bool:
+    """Twelve letters of it, at any place."""
+    plain = secret.replace("\n", "")
+    return any(plain[at : at + 12] in text for at in range(0, len(plain) - 11, 3))
+
+
+@pytest.mark.parametrize("secret", [TOKEN, VALUE, KEY])
+@pytest.mark.parametrize("around", [" ", "\n"])
+def test_no_way_to_read_an_output_shows_part_of_a_secret(
+    tmp_path: Path, secret: str, around: str
+) -> None:
+    secrets = Secrets({"PHRASE": VALUE})
+    pick = random.Random(len(secret))
+    path = tmp_path / "stdout"
+    for _ in range(4):
+        lines = [pick.choice("xyz") * pick.choice((3, 80, 1_900, 2_500)) for _ in range(60)]
+        first, last = "\n".join(lines[:30]), "\n".join(lines[30:])
+        path.write_text(f"{first}{around}{secret}{around}{last}")
+        at = len(first) + 1
+        read = [
+            output.ends(path, at + pick.randint(-5, len(secret)), 5_000, secrets),
+            output.ends(path, 5_000, len(last) + 1 + pick.randint(-5, len(secret)), secrets),
+            output.tail(path, pick.randint(1, 60), secrets),
+            output.head(path, pick.randint(1, 60), secrets),
+            output.search(path, secret[:3], limit=5, context=3, secrets=secrets),
+            *(
+                output.span(path, at + pick.randint(-2, len(secret)), pick.randint(1, 20), secrets)
+                for _ in range(8)
+            ),
+        ]
+        for one in read:
+            said = msgspec.json.encode(one).decode().replace("\\n", "\n")
+            assert not shows_part(secrets.redact_text(said).replace("\n", ""), secret)
+
+
+def test_a_secret_that_is_shown_as_a_whole_keeps_its_usual_mark(tmp_path: Path) -> None:
+    path = tmp_path / "stdout"
+    path.write_text(f"before\nkey {TOKEN} end\nafter\n")
+    secrets = Secrets()
+    [line] = [line for line in output.tail(path, 9, secrets).lines if "key" in line.text]
+    assert line.text == f"key {TOKEN} end"
+    assert secrets.redact_text(line.text).startswith("key [secret:")

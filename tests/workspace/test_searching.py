@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 from pathlib import Path
 
 import pytest
+from repositories import Git
 
-from bridle.workspace import searching
+from bridle.workspace import searching, walk
 from bridle.workspace.confined import Root
 from bridle.workspace.refusal import Refused
 from bridle.workspace.searching import Match, Matches
@@ -75,6 +78,56 @@ def test_names_are_found_by_part_or_glob(repository: Path) -> None:
     assert [m.path for m in search(repository, "LIB/", kind="name").matches] == ["lib/b.py"]
     assert [m.path for m in search(repository, "*.PY", kind="name").matches] == ["a.py", "lib/b.py"]
     assert [m.path for m in search(repository, "[ab].p?", kind="name").matches] != []
+
+
+def test_names_are_found_by_a_glob_of_the_path(repository: Path) -> None:
+    (repository / "lib/deep").mkdir()
+    (repository / "lib/deep/c.PY").touch()
+    for pattern, found in (
+        ("**/*.py", ["a.py", "lib/b.py", "lib/deep/c.PY"]),
+        ("lib/**/*.py", ["lib/b.py", "lib/deep/c.PY"]),
+        ("lib/*.py", ["lib/b.py"]),
+        ("./lib/*", ["lib/b.py", "lib/deep"]),
+        ("*/deep/**", ["lib/deep/c.PY"]),
+        ("deep/*.py", []),
+    ):
+        assert [m.path for m in search(repository, pattern, kind="name").matches] == found, pattern
+    below = search(repository, "deep/*.py", path="lib", kind="name")
+    assert [m.path for m in below.matches] == ["lib/deep/c.PY"]
+
+
+def test_any_glob_of_a_path_is_read_as_git_reads_it(repository: Path, git: Git) -> None:
+    chance = random.Random(4)
+    paths = {"/".join(chance.choices("abAB", k=chance.randint(1, 4))) for _ in range(60)}
+    for path in sorted(paths):
+        with contextlib.suppress(OSError):
+            (repository / path).parent.mkdir(parents=True, exist_ok=True)
+            (repository / path).touch()
+    found = 0
+    for _ in range(150):
+        words = chance.choices(
+            ("*", "**", "a", "B", "[ab]", "?", "a*", "*b*"), k=chance.randint(2, 4)
+        )
+        pattern = "/".join(words)
+        if not set("*?[") & set(pattern):
+            continue
+        said = git("ls-files", "-z", "--cached", "--others", f":(glob,icase){pattern}")
+        wanted = sorted({one for one in said.split("\0") if one})
+        matches = search(repository, pattern, kind="name", limit=1000).matches
+        ours = sorted(m.path for m in matches if (repository / m.path).is_file())
+        assert ours == wanted, pattern
+        found += len(ours)
+    assert found > 40
+
+
+def test_all_that_a_crowded_folder_leaves_out_is_counted(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "CROWDED", 10)
+    for number in range(97):
+        (root / f"{number:03}").touch()
+    found = search(root, "0", kind="name", limit=1000)
+    assert found.notes == ("87 left out: in a crowded folder",) and found.files == 10
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Commands of a real shell that write to protected names, and what is put back."""
+"""Commands of a real shell that write to protected names, and what is restored."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded
+from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded, without_empty_configs
 
 from bridle.core.errors import IsolationUnavailable
 from bridle.supervision.isolation import after, confine
 from bridle.supervision.launch import command
 from bridle.workspace import inotify
-from bridle.workspace.protection import protected_names, watcher
+from bridle.workspace.protection import checker, protected_names, watch_loop, watcher
 from bridle.workspace.protection import quarantine as quarantines
 from bridle.workspace.protection.early_look import early_looks
 from bridle.workspace.protection.watcher import Undone, Watcher
@@ -62,7 +62,7 @@ def outside(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", cases(SOME), ids=str)
-async def test_what_a_command_did_is_put_back(
+async def test_what_a_command_did_is_restored(
     case: Case, tmp_path: Path, aside: Path, outside: Path
 ) -> None:
     root = tmp_path / "workspace"
@@ -82,26 +82,20 @@ async def test_what_a_command_did_is_put_back(
         assert any(path.read_bytes().strip() == EVIL for path in files_in(aside))
 
 
-def without_empty_configs(found: dict[str, tuple[int, bytes]]) -> dict[str, tuple[int, bytes]]:
-    """A git config may be made, if it names no program, and so may an empty folder for hooks."""
-    made = {(".git/config", b""), (".git/hooks", b"(folder)")}
-    return {path: one for path, one in found.items() if (path, one[1]) not in made}
-
-
 def files_in(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize("name", [".mcp.json", ".claude", ".git/hooks"])
-async def test_what_a_command_did_is_put_back_while_it_runs(
+async def test_what_a_command_did_is_restored_while_it_runs(
     name: str, tmp_path: Path, aside: Path, outside: Path
 ) -> None:
     case = Case(name, "rename over", True)
     root = tmp_path / "workspace"
     case.prepare(root)
     before = guarded(root)
-    told: list[Undone] = []
-    watch = Watcher(root, aside, report=told.extend)
+    reported: list[Undone] = []
+    watch = Watcher(root, aside, report=reported.extend)
     hold = await watch.begin()
     command = f"{case.command(root, outside)}; touch did; cat"
     shell = await asyncio.create_subprocess_exec(
@@ -110,11 +104,11 @@ async def test_what_a_command_did_is_put_back_while_it_runs(
     assert shell.stdin
     try:
         await until((root / "did").exists)
-        await until(lambda: guarded(root) == before and told)
+        await until(lambda: guarded(root) == before and reported)
     finally:
         shell.stdin.close()
         await shell.wait()
-        assert await hold.end() == tuple(told)
+        assert await hold.end() == tuple(reported)
         await watch.close()
 
 
@@ -134,10 +128,10 @@ async def test_without_commands_nothing_is_looked_at(
     assert await run(watch, root, "true") == ()
     looks = []
     real = protected_names.look
-    monkeypatch.setattr(watcher, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
+    monkeypatch.setattr(checker, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
     tasks = asyncio.all_tasks()
     (root / ".env").write_text("the user's own\n")
-    await asyncio.sleep(2 * watcher.PAUSE)
+    await asyncio.sleep(2 * watch_loop.PAUSE)
     assert (looks, tasks) == ([], {asyncio.current_task()})
     assert await run(watch, root, "true") == ()
     assert (root / ".env").read_text() == "the user's own\n"
@@ -152,10 +146,10 @@ async def test_a_quiet_command_costs_no_looks_while_it_runs(
     hold = await watch.begin()
     shell = await asyncio.create_subprocess_exec("cat", cwd=root, stdin=subprocess.PIPE)
     assert shell.stdin
-    await asyncio.sleep(3 * watcher.PAUSE)  # the alarm is set
-    monkeypatch.setattr(watcher, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
+    await asyncio.sleep(3 * watch_loop.PAUSE)  # the alarm is set
+    monkeypatch.setattr(checker, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
     (root / "work.py").write_text("pass\n")
-    await asyncio.sleep(3 * watcher.PAUSE)
+    await asyncio.sleep(3 * watch_loop.PAUSE)
     assert looks == []
     shell.stdin.close()
     await shell.wait()
@@ -171,10 +165,10 @@ async def test_without_inotify_it_looks_by_itself(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(inotify.Inotify, "add", none_left)
-    monkeypatch.setattr(watcher, "WITHOUT_INOTIFY", 0.05)
+    monkeypatch.setattr(watch_loop, "WITHOUT_INOTIFY", 0.05)
     watch = Watcher(root, aside)
     hold = await watch.begin()
-    await asyncio.sleep(2 * watcher.PAUSE)
+    await asyncio.sleep(2 * watch_loop.PAUSE)
     (root / ".mcp.json").write_bytes(EVIL)
     await until(lambda: not (root / ".mcp.json").exists())
     assert [one.act for one in await hold.end()] == ["created"]
@@ -190,14 +184,14 @@ async def test_a_system_without_inotify_is_watched_too(
     monkeypatch.setattr(inotify.Inotify, "__init__", none_left)
     watch = Watcher(root, aside)
     hold = await watch.begin()
-    await asyncio.sleep(2 * watcher.PAUSE)
+    await asyncio.sleep(2 * watch_loop.PAUSE)
     (root / ".mcp.json").write_bytes(EVIL)
     await until(lambda: not (root / ".mcp.json").exists())
     await hold.end()
     await watch.close()
 
 
-async def test_two_commands_at_once_are_told_the_same(root: Path, watch: Watcher) -> None:
+async def test_two_commands_at_once_get_the_same_report(root: Path, watch: Watcher) -> None:
     (root / ".mcp.json").write_bytes(GOOD)
     first = await watch.begin()
     second = await watch.begin()
@@ -244,7 +238,7 @@ def only(folder: Path, name: str) -> Path:
     return found
 
 
-async def test_git_keeps_working_and_its_config_is_put_back(
+async def test_git_keeps_working_and_its_config_is_restored(
     repository: Path, git: Git, watch: Watcher
 ) -> None:
     before = (repository / ".git/config").read_bytes()
@@ -321,7 +315,7 @@ async def test_a_new_repository_works_and_names_no_program(
     assert git("log", "--format=%s") == "first"
 
 
-async def test_a_clone_is_left_whole_and_told(
+async def test_a_clone_is_left_whole_and_reported(
     repository: Path, root: Path, git: Git, watch: Watcher
 ) -> None:
     (repository / ".vscode").mkdir()
@@ -387,7 +381,7 @@ async def test_what_a_protected_link_leads_to_is_guarded(root: Path, watch: Watc
     assert (root / ".claude/settings.json").read_bytes() == GOOD
 
 
-async def test_files_that_steer_by_words_are_left_and_told(root: Path, watch: Watcher) -> None:
+async def test_files_that_steer_by_words_are_left_and_reported(root: Path, watch: Watcher) -> None:
     (root / "AGENTS.md").write_text("be good\n")
     found = await run(watch, root, "echo evil >> AGENTS.md; echo evil > Claude.md")
     assert [(one.path, one.act, one.restored) for one in found] == [
@@ -435,7 +429,7 @@ async def test_a_flood_in_a_protected_folder_is_taken_as_one(
 async def test_a_flood_of_protected_names_goes_altogether(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watcher, "_AT_ONCE", 100)
+    monkeypatch.setattr(checker, "_AT_ONCE", 100)
     await run(watch, root, "i=0; while [ $i -lt 250 ]; do : > .env$i; i=$((i+1)); done")
     assert list(root.iterdir()) == []
 
@@ -482,7 +476,7 @@ async def test_a_large_folder_with_a_protected_name_is_left_in_peace(
     assert (deep / "new.py").exists()
 
 
-async def test_what_was_too_large_to_keep_is_told(
+async def test_what_was_too_large_to_keep_is_reported(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protected_names, "KEPT_FILE", 10)
@@ -492,13 +486,12 @@ async def test_what_was_too_large_to_keep_is_told(
     assert "too large" in found[0].text
 
 
-async def test_the_placeholders_of_a_sandbox_are_left_to_it(root: Path, watch: Watcher) -> None:
-    held = "until [ -e go ]; do sleep 0.02; done"
+async def test_a_sandbox_cannot_keep_a_name_that_it_makes(root: Path, watch: Watcher) -> None:
     try:
         confined = confine(
             "high",
             workspace=root,
-            argv=["sh", "-c", f"{held}; echo evil > .env; mkdir .claude; touch tried"],
+            argv=["sh", "-c", "echo evil > .env; mkdir .claude; touch tried"],
             env={"PATH": os.environ["PATH"]},
             cwd=root,
             protected=[root / ".env", root / ".claude"],
@@ -507,17 +500,15 @@ async def test_the_placeholders_of_a_sandbox_are_left_to_it(root: Path, watch: W
         pytest.skip(str(error))
     hold = await watch.begin()
     shell = await asyncio.create_subprocess_exec(
-        *command("isolation.inside"), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        *command("isolation.inside"), stdin=subprocess.PIPE
     )
     assert shell.stdin
     shell.stdin.write(marshal.dumps((confined.argv, confined.env, str(root), confined.rules)))
     shell.stdin.close()
-    await asyncio.sleep(3 * watcher.PAUSE)
-    (root / "go").touch()
-    await shell.wait()
+    assert await shell.wait() == 0
     after(confined)
-    assert await hold.end() == ()
-    assert {path.name for path in root.iterdir()} == {"go", "tried"}
+    assert {one.path for one in await hold.end()} == {".env", ".claude"}
+    assert {path.name for path in root.iterdir()} == {"tried"}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write what nobody may")
@@ -541,9 +532,8 @@ async def test_what_is_taken_goes_to_another_file_system_as_a_copy(root: Path) -
         "mkdir -p .claude/a; echo evil > .claude/a/b; ln -s /etc/passwd .claude/l; mkfifo .claude/f"
     )
     try:
-        found = await run(
-            watch, root, f"d=$(mktemp -d); cd $d; {make}; cd -; mv $d/.claude .; echo evil > .env"
-        )
+        beside = f"d=$(mktemp -d -p ..); cd $d; {make}; cd -"  # moved in one step from there
+        found = await run(watch, root, f"{beside}; mv $d/.claude .; echo evil > .env")
         assert sorted(one.path for one in found) == [".claude", ".env"]
         assert [path.name for path in root.iterdir()] == [".env"]
         kept = {one.path: Path(one.kept) for one in found}
@@ -637,7 +627,7 @@ async def test_what_a_program_changes_before_its_session_is_ready_is_undone_or_r
     (root / "deep/er/.env").write_bytes(EVIL)
     watch = Watcher(root, aside, early=seen)
     hold = await watch.begin()
-    await until(lambda: not watch._partial)
+    await until(lambda: not watch._checker.partial)
     (root / "deep/.env").write_bytes(EVIL)
     found = await hold.end()
     await watch.close()
@@ -652,9 +642,9 @@ async def test_what_a_program_changes_before_its_session_is_ready_is_undone_or_r
 
 
 async def test_folders_that_are_new_at_the_start_are_not_reported(root: Path, aside: Path) -> None:
-    for number in range(watcher._FEW_FOLDERS + 50):
+    for number in range(watcher.FEW_FOLDERS + 50):
         (root / f"a{number}").mkdir()
-    (root / f"a{watcher._FEW_FOLDERS + 49}/.env").write_bytes(GOOD)
+    (root / f"a{watcher.FEW_FOLDERS + 49}/.env").write_bytes(GOOD)
     await asyncio.sleep(0.02)
     for early in (None, early_looks(str(root))[str(root)]):
         watch = Watcher(root, aside, early=early)

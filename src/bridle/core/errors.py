@@ -18,6 +18,7 @@ BridleError
 ├── StoreError
 │   ├── StoreNewer             written by a newer bridle
 │   ├── StoreDamaged
+│   ├── StoreReadOnly          it can be read, and not be written
 │   └── StorageFull
 ├── SupervisionUnavailable     a level was asked for that this machine cannot give
 └── IsolationUnavailable       the same, of how far a command is kept from the machine
@@ -146,6 +147,10 @@ class StoreNewer(StoreError):
 
 
 class StoreDamaged(StoreError):
+    pass
+
+
+class StoreReadOnly(StoreError):
     pass
 
 

@@ -36,6 +36,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stderr_kept: int = 0
     why: str | None = None  # it failed, was killed or lost
     warden: str | None = None  # the marker of the warden that looks after it
+    owner: str | None = None  # the client that started it, where a session has several
 
     @property
     def live(self) -> bool:

@@ -79,6 +79,9 @@ def title(tool: str, input: Mapping[str, Any], *, name: str = "", cwd: str = "")
             return f"Task `{_one_line(_text(input, 'description', 'prompt'))}`"
         case "MCP":
             return f"MCP `{name}`" if name else "MCP"
+        case "Rename" if not paths and _text(input, "old_path") and _text(input, "new_path"):
+            both = (_relative(_text(input, key), cwd) for key in ("old_path", "new_path"))
+            return "Rename " + " to ".join(f"`{shorten(path)}`" for path in both)
         case "TodoWrite" | "ExitPlanMode" | "Question":
             return verb
     if paths:

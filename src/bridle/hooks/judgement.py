@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Decision, Policy
 from bridle.core.permission.instead import instead
+from bridle.core.permission.searches import keys_to_leave_files_out
 from bridle.hooks.dialects.dialect import Dialect
 from bridle.hooks.dialects.payload import HookEvent, Unreadable
 from bridle.hooks.messages import HookReply
@@ -27,7 +28,8 @@ def judged(dialect: Dialect, event: HookEvent, policy: Policy, context: Context)
         case "ask":
             return dialect.ask(event, _told(decision, request))
         case "rewrite":
-            input = _changed(event, request, decision.input or {})
+            added = keys_to_leave_files_out(request.tool, context.agent)
+            input = _changed(event, request, decision.input or {}, added)
             if input is not None and event.event in dialect.CHANGES_INPUT:
                 return dialect.allow(event, input=input)
     return dialect.deny(event, _told(decision, request))
@@ -39,13 +41,16 @@ def _told(decision: Decision, request: PermissionRequested) -> str:
 
 
 def _changed(
-    event: HookEvent, request: PermissionRequested, new: Mapping[str, Any]
+    event: HookEvent, request: PermissionRequested, new: Mapping[str, Any], added: Set[str]
 ) -> dict[str, Any] | None:
-    """The new input in the CLI's own keys; None where they are not ours."""
+    """The new input in the CLI's own keys; None where they are not ours.
+
+    `added` are its own as well, though the call does not have them.
+    """
     given = getattr(event, "tool_input", None)
     if not isinstance(given, dict):
         return None
     changed = {key: value for key, value in new.items() if request.input.get(key) != value}
-    if changed.keys() - given.keys() and request.tool != "MCP":
+    if changed.keys() - given.keys() - added and request.tool != "MCP":
         return None
     return {**given, **changed}

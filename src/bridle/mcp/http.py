@@ -7,16 +7,16 @@ import hmac
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from bridle.core.errors import UsageError
+from bridle.mcp import connections, request_ids
+from bridle.mcp.clients import IDLE, TOKEN, Clients
 from bridle.paths import private_folder
 from bridle.sessions.reception import LONGEST_LINE
 
@@ -58,31 +58,26 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
-class _Running(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Whoever serves has handlers of their own."""
-        yield
-
-
-async def serve_http(server: Server[Any], listener: socket.socket, secret: str) -> None:
-    """Until this task is cancelled."""
+async def serve_http(
+    server: Server[Any], listener: socket.socket, tokens: Mapping[str, str], clients: Clients
+) -> None:
+    """Until this task is cancelled. `tokens` by their names."""
     port = listener.getsockname()[1]
     hosts = [f"{host}:{port}" for host in HOSTS]
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=LONGEST_LINE,
+        session_idle_timeout=IDLE,
         transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[]),
     )
-    config = uvicorn.Config(
-        guarded(app, hosts, secret),
+    config = connections.Config(
+        guarded(app, hosts, tokens, clients),
         log_config=None,
         access_log=False,
-        lifespan="on",
         timeout_graceful_shutdown=1,
         server_header=False,
     )
-    running = _Running(config)
+    running = connections.Server(config)
     serving = asyncio.ensure_future(running.serve([listener]))
     try:
         await asyncio.shield(serving)
@@ -91,46 +86,97 @@ async def serve_http(server: Server[Any], listener: socket.socket, secret: str) 
         await asyncio.wait([serving])
 
 
-def guarded(app: App, hosts: list[str], secret: str) -> App:
+def guarded(app: App, hosts: list[str], tokens: Mapping[str, str], clients: Clients) -> App:
     """Who has no token, or comes from a web page, or by another name, hears nothing of it."""
+    checked = with_checked_ids(app)
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await app(scope, receive, send)
-            return
-        why = refusal(scope, hosts, secret)
-        if scope["type"] != "http" or why:
-            status, text = why or (404, "not found")
-            await _answer(send, status, text)
-            return
-        await app(scope, receive, send)
+        elif why := refusal(scope, hosts):
+            await _answer(send, *why)
+        elif (name := token_of(scope, tokens)) is not None:
+            scope[TOKEN] = name
+            with clients.request(scope):
+                await checked(scope, receive, send)
+        else:
+            await _answer(send, 401, "the token is missing or wrong")
 
     return guard
 
 
-def refusal(scope: Scope, hosts: list[str], secret: str) -> tuple[int, str] | None:
-    headers: dict[bytes, list[bytes]] = {}
-    for name, value in scope["headers"]:
-        headers.setdefault(name.lower(), []).append(value)
+def with_checked_ids(app: App) -> App:
+    """A request whose id is none is answered here: the server would take it for a notification."""
+
+    async def check(scope: Scope, receive: Receive, send: Send) -> None:
+        length = int(dict(scope["headers"]).get(b"content-length", b"0"))
+        if scope["method"] != "POST" or length > LONGEST_LINE:
+            await app(scope, receive, send)
+            return
+        parts: list[MutableMapping[str, Any]] = []
+        size, more = 0, True
+        while more and size <= LONGEST_LINE:
+            parts.append(await receive())
+            if parts[-1]["type"] == "http.disconnect":
+                return
+            size += len(parts[-1].get("body", b""))
+            more = parts[-1].get("more_body", False)
+        if not more and (error := request_ids.refusal(b"".join(p.get("body", b"") for p in parts))):
+            await _send(send, 400, error, b"application/json")
+            return
+        parts.reverse()
+
+        async def replay() -> MutableMapping[str, Any]:
+            return parts.pop() if parts else await receive()
+
+        await app(scope, replay, send)
+
+    return check
+
+
+def refusal(scope: Scope, hosts: list[str]) -> tuple[int, str] | None:
+    headers = _headers(scope)
     named = [host.encode() for host in hosts]
     if len(headers.get(b"host", ())) != 1 or headers[b"host"][0] not in named:
         return 421, "this is not the host you asked for"
     if b"origin" in headers or headers.get(b"sec-fetch-site", [b"none"]) != [b"none"]:
         return 403, "not for web pages"
-    given = headers.get(b"authorization", ())
-    expected = b"Bearer " + secret.encode()
-    if len(given) != 1 or not hmac.compare_digest(given[0], expected):
-        return 401, "the token is missing or wrong"
     return None
 
 
+def token_of(scope: Scope, tokens: Mapping[str, str]) -> str | None:
+    """The name of the token that it came with; each is compared, whichever it is."""
+    given = _headers(scope).get(b"authorization", ())
+    found = None
+    for name, secret in tokens.items():
+        expected = b"Bearer " + secret.encode()
+        if len(given) == 1 and hmac.compare_digest(given[0], expected):
+            found = name
+    return found
+
+
+def _headers(scope: Scope) -> dict[bytes, list[bytes]]:
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.lower(), []).append(value)
+    return found
+
+
 async def _answer(send: Send, status: int, text: str) -> None:
-    body = text.encode() + b"\n"
-    head: list[tuple[bytes, bytes]] = [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-    ]
+    """The connection ends with it: nobody waits for the rest of a request that is refused."""
+    more = [(b"connection", b"close")]
     if status == 401:
-        head.append((b"www-authenticate", b"Bearer"))
+        more.append((b"www-authenticate", b"Bearer"))
+    await _send(send, status, text.encode() + b"\n", b"text/plain; charset=utf-8", more)
+
+
+async def _send(
+    send: Send,
+    status: int,
+    body: bytes,
+    kind: bytes,
+    more: Sequence[tuple[bytes, bytes]] = (),
+) -> None:
+    head = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *more]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})

@@ -17,10 +17,12 @@ from mcp_types import (
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
+    JSONRPCMessage,
     RequestId,
     jsonrpc_message_adapter,
 )
 
+from bridle.mcp import request_ids
 from bridle.sessions.reception import LONGEST_LINE
 
 _ENDS = 256  # bytes of a line too long, from both ends: its id is in one of them
@@ -60,36 +62,44 @@ async def _serve(
 ) -> None:
     heard, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, said = anyio.create_memory_object_stream[SessionMessage](0)
-    complaints = outgoing.clone()
+
+    async def write(line: bytes) -> None:
+        try:
+            writer.write(line + b"\n")
+            await writer.drain()
+        except ConnectionError:
+            hearing.cancel()
 
     async def hear() -> None:
-        async with heard, complaints:
+        async with heard:
             with hearing:
                 async for line in lines(reader):
                     try:
                         if isinstance(line, TooLong):
                             raise line
+                        if refused := request_ids.refusal(line):
+                            await write(refused)
+                            continue
                         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                     except ValueError as error:
-                        await complaints.send(SessionMessage(_complaint(line, error)))
+                        await write(_dump(_complaint(line, error)))
                     else:
                         await heard.send(SessionMessage(message))
 
     async def say() -> None:
         async with said:
             async for message in said:
-                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                try:
-                    writer.write(text.encode() + b"\n")
-                    await writer.drain()
-                except ConnectionError:
-                    hearing.cancel()
+                await write(_dump(message.message))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(hear)
         tasks.start_soon(say)
         await server.run(incoming, outgoing, server.create_initialization_options())
         tasks.cancel_scope.cancel()
+
+
+def _dump(message: JSONRPCMessage) -> bytes:
+    return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 
 async def lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | TooLong]:

@@ -6,6 +6,7 @@ import re
 
 import mcp_types as types
 
+from bridle.sessions.process_calls import Caller
 from bridle.sessions.workbench import Workbench
 from bridle.workspace.refusal import Refused
 
@@ -22,7 +23,7 @@ TEMPLATES = [
 ]
 
 
-async def listed(bench: Workbench) -> list[types.Resource]:
+async def listed(bench: Workbench, caller: Caller) -> list[types.Resource]:
     found = [
         types.Resource(
             name="workspace",
@@ -38,17 +39,17 @@ async def listed(bench: Workbench) -> list[types.Resource]:
             description=bench.clean(process.command)[:200],
             mime_type="text/plain",
         )
-        for process in bench.processes()
+        for process in bench.processes(caller)
         for stream in ("stdout", "stderr")
     ]
     return [*found, *outputs]
 
 
-async def read(bench: Workbench, uri: str) -> types.ReadResourceResult:
+async def read(bench: Workbench, uri: str, caller: Caller) -> types.ReadResourceResult:
     if uri == WORKSPACE:
-        text = await bench.overview()
+        text = await bench.overview(caller)
     elif match := _OUTPUT.fullmatch(uri):
-        text = await bench.output(match["id"], match["stream"])
+        text = await bench.output(match["id"], match["stream"], caller)
     else:
         raise Refused(f"there is no resource {uri}", hint="resources/list tells them")
     contents = types.TextResourceContents(uri=uri, mime_type="text/plain", text=text)

@@ -14,8 +14,10 @@ from mcp.shared.exceptions import MCPError
 
 from bridle.core.errors import BridleError
 from bridle.mcp import resources
+from bridle.mcp.clients import Clients
 from bridle.mcp.elicitation import asking
-from bridle.sessions.workbench import Done, Workbench
+from bridle.sessions.process_calls import Caller
+from bridle.sessions.workbench import EVERYBODY, Done, Workbench
 from bridle.workspace.calls import CALLS, Call, description_of, schema_of
 
 Context = ServerRequestContext[Any, Any]
@@ -23,13 +25,21 @@ Context = ServerRequestContext[Any, Any]
 META = "bridle/result"
 INSTRUCTIONS = (
     "Files and shell processes of one workspace. Paths are relative to it and cannot leave it. "
+    "A secret in a file is shown as [secret:NAME]: keep that text when you write the file, and the "
+    "secret is put back. "
     "Commands that take long: execute_shell with run_mode async or background, then poll_process "
     "with wait_ms. The resource bridle://workspace tells what is here and what runs."
 )
 
 
-def workspace_server(bench: Workbench, *, asks: bool = False) -> Server[Any]:
-    """`asks`: what the policy leaves to a person, the client's user is asked, if they can be."""
+def workspace_server(
+    bench: Workbench, *, asks: bool = False, clients: Clients | None = None
+) -> Server[Any]:
+    """`asks`: what the policy leaves to a person, the client's user is asked, if they can be.
+    `clients` tells them apart where there may be several."""
+
+    def caller(context: Context) -> Caller:
+        return clients.caller(context) if clients else EVERYBODY
 
     async def list_tools(
         context: Context, params: types.PaginatedRequestParams | None
@@ -39,17 +49,22 @@ def workspace_server(bench: Workbench, *, asks: bool = False) -> Server[Any]:
     async def call_tool(
         context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        async def progress(seconds: float, total: float, words: str) -> None:
-            await context.session.report_progress(seconds, total, words)
+        async def progress(seconds: float, total: float | None, text: str) -> None:
+            await context.session.report_progress(seconds, total, text)
 
-        ask = asking(context.session) if asks else None
-        called = bench.call(params.name, params.arguments or {}, progress=progress, ask=ask)
+        called = bench.call(
+            params.name,
+            params.arguments or {},
+            progress=progress,
+            ask=asking(context.session) if asks else None,
+            caller=caller(context),
+        )
         return _result(await _whole(called))
 
     async def list_resources(
         context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=await resources.listed(bench))
+        return types.ListResourcesResult(resources=await resources.listed(bench, caller(context)))
 
     async def list_templates(
         context: Context, params: types.PaginatedRequestParams | None
@@ -60,7 +75,7 @@ def workspace_server(bench: Workbench, *, asks: bool = False) -> Server[Any]:
         context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         try:
-            return await resources.read(bench, str(params.uri))
+            return await resources.read(bench, str(params.uri), caller(context))
         except BridleError as error:
             text = bench.clean(Done.refused(error).text)
             raise MCPError(types.INVALID_PARAMS, text) from None
@@ -94,8 +109,12 @@ async def _whole(call: Coroutine[Any, Any, Done]) -> Done:
 def _result(done: Done) -> types.CallToolResult:
     """What programs want goes into `_meta`: clients show models structured content in place of
     the text, and a page of escaped lines reads badly."""
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=done.text)]
+    if done.image:
+        image = types.ImageContent(type="image", data=done.image.data, mime_type=done.image.mime)
+        content.append(image)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=done.text)],
+        content=content,
         is_error=done.outcome != "completed",
         _meta={META: done.data},
     )

@@ -20,7 +20,7 @@ from bridle.supervision.programs import find_program
 if TYPE_CHECKING:
     from bridle.core.agent import Agent, SessionSpec
     from bridle.sessions.terms import Terms
-    from bridle.workspace.protection.protected_names import State
+    from bridle.workspace.protection.protected_state import State
 
 
 class HeadStart:

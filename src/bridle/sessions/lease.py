@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
+
+from bridle.core.errors import StoreReadOnly
 
 
 class Lease:
@@ -15,10 +18,9 @@ class Lease:
     @classmethod
     def take(cls, folder: Path, session: str) -> Lease | None:
         """None while another process holds it."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"{session}.lock"
         while True:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = _open(path)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -31,6 +33,19 @@ class Lease:
     def release(self) -> None:
         self._path.unlink(missing_ok=True)
         os.close(self._fd)
+
+
+def _open(path: Path) -> int:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise StoreReadOnly(
+            f"no session can run: {path} cannot be written: {error.strerror}",
+            hint="check who owns the folder; what is stored there can still be listed and shown",
+        ) from error
 
 
 def _is_at(path: Path, fd: int) -> bool:

@@ -75,6 +75,10 @@ class Liaison:
                 return call_id
         return None
 
+    def decide(self, event: PermissionRequested) -> Decision | None:
+        """What the policy would say, without asking anybody."""
+        return self.requests.decide(event, self._bearing.context)
+
     async def consult(self, event: PermissionRequested, ask: Ask | None = None) -> Answer:
         """Of one who acts beside the agent: the answer is for them, whoever gives it.
 

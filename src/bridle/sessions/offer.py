@@ -14,6 +14,7 @@ from bridle.core.agent import SessionSpec
 from bridle.paths import Paths
 from bridle.sessions.enforcement import SessionEnforcement
 from bridle.sessions.liaison import Liaison
+from bridle.sessions.process_calls import IsServed
 from bridle.sessions.reception import Reception
 from bridle.sessions.terms import SERVER, Terms
 from bridle.sessions.workbench import Workbench
@@ -26,15 +27,22 @@ _RELAY = Path(__file__).parents[1] / "mcp" / "relay.py"
 
 
 class Tools:
-    """`serve` speaks with whoever comes; None where the session is served another way."""
+    """`serve` speaks with whoever comes; None where the session is served another way.
+    `is_served` says of another session whether somebody runs it."""
 
     def __init__(
-        self, session: str, paths: Paths, table: ProcessTable, serve: ServeTools | None
+        self,
+        session: str,
+        paths: Paths,
+        table: ProcessTable,
+        serve: ServeTools | None,
+        is_served: IsServed,
     ) -> None:
         self._session = session
         self._paths = paths
         self._table = table
         self._serve = serve
+        self._is_served = is_served
         self._socket = paths.socket(f"{session}-tools")
         self._bench: Workbench | None = None
         self._reception: Reception | None = None
@@ -64,8 +72,10 @@ class Tools:
             processes=self._paths.processes,
             records=self._paths.spawns,
             exports=self._paths.exports / self._session,
+            locks=self._paths.file_locks,
             supervision=terms.supervision,
             enforcement=enforcement,
+            is_served=self._is_served,
         )
         if self._serve:
             self._reception = Reception(partial(self._serve, bench), admits=bench.admits)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bridle.sessions.terms import Terms
     from bridle.supervision.tree import Warden
     from bridle.workspace.protection.denied_paths import DeniedPaths
-    from bridle.workspace.protection.protected_names import State
+    from bridle.workspace.protection.protected_state import State
 
 _MOST_NAMED = 20  # paths in one report
 
@@ -126,6 +126,16 @@ class Protection:
             return {}
         return mounts(self._plans, self._terms)
 
+    def mountable(self) -> list[Path]:
+        """Names of the workspace that a sandbox is to mount read-only by itself."""
+        self._plan()
+        return [
+            Path(plan.folder, path)
+            for plan in self._plans
+            if plan.folder == str(self._cwd)
+            for path in plan.readonly
+        ]
+
     def started(self, failed: dict[str, str]) -> None:
         """What a keeper could not mount is watched like the rest."""
         self._failed |= failed
@@ -142,6 +152,7 @@ class Protection:
         plans: tuple[Mountable, ...] = ()
         if self._terms.enforcement.protected != "watch":
             plans = mountable(str(self._cwd), allowed=self._may_be_allowed)
+            plans = tuple(self._without_new(plan) for plan in plans)
         if self._hides:
             from bridle.workspace.protection.denied_paths import find_denied
 
@@ -149,6 +160,13 @@ class Protection:
             plans = with_hidden(plans or (Mountable(str(self._cwd)),), self._denied.hidden)
         self._plans = plans
         self._set_mounted()
+
+    def _without_new(self, plan: Mountable) -> Mountable:
+        """A name that a program made a moment ago, and that is about to be undone, is not to be
+        taken for one of the workspace's because another program starts meanwhile."""
+        if plan.folder != str(self._cwd):
+            return plan
+        return plan._replace(readonly=tuple(filter(self._main.knows, plan.readonly)))
 
     def _set_mounted(self) -> None:
         for watcher in self._watchers:
@@ -270,7 +288,7 @@ class Protection:
         policy = self._policy.remembering(self._remembered())
         return policy.decide(request, self._context).verdict == verdict
 
-    # -- what is told about it ---------------------------------------------------------------------
+    # -- what is reported of it --------------------------------------------------------------------
 
     def states(self) -> tuple[Enforced, ...]:
         """How far the session is held to protected names and denied paths."""

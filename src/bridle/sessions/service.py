@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from bridle.sessions.vigil import Change
     from bridle.supervision.launch import Launched
     from bridle.supervision.secrets import Secrets
-    from bridle.workspace.protection.protected_names import State
+    from bridle.workspace.protection.protected_state import State
 
 
 class Sessions:
@@ -181,7 +181,7 @@ class Sessions:
         if terms.bench:
             from bridle.sessions.offer import Tools  # few sessions have them
 
-            tools = Tools(row.id, self._paths, self.processes, self._serve_tools)
+            tools = Tools(row.id, self._paths, self.processes, self._serve_tools, self.is_run)
             spec = tools.announced(spec)
             order = order._replace(spec=spec)
         known = _known(terms)

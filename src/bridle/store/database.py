@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from bridle.core.errors import BridleError, StorageFull, StoreDamaged, StoreError
+from bridle.core.errors import BridleError, StorageFull, StoreDamaged, StoreError, StoreReadOnly
 from bridle.store import migrations
 from bridle.store.health import LogCheck, damaged_anywhere, damaged_list, damaged_schema
 from bridle.store.mark import Mark, damaged
@@ -36,7 +36,7 @@ class Database:
     """One per process and file; every method may be called from any thread."""
 
     def __init__(
-        self, path: Path, lock: int, writer: tuple[apsw.Connection, Writer] | None
+        self, path: Path, lock: int | None, writer: tuple[apsw.Connection, Writer] | None
     ) -> None:
         self.path = path
         self._lock = lock
@@ -76,12 +76,23 @@ class Database:
             raise
 
     @classmethod
+    def open_current(cls, path: Path) -> Database:
+        """Only to read, what this bridle could have written: another schema cannot be listed."""
+        database = cls.open(path, read_only=True)
+        found = migrations.version(database.read())
+        if found != migrations.NEWEST:
+            database.close()
+            raise StoreReadOnly(
+                f"{path} is of an older bridle (schema {found}), and cannot be written",
+                hint="make it writable once, so that it can be brought up to date",
+            )
+        return database
+
+    @classmethod
     def _open_to_read(cls, path: Path) -> Database:
         if not path.exists():
             raise StoreError(f"there is no store at {path}", hint="the first session makes it")
-        lock, alone = _hold(path)
-        if alone:
-            fcntl.flock(lock, fcntl.LOCK_SH)
+        lock = _hold_to_read(path)
         database = cls(path, lock, None)
         try:
             migrations.check(database.read(), str(path))
@@ -109,7 +120,7 @@ class Database:
         """
         if self._writer is None:
             future: Future[T] = Future()
-            future.set_exception(StoreError(f"{self.path} is open for reading only"))
+            future.set_exception(_read_only(self.path))
             return future
         return self._writer.submit(work, prepare, line, urgent)
 
@@ -119,8 +130,7 @@ class Database:
             raise StoreError(f"{self.path} is closed")
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
-            _configure(connection)
+            connection = _connect_to_read(self.path)
             self._local.connection = connection
             self._readers.add(connection)
         return connection
@@ -152,6 +162,10 @@ class Database:
             return str(error)
 
     @property
+    def is_read_only(self) -> bool:
+        return self._writer is None
+
+    @property
     def storage(self) -> Storage:
         return self._writer.storage if self._writer else "ok"
 
@@ -176,7 +190,8 @@ class Database:
                 connection.close()
         if self._connection:
             self._connection.close()
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
 
 
 def _require_sqlite() -> None:
@@ -219,8 +234,49 @@ def _hold(path: Path) -> tuple[int, bool]:
     return lock, True
 
 
+def _hold_to_read(path: Path) -> int | None:
+    """None where no lock can be made, since nothing can be written there."""
+    try:
+        lock, _ = _hold(path)
+    except StoreReadOnly:
+        try:
+            lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock
+
+
+def _connect_to_read(path: Path) -> apsw.Connection:
+    """SQLite itself wants to make an index of the log, even of one that is not there."""
+    flags = apsw.SQLITE_OPEN_READONLY
+    connection = apsw.Connection(str(path), flags=flags)
+    try:
+        _configure(connection)
+        connection.pragma("schema_version")
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        connection.close()
+        log = log_of(path)
+        if (log.exists() and log.stat().st_size) or os.access(path.parent, os.W_OK):
+            raise
+        name = f"{path.as_uri()}?immutable=1"
+        connection = apsw.Connection(name, flags=flags | apsw.SQLITE_OPEN_URI)
+        _configure(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _read_only(path: Path) -> StoreReadOnly:
+    return StoreReadOnly(
+        f"{path} is open for reading only", hint="check who owns the file and its folder"
+    )
+
+
 def _cannot_open(file: Path, error: OSError) -> StoreError:
-    return StoreError(
+    denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    return (StoreReadOnly if denied else StoreError)(
         f"{file} cannot be opened: {error.strerror}", hint="check who owns the file and its folder"
     )
 

@@ -153,7 +153,11 @@ def m004_processes(connection: apsw.Connection) -> None:
     """)
 
 
-MIGRATIONS = (m001_log, m002_messages, m003_attachments, m004_processes)
+def m005_process_owners(connection: apsw.Connection) -> None:
+    connection.execute("ALTER TABLE processes ADD COLUMN owner TEXT")
+
+
+MIGRATIONS = (m001_log, m002_messages, m003_attachments, m004_processes, m005_process_owners)
 NEWEST = len(MIGRATIONS)
 FAR_AHEAD = 100  # no bridle is that new
 

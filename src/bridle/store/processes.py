@@ -14,7 +14,7 @@ from bridle.store.database import Database
 from bridle.store.session_row import bindable
 
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(Process))
-CHANGEABLE = frozenset(COLUMNS) - {"id", "session", "command", "cwd", "began_at"}
+CHANGEABLE = frozenset(COLUMNS) - {"id", "session", "command", "cwd", "began_at", "owner"}
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM processes"
 _INSERT = (
     f"INSERT INTO processes ({', '.join(COLUMNS)}) "

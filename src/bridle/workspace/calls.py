@@ -6,9 +6,11 @@ The words are for models. What is left out, or null, takes its default.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
+import msgspec.inspect
 from msgspec import UNSET, Meta, UnsetType
 
 from bridle.workspace.refusal import Refused
@@ -19,6 +21,12 @@ LONGEST_RUN = 3600.0  # seconds that a call may take
 Path = Annotated[str, Meta(description="relative to the workspace", min_length=1)]
 ProcessId = Annotated[str, Meta(description="as execute_shell or list_processes told it")]
 Stream = Literal["stdout", "stderr"]
+
+
+def at_most(most: int, *, least: int = 1, description: str = "") -> Meta:
+    """A number that is cut where it is too large: to ask for more is no mistake."""
+    told = f"{description}, at most {most}" if description else f"at most {most}"
+    return Meta(ge=least, description=told, extra={"most": most})
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,11 +78,12 @@ class ExecuteShell(Call, frozen=True):
 
 class Tail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     src: Stream = "stdout"
-    n: Annotated[int, Meta(ge=1, le=MOST_LINES)] = 20
+    n: Annotated[int, at_most(MOST_LINES)] = 20
 
 
 class PollProcess(Call, frozen=True):
-    """How a process stands, and its last lines. wait_ms waits for news: do not call in a loop."""
+    """How a process stands, and its last lines. wait_ms waits until it has written something you
+    were not shown yet, or has ended: do not call in a loop."""
 
     name = "poll_process"
     title = "Look at a process"
@@ -83,7 +92,7 @@ class PollProcess(Call, frozen=True):
     process_id: ProcessId
     tail: Annotated[Tail, Meta(description="the last n lines of a stream")] | UnsetType = UNSET
     wait_ms: Annotated[
-        int, Meta(description="wait so long for more output or its end", ge=0, le=300_000)
+        int, at_most(300_000, least=0, description="wait at most so long for new output or its end")
     ] = 0
 
 
@@ -98,7 +107,7 @@ class ReadProcessOutput(Call, frozen=True):
     process_id: ProcessId
     stream: Stream = "stdout"
     mode: Literal["tail", "head", "range"] = "tail"
-    lines: Annotated[int, Meta(ge=1, le=MOST_LINES)] = 50
+    lines: Annotated[int, at_most(MOST_LINES)] = 50
     offset: Annotated[int, Meta(description="byte to begin at, with range", ge=0)] = 0
 
 
@@ -113,8 +122,8 @@ class SearchProcessOutput(Call, frozen=True):
     pattern: Annotated[str, Meta(min_length=1)]
     stream: Stream = "stdout"
     kind: Literal["text", "regex"] = "text"
-    context: Annotated[int, Meta(description="lines around each", ge=0, le=10)] = 0
-    limit: Annotated[int, Meta(ge=1, le=MOST_LINES)] = 20
+    context: Annotated[int, at_most(10, least=0, description="lines around each")] = 0
+    limit: Annotated[int, at_most(MOST_LINES)] = 20
     offset: Annotated[int, Meta(description="byte to begin at", ge=0)] = 0
 
 
@@ -157,7 +166,9 @@ class WriteProcessInput(Call, frozen=True):
 
 
 class ReadFile(Call, frozen=True):
-    """Read a file, by lines. The hash it tells protects a later write_file."""
+    """Read a file, by lines; an image (PNG, JPEG, GIF, WebP) is shown. The hash it tells protects
+    a later write_file. Secrets are shown as placeholders [secret:NAME]: keep them as they are when
+    you write to the same file, and the secrets are put back."""
 
     name = "read_file"
     title = "Read a file"
@@ -165,15 +176,15 @@ class ReadFile(Call, frozen=True):
 
     path: Path
     offset: Annotated[int, Meta(description="first line, from 1", ge=1)] = 1
-    limit: Annotated[int, Meta(description="lines at most", ge=1, le=5000)] = 2000
+    limit: Annotated[int, at_most(5000, description="lines")] = 2000
     binary: Annotated[
         Literal["refuse", "base64"], Meta(description="what to do if it is no text")
     ] = "refuse"
 
 
 class WriteFile(Call, frozen=True):
-    """Write a whole file, new or over an old one. To change some lines use
-    replace_lines_in_file."""
+    """Write a whole file, new or over an old one. To change a part of it use
+    replace_text_in_file or replace_lines_in_file."""
 
     name = "write_file"
     title = "Write a file"
@@ -200,6 +211,50 @@ class ReplaceLinesInFile(Call, frozen=True):
     expected_old_text: Annotated[str, Meta(description="what stands there now")]
 
 
+class ReplaceTextInFile(Call, frozen=True):
+    """Edit a file by text: put new_text in place of old_text, which must stand in the file exactly
+    count times, letter for letter. Refused, with the most similar lines, if it does not."""
+
+    name = "replace_text_in_file"
+    title = "Edit a file"
+
+    path: Path
+    old_text: Annotated[str, Meta(description="what stands there now, with blanks", min_length=1)]
+    new_text: Annotated[str, Meta(description="may be empty, to delete it")]
+    count: Annotated[int, Meta(description="in how many places it stands", ge=1)] = 1
+
+
+class MoveFile(Call, frozen=True):
+    """Move or rename a file or a folder within the workspace. Refused if the destination is there
+    already; folders above it are made."""
+
+    name = "move_file"
+    title = "Move a file"
+
+    source: Path
+    destination: Path
+
+
+class DeleteFile(Call, frozen=True):
+    """Delete a file, a link, or an empty folder; with recursive a folder with all that is in
+    it."""
+
+    name = "delete_file"
+    title = "Delete a file"
+
+    path: Path
+    recursive: Annotated[bool, Meta(description="a folder with all that is in it")] = False
+
+
+class CreateDirectory(Call, frozen=True):
+    """Make a folder, and those above it. It may be there already."""
+
+    name = "create_directory"
+    title = "Make a folder"
+
+    path: Path
+
+
 class ListDirectory(Call, frozen=True):
     """What is in a folder, without what .gitignore leaves out."""
 
@@ -208,9 +263,9 @@ class ListDirectory(Call, frozen=True):
     reads_only = True
 
     path: Path = "."
-    depth: Annotated[int, Meta(ge=1, le=8)] = 1
+    depth: Annotated[int, at_most(8)] = 1
     ignored: Annotated[bool, Meta(description="show what .gitignore leaves out too")] = False
-    limit: Annotated[int, Meta(ge=1, le=5000)] = 500
+    limit: Annotated[int, at_most(5000)] = 500
 
 
 class SearchFiles(Call, frozen=True):
@@ -223,15 +278,16 @@ class SearchFiles(Call, frozen=True):
     pattern: Annotated[str, Meta(min_length=1)]
     path: Path = "."
     kind: Annotated[
-        Literal["text", "regex", "name"], Meta(description="name: a glob such as *.py")
+        Literal["text", "regex", "name"],
+        Meta(description="name: a glob such as *.py or src/**/*.py"),
     ] = "text"
-    context: Annotated[int, Meta(description="lines around each", ge=0, le=10)] = 0
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    context: Annotated[int, at_most(10, least=0, description="lines around each")] = 0
+    limit: Annotated[int, at_most(1000)] = 100
 
 
 class ImportFile(Call, frozen=True):
-    """Copy a file from elsewhere on this machine into the workspace; unpack also opens an archive
-    (zip, tar) into the folder."""
+    """Copy a file from elsewhere on this machine into the workspace, if a command of this session
+    could read it; unpack also opens an archive (zip, tar) into the folder."""
 
     name = "import_file"
     title = "Import a file"
@@ -267,8 +323,9 @@ CALLS: Mapping[str, type[Call]] = {
     call.name: call
     for call in (
         ExecuteShell, PollProcess, ReadProcessOutput, SearchProcessOutput, ListProcesses,
-        KillProcess, WriteProcessInput, ReadFile, WriteFile, ReplaceLinesInFile, ListDirectory,
-        SearchFiles, ImportFile, ExportFile, ExportZip,
+        KillProcess, WriteProcessInput, ReadFile, WriteFile, ReplaceLinesInFile,
+        ReplaceTextInFile, MoveFile, DeleteFile, CreateDirectory, ListDirectory, SearchFiles,
+        ImportFile, ExportFile, ExportZip,
     )
 }  # fmt: skip
 
@@ -280,11 +337,40 @@ def read_call(name: str, arguments: Mapping[str, Any]) -> Call:
         raise Refused(f"there is no tool {name!r}", hint=f"tools: {', '.join(CALLS)}")
     given = {key: value for key, value in arguments.items() if value is not None}
     try:
-        found = msgspec.convert(given, call)
+        found = msgspec.convert(_cut(given, call), call)
     except msgspec.ValidationError as error:
         fields = ", ".join(field.name for field in msgspec.structs.fields(call))
         raise Refused(f"{name}: {error}", hint=f"it takes: {fields}") from None
     _check_variables(found)
+    return found
+
+
+def _cut(given: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """With numbers that are too large brought down to what is the most."""
+    cut = dict(given)
+    for name, most in _bounds(kind).items():
+        value = cut.get(name)
+        if isinstance(most, int) and type(value) is int:
+            cut[name] = min(value, most)
+        elif not isinstance(most, int) and isinstance(value, dict):
+            cut[name] = _cut(value, most)
+    return cut
+
+
+@cache
+def _bounds(kind: type[msgspec.Struct]) -> dict[str, int | type[msgspec.Struct]]:
+    """The most that a field may be, or the struct that it is."""
+    found: dict[str, int | type[msgspec.Struct]] = {}
+    info = msgspec.inspect.type_info(kind)
+    assert isinstance(info, msgspec.inspect.StructType)
+    for field in info.fields:
+        inner = field.type
+        if isinstance(inner, msgspec.inspect.Metadata):
+            if most := (inner.extra or {}).get("most"):
+                found[field.encode_name] = most
+            inner = inner.type
+        if isinstance(inner, msgspec.inspect.StructType):
+            found[field.encode_name] = inner.cls
     return found
 
 

@@ -9,39 +9,33 @@ to swap in between.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import errno
 import os
 import posixpath
-import secrets
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from bridle.workspace.beneath import (
+    BENEATH,
+    FOLDER,
+    has_openat2,
+    is_link,
+    not_a_file,
+    openat2,
+    status_of,
+    step,
+    walk_down,
+)
+from bridle.workspace.drafts import Draft, Seen, on_one_mount
 from bridle.workspace.file_names import shown
 from bridle.workspace.guard import Guard
+from bridle.workspace.path_locks import HeldLock, PathLocks
 from bridle.workspace.refusal import Refused, refused
 
 _LONGEST, _LONGEST_NAME = 4_000, 255  # bytes; the kernel takes 4,095
 _DEEPEST = 200
-_OPENAT2 = 437  # on every architecture
-_NO_MAGICLINKS, _BENEATH = 0x02, 0x08
-_TRIES = 64  # while others rename about
-_ALWAYS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-TEMPORARY = ".bridle-writes-"
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-class _How(ctypes.Structure):
-    _fields_ = (
-        ("flags", ctypes.c_uint64),
-        ("mode", ctypes.c_uint64),
-        ("resolve", ctypes.c_uint64),
-    )
 
 
 class Written(NamedTuple):
@@ -52,25 +46,33 @@ class Written(NamedTuple):
 class Root:
     """A workspace. `walk`: with plain means alone, as on old kernels; then no link is followed."""
 
-    def __init__(self, path: Path, *, walk: bool = False, guarded: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        walk: bool = False,
+        guarded: bool = True,
+        locks: PathLocks | None = None,
+    ) -> None:
+        self.locks = locks
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 -- links stay as they are written
         self._spellings = (str(self.path), str(self.path.resolve()))
         try:
             self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise refused(error, str(path)) from None
-        self.walks = walk or not _has_openat2(self.fd)
-        self._unnamed = not walk and Path("/proc/self/fd").exists()
-        self._guard = Guard() if guarded else None
-        if self._guard:
-            self._guard.look(self.fd, ())
+        self.walks = walk or not has_openat2(self.fd)
+        self.has_unnamed = not walk and Path("/proc/self/fd").exists()
+        self.guard = Guard() if guarded else None
+        if self.guard:
+            self.guard.look(self.fd, ())
 
     def close(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
-        if self._guard:
-            self._guard.close()
+        if self.guard:
+            self.guard.close()
 
     def __enter__(self) -> Self:
         return self
@@ -127,26 +129,41 @@ class Root:
         parts = self.parts(path)
         if not parts or path.endswith("/"):
             raise Refused(f"{shown(path)} names a folder", hint="name a file")
-        with self._words(path):
+        with self.explained(path):
             opened = self._beneath(parts, os.O_RDONLY)
         mode = os.fstat(opened).st_mode
         if not stat.S_ISREG(mode):
             os.close(opened)
-            raise _not_a_file(shown(path), mode)
+            raise not_a_file(shown(path), mode)
         return opened
 
     def open_folder(self, path: str) -> int:
         parts = self.parts(path)
-        with self._words(path):
+        with self.explained(path):
             return self._beneath(parts, os.O_RDONLY | os.O_DIRECTORY)
 
     def _beneath(self, parts: Sequence[str], flags: int) -> int:
         if self.walks:
-            return _walk(self.fd, parts, flags)
-        resolve = _BENEATH | _NO_MAGICLINKS
-        return _openat2(self.fd, "/".join(parts) or ".", flags, resolve)
+            return walk_down(self.fd, parts, flags)
+        return openat2(self.fd, "/".join(parts) or ".", flags, BENEATH)
 
     # writing
+
+    @contextlib.contextmanager
+    def slot(self, path: str, *, create_parents: bool = False, lock: bool = True) -> Iterator[Slot]:
+        """The place of a file, to look at it and to replace it in one step: no other server of the
+        user writes there meanwhile."""
+        parts = self.new_parts(path)
+        with self.explained(path), self.parent(parts, create_parents) as folder:
+            if not (lock and self.locks):
+                with contextlib.closing(Slot(self, path, folder, parts[-1], None)) as slot:
+                    yield slot
+                return
+            with (
+                self.locks.hold(folder, parts[-1]) as held,
+                contextlib.closing(Slot(self, path, folder, parts[-1], held)) as slot,
+            ):
+                yield slot
 
     def write(
         self,
@@ -157,42 +174,22 @@ class Root:
         over: bool = True,
         executable: bool = False,
         durable: bool = True,
-        unchanged: Callable[[os.stat_result | None], None] | None = None,
     ) -> Written:
         """Puts a whole file in place at once: it is the old one or the new one, never a part.
 
-        `over`: may take the place of another. `unchanged` is given the file that is there now, and
-        raises when that is not what the caller thinks it is.
+        `over`: may take the place of another.
         """
-        parts = self.parts(path)
-        self._check_new_name(path, parts)
-        with self._words(path), self._parent(parts, create_parents) as folder:
-            name = parts[-1]
-            before = _status(folder, name)
-            if before is not None:
-                self._check_replaced(path, folder, name, before, over)
-            if unchanged:
-                unchanged(before)
-            mode = 0o600 if before else 0o777 if executable else 0o666
-            with _Draft(folder, mode, unnamed=self._unnamed) as draft:
-                size = _fill(draft.file, chunks)
-                if before is not None:
-                    _like(draft.file, before)
-                if durable:
-                    os.fsync(draft.file)
-                if unchanged:
-                    unchanged(_status(folder, name))
-                draft.put(name, over=before is not None)
-                if durable:
-                    os.fsync(folder)
-        return Written(before is None, size)
+        with self.slot(path, create_parents=create_parents, lock=over) as slot:
+            seen = slot.look()
+            if seen and not over:
+                raise Refused(f"{path} is there already", hint="take another name")
+            return slot.put(chunks, seen, executable=executable, durable=durable)
 
     def make_folder(self, path: str) -> None:
         """With all that are above it. It may be there already."""
-        parts = self.parts(path)
-        if parts:
-            self._check_new_name(path.rstrip("/"), parts)
-            with self._words(path), self._parent((*parts, ""), True):
+        if self.parts(path):
+            parts = self.new_parts(path.rstrip("/"))
+            with self.explained(path), self.parent((*parts, ""), True):
                 pass
 
     def status(self, path: str) -> os.stat_result | None:
@@ -200,14 +197,16 @@ class Root:
         parts = self.parts(path)
         if not parts:
             return os.fstat(self.fd)
-        with self._words(path):
+        with self.explained(path):
             try:
-                with self._parent(parts, False) as folder:
-                    return _status(folder, parts[-1])
+                with self.parent(parts, False) as folder:
+                    return status_of(folder, parts[-1])
             except FileNotFoundError:
                 return None
 
-    def _check_new_name(self, path: str, parts: Sequence[str]) -> None:
+    def new_parts(self, path: str) -> tuple[str, ...]:
+        """The names that lead to what is to be written, moved or removed: none is protected."""
+        parts = self.parts(path)
         if not parts or path.endswith("/"):
             raise Refused(f"{shown(path)} names a folder", hint="name a file in it")
         if "\\" in path:
@@ -217,51 +216,34 @@ class Root:
                 f"{shown(path)!r} holds characters that names should not have",
                 hint="leave control characters out, and write UTF-8",
             )
-        if self._guard:
-            self._guard.check(parts)
-
-    def _check_replaced(
-        self, path: str, folder: int, name: str, before: os.stat_result, over: bool
-    ) -> None:
-        if stat.S_ISLNK(before.st_mode):
-            raise _link(path, os.readlink(name, dir_fd=folder))
-        if not stat.S_ISREG(before.st_mode):
-            raise _not_a_file(path, before.st_mode)
-        if self._guard:
-            self._guard.check_file(before, path)
-        if not over:
-            raise Refused(f"{path} is there already", hint="take another name")
-        if before.st_nlink > 1:
-            raise Refused(
-                f"{path} is one of {before.st_nlink} hard links to one file: the others may lie "
-                "outside the workspace",
-                hint="write a new file, or break the link with a copy",
-            )
+        if self.guard:
+            self.guard.check(parts)
+        return parts
 
     @contextlib.contextmanager
-    def _parent(self, parts: Sequence[str], create: bool) -> Iterator[int]:
+    def parent(self, parts: Sequence[str], create: bool) -> Iterator[int]:
         """The folder that the last name is in, come to one by one through no link."""
-        folder = os.open(".", _FOLDER, dir_fd=self.fd)  # not a duplicate: that shares its position
+        folder = os.open(".", FOLDER, dir_fd=self.fd)  # not a duplicate: that shares its position
         try:
             for at, name in enumerate((*parts[:-1], None)):
-                if self._guard:
-                    self._guard.look(folder, parts[:at])
+                if self.guard:
+                    self.guard.look(folder, parts[:at])
                 if name is None:
                     break
                 if create:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(name, dir_fd=folder)
-                inner = _step(folder, name, _FOLDER, "/".join(parts[: at + 1]))
+                inner = step(folder, name, FOLDER, "/".join(parts[: at + 1]))
                 os.close(folder)
                 folder = inner
-                if self._guard:
-                    self._guard.check_file(os.fstat(folder), "/".join(parts[: at + 1]))
+                if self.guard:
+                    self.guard.check_file(os.fstat(folder), "/".join(parts[: at + 1]))
             yield folder
         finally:
             os.close(folder)
 
     @contextlib.contextmanager
-    def _words(self, path: str) -> Iterator[None]:
+    def explained(self, path: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -273,183 +255,83 @@ class Root:
             raise refused(error, shown(path)) from None
 
 
-def open_outside(path: str) -> int:
-    """A regular file by its absolute path, come to through no link: what was judged by that path is
-    what is opened."""
-    parts = [part for part in posixpath.normpath(path).split("/") if part]
-    root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        opened = _walk(root, parts, os.O_RDONLY)
-    except OSError as error:
-        raise refused(error, shown(path)) from None
-    finally:
-        os.close(root)
-    mode = os.fstat(opened).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(opened)
-        raise _not_a_file(shown(path), mode)
-    return opened
+class Slot:
+    """A name in an open folder of the workspace; `lock` is held as long as it is open."""
 
+    def __init__(
+        self, root: Root, path: str, folder: int, name: str, lock: HeldLock | None
+    ) -> None:
+        self._root, self._path = root, path
+        self._folder, self._name = folder, name
+        self._lock = lock
+        self._seen: list[Seen] = []
 
-def _has_openat2(folder: int) -> bool:
-    """A kernel may lack it, and a container may forbid it."""
-    try:
-        os.close(_openat2(folder, ".", os.O_PATH, _BENEATH | _NO_MAGICLINKS))
-    except OSError as error:
-        if error.errno in (errno.ENOSYS, errno.EPERM):
-            return False
-        raise
-    return True
+    def close(self) -> None:
+        for seen in self._seen:
+            os.close(seen.file)
 
+    def look(self) -> Seen | None:
+        """The file that is there now, to be replaced; None where nothing is."""
+        before = status_of(self._folder, self._name)
+        if before is None:
+            return None
+        if stat.S_ISLNK(before.st_mode):
+            raise is_link(self._path, os.readlink(self._name, dir_fd=self._folder))
+        if not stat.S_ISREG(before.st_mode):
+            raise not_a_file(self._path, before.st_mode)
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+        seen = Seen(step(self._folder, self._name, flags, self._path))
+        self._seen.append(seen)
+        if not stat.S_ISREG(seen.status.st_mode):
+            raise not_a_file(self._path, seen.status.st_mode)
+        if self._root.guard:
+            self._root.guard.check_file(seen.status, self._path)
+        if seen.status.st_nlink > 1:
+            raise Refused(
+                f"{self._path} is one of {seen.status.st_nlink} hard links to one file: the others "
+                "may lie outside the workspace",
+                hint="write a new file, or break the link with a copy",
+            )
+        return seen
 
-def _openat2(folder: int, path: str, flags: int, resolve: int) -> int:
-    how = _How(flags | _ALWAYS if not flags & os.O_PATH else flags | os.O_CLOEXEC, 0, resolve)
-    name = os.fsencode(path)
-    number = 0
-    for _ in range(_TRIES):
-        opened: int = _libc.syscall(
-            _OPENAT2, folder, name, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how))
-        )
-        if opened >= 0:
-            return opened
-        number = ctypes.get_errno()
-        if number not in (errno.EAGAIN, errno.EINTR):
-            break
-    raise OSError(number, os.strerror(number), path)
-
-
-def _walk(folder: int, parts: Sequence[str], flags: int) -> int:
-    """Name by name, each in the folder before it, through no link."""
-    here = os.open(".", _FOLDER, dir_fd=folder) if not parts else os.dup(folder)
-    for at, name in enumerate(parts, 1):
-        last = at == len(parts)
-        kind = flags | _ALWAYS if last else os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-        try:
-            here, above = _step(here, name, kind, "/".join(parts[:at])), here
-        except BaseException:
-            os.close(here)
-            raise
-        os.close(above)
-    return here
-
-
-def _step(folder: int, name: str, flags: int, told: str) -> int:
-    try:
-        return os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
-            raise
-        try:
-            target = os.readlink(name, dir_fd=folder)
-        except OSError:
-            raise error from None  # no link, or no longer
-        raise _link(told, target) from None
-
-
-def _status(folder: int, name: str) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-
-
-def _fill(file: int, chunks: Iterable[bytes]) -> int:
-    size = 0
-    for chunk in chunks:
-        left = memoryview(chunk)
-        while left:
-            left = left[os.write(file, left) :]
-        size += len(chunk)
-    return size
-
-
-def _like(file: int, before: os.stat_result) -> None:
-    """Owner and mode of the one it replaces; set-user-id does not outlive a change."""
-    now = os.fstat(file)
-    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
-        with contextlib.suppress(PermissionError):
-            os.fchown(file, before.st_uid, before.st_gid)
-    os.fchmod(file, stat.S_IMODE(before.st_mode) & 0o777)
-
-
-def _unnamed(folder: int, mode: int) -> int:
-    """-1 where the file system does not have them."""
-    try:
-        return os.open(".", os.O_WRONLY | os.O_CLOEXEC | os.O_TMPFILE, mode, dir_fd=folder)
-    except OSError as error:
-        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
-            return -1
-        raise
-
-
-class _Draft:
-    """A new file in a folder: without a name, so that a kill leaves nothing, where that can be."""
-
-    def __init__(self, folder: int, mode: int, *, unnamed: bool) -> None:
-        self._folder = folder
-        self._temporary = ""
-        self.file = _unnamed(folder, mode) if unnamed else -1
-        self._unnamed = f"/proc/self/fd/{self.file}" if self.file >= 0 else ""
-        if self.file < 0:
-            self._temporary = TEMPORARY + secrets.token_hex(8)
-            flags = os.O_WRONLY | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            self.file = os.open(self._temporary, flags, mode, dir_fd=folder)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.file)
-        if self._temporary:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._temporary, dir_fd=self._folder)
-
-    def put(self, name: str, *, over: bool) -> None:
-        """In one step: others see what was there before, or all of this."""
-        if not over:
-            try:
-                self._link(name)
-            except OSError as error:
-                if self._unnamed or error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
-                    raise
+    def put(
+        self,
+        chunks: Iterable[bytes],
+        seen: Seen | None,
+        *,
+        is_unchanged: Callable[[], bool] | None = None,
+        executable: bool = False,
+        durable: bool = True,
+    ) -> Written:
+        """`seen` is what it replaces; `is_unchanged` says whether that still holds the same."""
+        mode = 0o600 if seen else 0o777 if executable else 0o666
+        unnamed = self._root.has_unnamed
+        with (
+            self._drafts(seen) as folder,
+            Draft(folder, self._folder, mode, unnamed=unnamed, lock=self._lock) as draft,
+        ):
+            size = draft.fill(chunks)
+            if seen:
+                draft.resemble(seen.status)
+            if durable:
+                os.fsync(draft.file)
+            if seen:
+                draft.replace(self._name, seen, is_unchanged or seen.is_unchanged)
             else:
-                return
-            # a file system without links
-            if _status(self._folder, name) is not None:
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-        elif self._unnamed:
-            temporary = TEMPORARY + secrets.token_hex(8)
-            self._link(temporary)
-            self._temporary = temporary
-        os.rename(self._temporary, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-        self._temporary = ""
+                draft.create(self._name)
+            if durable:
+                os.fsync(self._folder)
+        return Written(seen is None, size)
 
-    def _link(self, name: str) -> None:
-        source = self._unnamed or self._temporary
-        os.link(
-            source,
-            name,
-            src_dir_fd=self._folder,
-            dst_dir_fd=self._folder,
-            follow_symlinks=bool(self._unnamed),  # of /proc, to the file itself
-        )
-
-
-def _link(path: str, target: str) -> Refused:
-    return Refused(
-        f"{shown(path)} is a link to {shown(target)}",
-        hint="use the path that it leads to",
-    )
-
-
-def _not_a_file(path: str, mode: int) -> Refused:
-    if stat.S_ISDIR(mode):
-        return Refused(f"{shown(path)} is a folder", hint="name a file, or list the folder")
-    kinds = (
-        (stat.S_ISFIFO, "a pipe"),
-        (stat.S_ISSOCK, "a socket"),
-        (stat.S_ISCHR, "a device"),
-        (stat.S_ISBLK, "a device"),
-    )
-    kind = next((word for test, word in kinds if test(mode)), "no regular file")
-    return Refused(f"{shown(path)} is {kind}", hint="name a regular file")
+    @contextlib.contextmanager
+    def _drafts(self, seen: Seen | None) -> Iterator[int]:
+        """The folder for a draft. One that takes the place of another file has a name for a
+        moment, which nobody should see in the workspace, git least of all."""
+        if seen is None or self._root.locks is None:
+            yield self._folder
+            return
+        drafts = self._root.locks.open_drafts()
+        try:
+            yield drafts if on_one_mount(drafts, self._folder) else self._folder
+        finally:
+            os.close(drafts)

@@ -25,12 +25,15 @@ class Difference(Struct, frozen=True):
     left_out: int = 0  # lines of the diff
 
 
-def difference(path: str, before: str | None, after: str) -> Difference:
-    """`before` is None for a file that was not there."""
-    old, new = lines_of(before or ""), lines_of(after)
+def difference(path: str, before: str | None, after: str | None) -> Difference:
+    """None stands for a file that is not there."""
+    old, new = lines_of(before or ""), lines_of(after or "")
     steps = _steps(old, new)
     changed = [step for step in steps if step[0] != "equal"]
-    lines = [f"--- {'/dev/null' if before is None else f'a/{path}'}", f"+++ b/{path}"]
+    lines = [
+        f"--- {'/dev/null' if before is None else f'a/{path}'}",
+        f"+++ {'/dev/null' if after is None else f'b/{path}'}",
+    ]
     for hunk in _hunks(steps):
         lines += _hunk(hunk, old, new)
     shown, room = 0, MOST_TEXT

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from bridle.core.permission.trees import Listing
 
 MOST = 200_000  # entries that are looked at for one folder
+SECONDS = 1.0  # and the time for it: somebody waits for the decision
 _KEPT = 8  # listings of folders
 _INDEX = b"DIRC"
 # Two changes of a folder within one tick of the clock of its file system look like one.
@@ -26,6 +27,7 @@ class _Folder(NamedTuple):
     stamp: _Stamp | None
     names: tuple[str, ...]
     folders: tuple[str, ...]
+    links: tuple[str, ...] = ()
 
 
 class _Walk(NamedTuple):
@@ -56,9 +58,9 @@ class DiskFiles:
         """Breadth first, so that what is near is seen even in a large folder."""
         key = (folder, skipped)
         known = self._walks.pop(key, None)
-        if known is None or not all(_is_as_read(*one) for one in known.folders):
+        if known is None or not _are_as_read(known.folders):
             found = self._walk(folder, skipped)
-            if known and known.listing.paths == found.listing.paths:
+            if known and _are_alike(known.listing, found.listing):
                 found = found._replace(listing=known.listing)
             known = found
         self._walks[key] = known
@@ -68,19 +70,24 @@ class DiskFiles:
 
     def _walk(self, top: str, skipped: frozenset[str]) -> _Walk:
         found: list[str] = []
+        links: list[str] = []
         folders: list[tuple[str, _Stamp | None]] = []
         waiting = deque([("", top)])
+        deadline = time.monotonic() + SECONDS
         while waiting:
             prefix, path = waiting.popleft()
             read = self._read(path)
             folders.append((path, read.stamp))
             found += [prefix + name for name in read.names] if prefix else read.names
-            if len(found) > MOST:
-                return _Walk(folders, Listing(tuple(found[: MOST + 1]), complete=False))
+            links += (prefix + name for name in read.links)
+            if len(found) > MOST or time.monotonic() > deadline:
+                return _Walk(
+                    folders, Listing(tuple(found[: MOST + 1]), links=tuple(links), complete=False)
+                )
             for name in read.folders:
                 if name not in skipped:
                     waiting.append((f"{prefix}{name}/", f"{path}/{name}"))
-        return _Walk(folders, Listing(tuple(found)))
+        return _Walk(folders, Listing(tuple(found), links=tuple(links)))
 
     def _read(self, path: str) -> _Folder:
         known = self._folders.get(path)
@@ -91,6 +98,9 @@ class DiskFiles:
             self._folders.clear()
         self._folders[path] = read
         return read
+
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(path)  # noqa: PTH112
 
     def tracked(self, path: str) -> bool:
         """By the index of the repository that it lies in; what cannot be read may hold it."""
@@ -129,6 +139,10 @@ class DiskFiles:
         return content
 
 
+def _are_alike(one: Listing, other: Listing) -> bool:
+    return one.paths == other.paths and one.links == other.links
+
+
 def _stamp(path: str) -> _Stamp:
     status = os.stat(path)  # noqa: PTH116
     return status.st_dev, status.st_ino, status.st_ctime_ns, status.st_mtime_ns
@@ -143,6 +157,12 @@ def _is_as_read(path: str, stamp: _Stamp | None) -> bool:
         return False
 
 
+def _are_as_read(folders: Sequence[tuple[str, _Stamp | None]]) -> bool:
+    """False also where to find out takes too long."""
+    deadline = time.monotonic() + SECONDS
+    return all(_is_as_read(*one) and time.monotonic() < deadline for one in folders)
+
+
 def _may_change_unseen(stamp: _Stamp, now: int) -> bool:
     changed = stamp[2]
     return changed > now - (_TICK if changed % 1_000_000 else _COARSE_TICK)
@@ -153,12 +173,15 @@ def _read_folder(path: str) -> _Folder:
     try:
         stamp = _stamp(path)
         with os.scandir(path) as entries:
-            found = sorted((one.name, one.is_dir(follow_symlinks=False)) for one in entries)
+            found = sorted(
+                (one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in entries
+            )
     except OSError:
         return _Folder(None, (), ())  # a file, or one that cannot be read by the agent either
-    names = tuple(name for name, _ in found)
-    folders = tuple(name for name, is_folder in found if is_folder)
-    return _Folder(None if _may_change_unseen(stamp, now) else stamp, names, folders)
+    names = tuple(name for name, _, _ in found)
+    folders = tuple(name for name, is_folder, _ in found if is_folder)
+    links = tuple(name for name, _, is_link in found if is_link)
+    return _Folder(None if _may_change_unseen(stamp, now) else stamp, names, folders, links)
 
 
 def _matching(folder: str, part: str) -> Iterator[str]:

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from bridle.workspace import edits, listing, reading, searching, transfers
+from bridle.supervision.secrets import Secrets
+from bridle.workspace import edits, listing, moves, reading, searching, transfers
 from bridle.workspace.confined import Root
 from bridle.workspace.edits import Edit
 from bridle.workspace.listing import Listing
-from bridle.workspace.reading import Binary, FileText
+from bridle.workspace.moves import MadeFolder, Moved, Removed
+from bridle.workspace.reading import Binary, FileText, Image
 from bridle.workspace.searching import Matches, SearchKind
-from bridle.workspace.transfers import Exported, Imported
+from bridle.workspace.transfers import Closed, Exported, Imported
 from bridle.workspace.unpacking import Unpacked
 
 
 class Files:
-    """`exports` is the folder that copies for the user go to. May be used by several threads."""
+    """`exports` is the folder that copies for the user go to; `secrets` are shown to no model;
+    `closed` says why a file outside may not be imported. May be used by several threads."""
 
-    def __init__(self, root: Root, exports: Path) -> None:
+    def __init__(
+        self,
+        root: Root,
+        exports: Path,
+        secrets: Secrets | None = None,
+        closed: Closed = transfers.open_to_all,
+    ) -> None:
         self.root = root
         self.exports = exports
+        self.secrets = secrets or Secrets()
+        self._closed = closed
 
     def read_file(
         self, path: str, offset: int = 1, limit: int = reading.LINES, binary: Binary = "refuse"
-    ) -> FileText:
-        return reading.read_file(self.root, path, offset, limit, binary)
+    ) -> FileText | Image:
+        return reading.read_file(self.root, self.secrets, path, offset, limit, binary)
 
     def write_file(
         self,
@@ -34,7 +45,9 @@ class Files:
         expected_hash: str | None = None,
         create_parents: bool = True,
     ) -> Edit:
-        return edits.write_file(self.root, path, content, expected_hash, create_parents)
+        return edits.write_file(
+            self.root, self.secrets, path, content, expected_hash, create_parents
+        )
 
     def list_directory(
         self, path: str = ".", depth: int = 1, ignored: bool = False, limit: int = 500
@@ -44,10 +57,34 @@ class Files:
     def replace_lines_in_file(
         self, path: str, start: int, end: int, new_text: str, expected_old_text: str
     ) -> Edit:
-        return edits.replace_lines_in_file(self.root, path, start, end, new_text, expected_old_text)
+        return edits.replace_lines_in_file(
+            self.root, self.secrets, path, start, end, new_text, expected_old_text
+        )
 
-    def import_file(self, source: str, path: str, unpack: bool = False) -> Imported | Unpacked:
-        return transfers.import_file(self.root, source, path, unpack)
+    def replace_text_in_file(self, path: str, old_text: str, new_text: str, count: int = 1) -> Edit:
+        return edits.replace_text_in_file(self.root, self.secrets, path, old_text, new_text, count)
+
+    def move_file(self, source: str, destination: str) -> Moved:
+        return moves.move(self.root, source, destination)
+
+    def delete_file(self, path: str, recursive: bool = False) -> Removed:
+        return moves.remove(self.root, self.secrets, path, recursive)
+
+    def create_directory(self, path: str) -> MadeFolder:
+        return moves.make_folder(self.root, path)
+
+    def import_file(
+        self,
+        source: str,
+        path: str,
+        unpack: bool = False,
+        members: Collection[str] | None = None,
+    ) -> Imported | Unpacked:
+        """`members`: those of an archive that may be unpacked, None for all."""
+        return transfers.import_file(self.root, source, path, unpack, members, self._closed)
+
+    def archive_members(self, source: str) -> list[str]:
+        return transfers.archive_members(source, self._closed)
 
     def export_file(self, path: str, name: str | None = None) -> Exported:
         return transfers.export_file(self.root, self.exports, path, name)
@@ -63,4 +100,6 @@ class Files:
         limit: int = 100,
         context: int = 0,
     ) -> Matches:
-        return searching.search_files(self.root, pattern, path, kind, limit, context)
+        return searching.search_files(
+            self.root, pattern, path, kind, limit, context, secrets=self.secrets
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 MOST_BYTES = 1 << 18  # of one file
@@ -74,6 +74,16 @@ def glob(pattern: str) -> re.Pattern[str]:
         return _expression(re.sub(r"([\[\\])", r"\\\1", pattern))
 
 
+def path_glob(pattern: str) -> Callable[[Sequence[str]], bool]:
+    """Of a whole path by its names: `**` stands for any number of folders."""
+    anchored = pattern.removeprefix("/")
+    try:
+        parts = _path_parts(anchored)
+    except _Bad:
+        parts = _path_parts(re.sub(r"([\[\\])", r"\\\1", anchored))
+    return lambda names: _match(parts, names)
+
+
 def _pattern(line: str) -> Pattern | None:
     if line.startswith("#"):
         return None
@@ -89,19 +99,23 @@ def _pattern(line: str) -> Pattern | None:
     try:
         if by_name:
             return Pattern((_expression(line),), negated, folders_only, by_name)
-        anchored = line.removeprefix("/")
-        words = re.sub(r"\\(.)", lambda one: "/" if one[1] == "/" else one[0], anchored).split("/")
-        parts: list[re.Pattern[str] | None] = []
-        for at, word in enumerate(words):
-            if word != "**":
-                parts.append(_expression(word))
-            elif at == len(words) - 1:
-                parts += [None, _expression("*")]  # what is inside, and not the folder itself
-            elif parts[-1:] != [None]:
-                parts.append(None)
+        parts = _path_parts(line.removeprefix("/"))
     except _Bad:
         return None
-    return Pattern(tuple(parts), negated, folders_only, by_name)
+    return Pattern(parts, negated, folders_only, by_name)
+
+
+def _path_parts(line: str) -> tuple[re.Pattern[str] | None, ...]:
+    words = re.sub(r"\\(.)", lambda one: "/" if one[1] == "/" else one[0], line).split("/")
+    parts: list[re.Pattern[str] | None] = []
+    for at, word in enumerate(words):
+        if word != "**":
+            parts.append(_expression(word))
+        elif at == len(words) - 1:
+            parts += [None, _expression("*")]  # what is inside, and not the folder itself
+        elif parts[-1:] != [None]:
+            parts.append(None)
+    return tuple(parts)
 
 
 def _without_spaces(line: str) -> str:

@@ -7,23 +7,22 @@ long is cut, and says so. A carriage return within a line is shown as `␍`.
 from __future__ import annotations
 
 import os
-import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from bridle.core.terminal import clean
+from bridle.supervision.secrets import Secrets
 from bridle.workspace import line_finder
+from bridle.workspace.output_file import LINE_BYTES, OutputFile, opened
 from bridle.workspace.refusal import Refused
 
 MOST_LINES = 100
-LINE_BYTES = 2_000
 TEXT_BYTES = 50_000  # of all lines together
 WINDOW = 256 << 10  # read in one direction to find them
 MOST_MATCHES = 50
@@ -82,29 +81,29 @@ class Ends(Struct, frozen=True):
     size: int = 0
 
 
-def tail(path: Path, n: int = MOST_LINES) -> Lines:
-    with _opened(path) as (file, size):
+def tail(path: Path, n: int = MOST_LINES, secrets: Secrets | None = None) -> Lines:
+    with opened(path, secrets) as (file, size):
         return _backward(file, size, size, _count(n))
 
 
-def head(path: Path, n: int = MOST_LINES) -> Lines:
-    return span(path, 0, n)
+def head(path: Path, n: int = MOST_LINES, secrets: Secrets | None = None) -> Lines:
+    return span(path, 0, n, secrets)
 
 
-def span(path: Path, offset: int, n: int = MOST_LINES) -> Lines:
+def span(path: Path, offset: int, n: int = MOST_LINES, secrets: Secrets | None = None) -> Lines:
     """The lines from a byte on; its `next` is where the following page begins."""
-    with _opened(path) as (file, size):
+    with opened(path, secrets) as (file, size):
         _check_offset(offset, size)
         return _forward(file, offset, size, _count(n))
 
 
 def last_lines(path: Path, n: int) -> int:
     """Where the last `n` lines begin, however many and however long; costs what lies behind."""
-    with _opened(path) as (file, size):
+    with opened(path, None) as (file, size):
         at, left = size, n
         while at:
             step = min(_LAST_BLOCK, at)
-            block = os.pread(file, step, at - step)
+            block = file.read(step, at - step)
             end = len(block) - (at == size and block.endswith(b"\n"))  # which ends the last line
             while left and (end := block.rfind(b"\n", 0, end)) >= 0:
                 left -= 1
@@ -114,13 +113,13 @@ def last_lines(path: Path, n: int) -> int:
         return 0 if n else size
 
 
-def ends(path: Path, head_cap: int, tail_cap: int) -> Ends:
+def ends(path: Path, head_cap: int, tail_cap: int, secrets: Secrets | None = None) -> Ends:
     """All of it, or what fits the caps at either end; cut at a line where one ends nearby."""
-    with _opened(path) as (file, size):
+    with opened(path, secrets) as (file, size):
         if size <= head_cap + tail_cap:
-            return Ends(_shown(os.pread(file, size, 0)), size=size)
-        first = _whole_lines_at_the_end(os.pread(file, head_cap, 0))
-        last = _whole_lines_at_the_start(os.pread(file, tail_cap, size - tail_cap))
+            return Ends(_shown(os.pread(file.number, size, 0)), size=size)
+        first = _whole_lines_at_the_end(file.read(head_cap, 0))
+        last = _whole_lines_at_the_start(file.read(tail_cap, size - tail_cap))
         left_out = size - len(first) - len(last)
         return Ends(_shown(first), _shown(last), left_out, len(first), size)
 
@@ -134,6 +133,7 @@ def search(
     from_offset: int = 0,
     *,
     seconds: float = SEARCH_SECONDS,
+    secrets: Secrets | None = None,
 ) -> Matches:
     """Lines with a text or an expression in them, as they are shown; `next` is where to go on."""
     if not pattern or len(pattern) > LONGEST_PATTERN or "\0" in pattern or "\n" in pattern:
@@ -143,7 +143,7 @@ def search(
         )
     limit = max(1, min(limit, MOST_MATCHES))
     context = max(0, min(context, MOST_CONTEXT))
-    with _opened(path) as (file, size):
+    with opened(path, secrets) as (file, size):
         _check_offset(from_offset, size)
         find = _find_regex if kind == "regex" else _find_text
         found = find(file, size, pattern, from_offset, limit, seconds)
@@ -161,12 +161,12 @@ def search(
 # -- lines -----------------------------------------------------------------------------------------
 
 
-def _forward(file: int, offset: int, size: int, n: int) -> Lines:
+def _forward(file: OutputFile, offset: int, size: int, n: int) -> Lines:
     before = min(offset, 1)  # tells whether a line begins here
     data, block = b"", _FIRST_BLOCK
     while len(data) - before < WINDOW and data.count(b"\n", before) < n:
         at = offset - before + len(data)
-        piece = os.pread(file, min(block, size - at), at) if at < size else b""
+        piece = file.read(min(block, size - at), at) if at < size else b""
         if not piece:
             break
         data += piece
@@ -188,12 +188,12 @@ def _forward(file: int, offset: int, size: int, n: int) -> Lines:
     return Lines(tuple(lines), offset, at, size, middle, bool(last) and last != b"\n")
 
 
-def _backward(file: int, end: int, size: int, n: int) -> Lines:
+def _backward(file: OutputFile, end: int, size: int, n: int) -> Lines:
     """The last `n` lines before a place."""
     data, at, block = b"", end, _FIRST_BLOCK
     while at and len(data) < WINDOW and data.count(b"\n", 0, -1) < n:
         step = min(block, at, WINDOW - len(data))
-        piece = os.pread(file, step, at - step)
+        piece = file.read(step, at - step)
         if len(piece) < step:
             break  # somebody made the file shorter
         data = piece + data
@@ -279,7 +279,7 @@ class _Places(NamedTuple):
     ended: Ended
 
 
-def _match(file: int, size: int, line: int, position: int, context: int) -> Match:
+def _match(file: OutputFile, size: int, line: int, position: int, context: int) -> Match:
     begin = line
     if position > LINE_BYTES // 2:  # else the match is in what is left out
         begin += position - LINE_BYTES // 4
@@ -289,7 +289,7 @@ def _match(file: int, size: int, line: int, position: int, context: int) -> Matc
 
 
 def _find_text(
-    file: int, size: int, pattern: str, start: int, limit: int, seconds: float
+    file: OutputFile, size: int, pattern: str, start: int, limit: int, seconds: float
 ) -> _Places:
     needle, until = pattern.encode("utf-8", "replace"), time.monotonic() + seconds
     places: list[tuple[int, int]] = []
@@ -297,7 +297,7 @@ def _find_text(
     while at < size:
         if time.monotonic() > until:
             return _Places(places, at, "time")
-        chunk = os.pread(file, min(_CHUNK, size - at), at)
+        chunk = file.read(min(_CHUNK, size - at), at)
         if not chunk:
             break
         step = len(chunk)
@@ -334,13 +334,13 @@ def _places_in(chunk: bytes, needle: bytes, pattern: str) -> Iterator[tuple[int,
 
 
 def _find_regex(
-    file: int, size: int, pattern: str, start: int, limit: int, seconds: float
+    file: OutputFile, size: int, pattern: str, start: int, limit: int, seconds: float
 ) -> _Places:
     words = [sys.executable, "-I", "-S", line_finder.__file__, str(Path(__file__).parents[2])]
     try:
         done = subprocess.run(
             [*words, pattern, str(start), str(limit), str(seconds)],
-            stdin=file,
+            stdin=file.number,
             capture_output=True,
             env={"LC_ALL": "C.UTF-8"},
             timeout=seconds + 10,
@@ -367,28 +367,6 @@ def _find_regex(
 
 
 # -- the file --------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[int, int]]:
-    """Its descriptor and its size."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        raise Refused(
-            "this output is not there", hint="it may have been removed: list the processes"
-        ) from None
-    except OSError as error:
-        raise Refused(f"this output cannot be read: {error.strerror}") from None
-    try:
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode):
-            raise Refused("this output is no file")
-        yield file, status.st_size
-    except OSError as error:
-        raise Refused(f"this output cannot be read: {error.strerror}") from None
-    finally:
-        os.close(file)
 
 
 def _check_offset(offset: int, size: int) -> None:

@@ -14,7 +14,7 @@ import shutil
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -32,38 +32,17 @@ from bridle.workspace.aftermath import (
     settle,
     settle_one,
 )
+from bridle.workspace.process_place import Place, UnknownProcess, not_started
 from bridle.workspace.refusal import Refused, refused
 from bridle.workspace.roll import SCRATCH, TOLD_WITHIN, Live, Roll, clear, with_sizes
 
 MOST = 20  # at once, of one session
-CAP = 256 * 1024 * 1024  # bytes of one output file
 INPUT_CAP = 1024 * 1024  # bytes given with the start
 NEWS = 2.0  # seconds between two words of a command that is waited for
-LINGER = 30.0  # seconds a background process outlives its server
 _EXPIRE_EVERY = 3600.0
 _BEGUN_WITHIN = 5.0
 
 _logger = logging.getLogger(__name__)
-
-
-class ExecJudge(Protocol):
-    """Has the execs of commands judged by the rules of a session."""
-
-    def enforcement(self, environment: Mapping[str, str]) -> Mapping[str, Any]: ...
-    def attach(self, warden: Warden) -> None: ...
-    def started(self, failed: dict[str, str]) -> None: ...
-
-
-class Place(NamedTuple):
-    """Where commands work, and the folders of all sessions' processes and of all wardens."""
-
-    workspace: Path
-    folder: Path
-    records: Path
-    level: str = "auto"
-    linger: float = LINGER
-    cap: int = CAP
-    judged: ExecJudge | None = None
 
 
 class Processes:
@@ -114,8 +93,10 @@ class Processes:
         isolation: str = "basic",
         stdin: bytes | bool | None = None,
         protected: Sequence[Path] = (),
+        owner: str | None = None,
     ) -> Process:
         """Returns when it runs and is on record. `stdin`: none, these bytes, or True: for `write`.
+        `owner` is the client that started it, where there may be several.
 
         A sync one is put on record meanwhile: nobody needs its id before it ends or is kept, and
         it ends with its harness. `cwd` was checked by the caller, `env` is all that it gets.
@@ -135,7 +116,7 @@ class Processes:
                 hint="put them into a file, and let the command read it",
             )
         task = asyncio.create_task(
-            self._start(command, cwd, env, mode, isolation, stdin, protected)
+            self._start(command, cwd, env, mode, isolation, stdin, protected, owner)
         )
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
@@ -154,6 +135,7 @@ class Processes:
         isolation: str,
         stdin: bytes | bool | None,
         protected: Sequence[Path],
+        owner: str | None,
     ) -> Process:
         warden = await self._ready()
         name = f"{PREFIX}{secrets.token_hex(5)}"
@@ -172,6 +154,7 @@ class Processes:
             boot=self._boot,
             began_at=now(),
             warden=warden.folder.name,
+            owner=owner,
         )
         argv = ["/bin/sh", "-c", command]
         try:
@@ -198,7 +181,7 @@ class Processes:
             await asyncio.to_thread(clear, confined, folder)
             await self._roll.write_down(name, status="failed", why=str(error), ended_at=now())
             if isinstance(error, OSError):
-                raise _not_started(error, cwd) from error
+                raise not_started(error, cwd) from error
             raise
         if self._place.judged:
             self._place.judged.started(job.mount_failures)
@@ -269,15 +252,31 @@ class Processes:
 
     # -- looking ----------------------------------------------------------------------------------
 
+    def known(self, process: str) -> Process:
+        """One of another session is as unknown as one that never was."""
+        if live := self._roll.live.get(process):
+            return live.process
+        found = self._registry.get(process)
+        if found is None or found.session != self._session:
+            raise UnknownProcess(process)
+        return found
+
+    def of_earlier_server(self, process: str) -> Process | None:
+        """One that has ended, of another session that worked in this workspace."""
+        found = self._registry.get(process)
+        if found is None or found.live or found.session == self._session:
+            return None
+        return found if Path(found.cwd).is_relative_to(self._place.workspace) else None
+
     def folder(self, process: str) -> Path:
         """Where its output is: `stdout` and `stderr`."""
-        return self.folder_of(self._mine(process).id)
+        return self.folder_of(self.known(process).id)
 
     def folder_of(self, process: str) -> Path:
         return self._roll.folder_of(process)
 
     async def get(self, process: str) -> Process:
-        found = self._mine(process)
+        found = self.known(process)
         live = self._roll.live.get(process)
         return await self._roll.measured(live) if live else found
 
@@ -288,7 +287,7 @@ class Processes:
 
     async def wait(self, process: str, seconds: float | None = None) -> Process:
         """Its end, or what it is by then."""
-        found = self._mine(process)
+        found = self.known(process)
         live = self._roll.live.get(process)
         if live is None:
             return found
@@ -319,7 +318,7 @@ class Processes:
 
     async def changed(self, process: str, since: int, seconds: float) -> Process:
         """Once it has ended or written more than `since` bytes to both; or what it is by then."""
-        found = self._mine(process)
+        found = self.known(process)
         live = self._roll.live.get(process)
         if live is None:
             return found
@@ -344,7 +343,7 @@ class Processes:
 
         One that has ended already stays as it is.
         """
-        found = self._mine(process)
+        found = self.known(process)
         live = self._roll.live.get(process)
         if live is None or not live.process.live:
             return found
@@ -357,7 +356,7 @@ class Processes:
 
     async def write(self, process: str, data: bytes, *, eof: bool = False) -> Process:
         """To its standard input, which must have been left open when it was started."""
-        self._mine(process)
+        self.known(process)
         live = self._roll.live.get(process)
         answer = await live.job.write(data, eof=eof) if live else "closed"
         if answer == "full":
@@ -374,7 +373,7 @@ class Processes:
 
     async def keep(self, process: str) -> Process:
         """Let one that waits for its caller go on in the background, under the lease."""
-        self._mine(process)
+        self.known(process)
         live = self._roll.live.get(process)
         if live and await live.job.last():
             await self._roll.recorded(live)
@@ -417,18 +416,6 @@ class Processes:
 
     # -- inside -----------------------------------------------------------------------------------
 
-    def _mine(self, process: str) -> Process:
-        """One of another session is as unknown as one that never was."""
-        if live := self._roll.live.get(process):
-            return live.process
-        found = self._registry.get(process)
-        if found is None or found.session != self._session:
-            raise Refused(
-                f"process {process} not found or access denied",
-                hint="`list_processes` shows those of this session",
-            )
-        return found
-
     async def _find_again(self) -> None:
         """What ran when the last server of this session ended."""
         rows = {row.id: row for row in self._registry.list(self._session, live=True)}
@@ -460,12 +447,3 @@ class Processes:
         self._roll.later(expire(self._registry, self._place.folder))
         loop = asyncio.get_running_loop()
         self._expiry = loop.call_later(_EXPIRE_EVERY, self._expire)
-
-
-def _not_started(error: OSError, cwd: Path) -> Refused:
-    if error.filename == str(cwd):
-        return refused(error, str(cwd))
-    return Refused(
-        f"the command could not be started: {error.strerror or error}",
-        hint="`bridle doctor` shows what works here",
-    )

@@ -18,9 +18,11 @@ from typing import Literal, Self, get_args
 
 from msgspec import Struct
 
+from bridle.supervision.secrets import Secrets
 from bridle.workspace import ignore_rules, line_matcher
 from bridle.workspace.confined import Root
 from bridle.workspace.file_names import shown
+from bridle.workspace.redacted_text import RedactedText
 from bridle.workspace.refusal import Refused
 from bridle.workspace.walk import Found, Walk
 
@@ -63,14 +65,16 @@ def search_files(
     context: int = 0,
     *,
     seconds: float = SECONDS,
+    secrets: Secrets | None = None,
 ) -> Matches:
+    """`secrets` are neither shown nor found: else a search would tell them letter by letter."""
     _check(pattern, kind, limit, context)
-    search = _Search(limit, context, time.monotonic() + seconds)
+    search = _Search(limit, context, time.monotonic() + seconds, secrets)
     walk = Walk(root, path, seconds=seconds)
     stopped = ""
     try:
         if kind == "name":
-            search.names(walk, _name_test(pattern))
+            search.names(walk, _name_test(pattern, len(root.parts(path))))
         elif kind == "text":
             search.texts(walk, _Literal(pattern))
         else:
@@ -101,13 +105,22 @@ def _check(pattern: str, kind: str, limit: int, context: int) -> None:
         )
 
 
-def _name_test(pattern: str) -> Callable[[tuple[str, ...]], bool]:
-    """A glob of the name; without stars, a part of the path in any case."""
-    if re.search(r"[*?\[]", pattern):
-        glob = ignore_rules.glob(pattern.casefold())
-        return lambda names: glob.fullmatch(names[-1].casefold()) is not None
+def _name_test(pattern: str, depth: int) -> Callable[[tuple[str, ...]], bool]:
+    """A glob of the name, or with a `/` of the path, from the workspace or from `depth` names down
+    it, where the search begins; without stars, a part of the path. In any case of letters."""
     wanted = pattern.casefold()
-    return lambda names: wanted in "/".join(names).casefold()
+    if not re.search(r"[*?\[]", pattern):
+        return lambda names: wanted in "/".join(names).casefold()
+    if "/" not in pattern:
+        glob = ignore_rules.glob(wanted)
+        return lambda names: glob.fullmatch(names[-1].casefold()) is not None
+    path_glob = ignore_rules.path_glob(wanted.removeprefix("./"))
+
+    def matches(names: tuple[str, ...]) -> bool:
+        folded = [name.casefold() for name in names]
+        return path_glob(folded) or (depth > 0 and path_glob(folded[depth:]))
+
+    return matches
 
 
 class _Literal:
@@ -197,8 +210,9 @@ class _Expression:
 
 
 class _Search:
-    def __init__(self, limit: int, context: int, until: float) -> None:
+    def __init__(self, limit: int, context: int, until: float, secrets: Secrets | None) -> None:
         self._limit, self._context, self._until = limit, context, until
+        self._secrets = secrets
         self._room = _MOST_TEXT
         self.matches: list[Match] = []
         self.skipped: Counter[str] = Counter()
@@ -219,11 +233,15 @@ class _Search:
             self.files += 1
             most = self._limit - len(self.matches) + 1
             try:
-                for number, start, end in matcher.find(data, most, self._until):
-                    if not self._add(self._match(found, data, number, start, end)):
-                        return
+                lines = list(matcher.find(data, most, self._until))
+                if lines and self._secrets and self._secrets.finds(data):
+                    data = _redacted(data, self._secrets)
+                    lines = list(matcher.find(data, most, self._until))
             except _Slow:
                 raise _Slow(shown(found.path)) from None
+            for number, start, end in lines:
+                if not self._add(self._match(found, data, number, start, end)):
+                    return
 
     def _read(self, found: Found) -> bytes | None:
         if found.kind != "file" or not found.status.st_size:
@@ -262,6 +280,12 @@ class _Search:
             return False
         self.matches.append(match)
         return True
+
+
+def _redacted(data: bytes, secrets: Secrets) -> bytes:
+    """As read_file shows it; the bytes of any encoding stay as they are."""
+    text = data.decode("utf-8", "surrogateescape")
+    return RedactedText(text, secrets).text.encode("utf-8", "surrogateescape")
 
 
 def _before(data: bytes, start: int, count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Results of the workspace's tools, put into words for models and into values for programs."""
+"""Results of calls, put into words for models and into values for programs: those of processes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import msgspec
 
 from bridle.core.events import Diff
 from bridle.core.process import Process
-from bridle.workspace.edits import Edit
-from bridle.workspace.listing import Listing
+from bridle.supervision.secrets import Secrets
 from bridle.workspace.output import Ends, Lines, Matches, ends
-from bridle.workspace.reading import FileText
-from bridle.workspace.searching import Matches as FileMatches
-from bridle.workspace.transfers import Exported, Imported
-from bridle.workspace.unpacking import Unpacked
 
 HEAD, TAIL = 12_000, 18_000  # bytes of a stream that a sync result shows
+
+
+class ShownImage(NamedTuple):
+    mime: str
+    data: str  # base64
 
 
 class Told(NamedTuple):
@@ -27,15 +27,16 @@ class Told(NamedTuple):
     data: Mapping[str, Any]
     diff: Diff | None = None
     failed: bool = False
+    image: ShownImage | None = None
 
 
-def run(process: Process, folder: Path) -> Told:
+def run(process: Process, folder: Path, secrets: Secrets | None = None) -> Told:
     """A command that was waited for: all that it wrote, or both ends of it."""
     data = values(process)
     parts = []
     cut = False
     for stream in ("stdout", "stderr"):
-        written = ends(folder / stream, HEAD, TAIL)
+        written = ends(folder / stream, HEAD, TAIL, secrets)
         dropped = getattr(process, f"{stream}_bytes") - getattr(process, f"{stream}_kept")
         data[stream] = _both_ends(written)
         cut = cut or written.left_out > 0
@@ -175,8 +176,8 @@ def _shown(written: Ends, process: str, stream: str, dropped: int) -> str:
     return text.rstrip("\n")
 
 
-def written(path: Path) -> str:
-    found = ends(path, HEAD, TAIL)
+def written(path: Path, secrets: Secrets | None = None) -> str:
+    found = ends(path, HEAD, TAIL, secrets)
     return _both_ends(found)
 
 
@@ -185,81 +186,3 @@ def with_notes(told: Told, notes: Sequence[str]) -> Told:
         return told
     text = "\n".join([told.text, *(f"note: {note}" for note in notes)])
     return told._replace(text=text, data={**told.data, "notes": list(notes)})
-
-
-# -- files -----------------------------------------------------------------------------------------
-
-
-def file(read: FileText) -> Told:
-    data = msgspec.to_builtins(read)
-    if read.encoding == "base64":
-        head = f"{read.path}: {read.size} bytes, base64"
-    else:
-        of = f" of {read.lines}" if read.lines is not None else ""
-        head = f"{read.path}: lines {read.first} to {read.last}{of}, {read.encoding}"
-    if read.hash:
-        head += f", hash {read.hash}"
-    if read.next:
-        head += f"; read on with offset={read.next}"
-    return with_notes(Told(f"{head}\n{read.text}", data), read.notes)
-
-
-def edit(edited: Edit) -> Told:
-    what = "created" if edited.created else "changed" if edited.diff else "left as it was"
-    text = f"{edited.path} {what}: +{edited.added} -{edited.removed}, hash {edited.hash}"
-    if edited.diff:
-        text += f"\n{edited.diff}"
-    diff = Diff(path=edited.path, patch=edited.diff) if edited.diff else None
-    return with_notes(Told(text, msgspec.to_builtins(edited), diff), edited.notes)
-
-
-def tree(listing: Listing) -> Told:
-    lines = [f"{listing.path}:"]
-    for one in listing.entries:
-        match one.kind:
-            case "folder":
-                lines.append(f"{one.path}/")
-            case "link":
-                lines.append(f"{one.path} -> {one.target}")
-            case "file":
-                lines.append(f"{one.path}  {one.size}")
-            case _:
-                lines.append(f"{one.path}  (no regular file)")
-    if not listing.entries:
-        lines.append("(nothing)")
-    return with_notes(Told("\n".join(lines), msgspec.to_builtins(listing)), listing.notes)
-
-
-def matches(found: FileMatches) -> Told:
-    lines = [f"{len(found.matches)} matches, {found.files} files looked into"]
-    for one in found.matches:
-        if not one.line:
-            lines.append(one.path)
-            continue
-        first = one.line - len(one.before)
-        around = (*one.before, one.text, *one.after)
-        for number, text in enumerate(around, first):
-            lines.append(f"{one.path}:{number}{':' if number == one.line else '-'} {text}")
-        if len(around) > 1:
-            lines.append("--")
-    return with_notes(Told("\n".join(lines), msgspec.to_builtins(found)), found.notes)
-
-
-def imported(brought: Imported | Unpacked) -> Told:
-    data = msgspec.to_builtins(brought)
-    if isinstance(brought, Imported):
-        return Told(f"{brought.path}: {brought.size} bytes, hash {brought.hash}", data)
-    notes = [f"{one.name} was left out: {one.why}" for one in brought.skipped]
-    if brought.more_skipped:
-        notes.append(f"{brought.more_skipped} more were left out")
-    if brought.stopped:
-        notes.append(brought.stopped)
-    text = f"{brought.files} files, {brought.size} bytes, in {brought.path}"
-    return with_notes(Told(text, data, failed=bool(brought.stopped)), notes)
-
-
-def exported(copy: Exported) -> Told:
-    text = f"{copy.path}: {copy.size} bytes"
-    if copy.files != 1:
-        text += f", {copy.files} files"
-    return with_notes(Told(text, msgspec.to_builtins(copy)), copy.notes)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from bridle.workspace.refusal import Refused
@@ -16,6 +17,8 @@ MOST_TEXT = 64_000  # characters of one window
 SURVEYED = 64 << 20  # bytes; of larger files the beginning alone is looked at
 _CHUNK = 1 << 18
 _SECONDS = 10.0
+
+_HALF_A_PLACEHOLDER = re.compile(r"\[secret:[^\]]*\Z")
 
 LineEnds = Literal["lf", "crlf", "mixed", "none"]
 
@@ -73,6 +76,13 @@ def lines_of(text: str) -> list[str]:
 
 def content_hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def file_hash(file: int) -> str:
+    digest = hashlib.sha256()
+    for data in chunks(file):
+        digest.update(data)
+    return digest.hexdigest()
 
 
 def chunks(file: int, start: int = 0, end: int | None = None) -> Iterator[bytes]:
@@ -143,14 +153,21 @@ def _line_ends(feeds: int, returns: int) -> LineEnds:
     return "lf" if not returns else "crlf" if returns == feeds else "mixed"
 
 
-def window(file: int, encoding: Encoding, first: int, limit: int) -> Window:
-    """Lines from the `first` on, counted from 1, without their ends."""
+def pieces(file: int, encoding: Encoding) -> Iterator[str]:
+    """The text of a file, whatever its size."""
     decoder = encoding.decoder()
-    until = time.monotonic() + _SECONDS
-    found = _Lines(limit)
-    skipped = first - 1
     for data in chunks(file, len(encoding.mark)):
-        text = decoder.decode(data)
+        yield decoder.decode(data)
+    yield decoder.decode(b"", final=True)
+
+
+def window(pieces: Iterable[str], first: int, limit: int, room: int = MOST_TEXT) -> Window:
+    """Lines from the `first` on, counted from 1, without their ends; `room` is in characters."""
+    until = time.monotonic() + _SECONDS
+    found = _Lines(limit, room)
+    skipped = first - 1
+    for piece in pieces:
+        text = piece
         if skipped:
             there = text.count("\n")
             if there < skipped:
@@ -168,17 +185,17 @@ def window(file: int, encoding: Encoding, first: int, limit: int) -> Window:
         if not found.take(text):
             return Window(found.lines, found.cut, more=True)
     if not skipped:
-        found.end(decoder.decode(b"", final=True))
+        found.end()
     return Window(found.lines, found.cut, more=False)
 
 
 class _Lines:
     """Lines as they come, each cut where it is too long, until there are enough."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, room: int) -> None:
         self.lines: list[str] = []
         self.cut = 0
-        self._limit, self._room = limit, MOST_TEXT
+        self._limit, self._room = limit, room
         self._open = ""
         self._length = 0  # of the open line, with what was cut off
 
@@ -195,8 +212,7 @@ class _Lines:
         self._add(pieces[-1])
         return True
 
-    def end(self, rest: str) -> None:
-        self._add(rest)
+    def end(self) -> None:
         if self._length:
             self._finish()
 
@@ -212,7 +228,7 @@ class _Lines:
         if self._length <= LONGEST_LINE + 1:
             line = line.removesuffix("\r")
         if len(line) > LONGEST_LINE:
-            line = line[:LONGEST_LINE]
+            line = _HALF_A_PLACEHOLDER.sub("", line[:LONGEST_LINE])
             self.cut += 1
         self.lines.append(line)
         self._room -= len(line) + 1

@@ -8,22 +8,30 @@ import io
 import os
 import posixpath
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
 from bridle.workspace import text
-from bridle.workspace.confined import Root, open_outside
+from bridle.workspace.beneath import open_outside
+from bridle.workspace.confined import Root
 from bridle.workspace.file_names import shown
 from bridle.workspace.refusal import Refused
-from bridle.workspace.unpacking import Unpacked, unpack
+from bridle.workspace.unpacking import Unpacked, member_names, unpack
 from bridle.workspace.walk import Found, Walk
 
 MOST_BYTES = 1 << 30
 MOST_FILES = 10_000
 _SECONDS = 120.0  # for each path that is packed
 _MOST_NAMES = 1_000  # of copies that are called the same
+
+
+Closed = Callable[[str, os.stat_result], str]  # why a file may not be read, "" where it may
+
+
+def open_to_all(path: str, status: os.stat_result) -> str:
+    return ""
 
 
 class Imported(Struct, frozen=True):
@@ -39,22 +47,62 @@ class Exported(Struct, frozen=True):
     notes: tuple[str, ...] = ()  # what is not in it, and why
 
 
-def import_file(root: Root, source: str, path: str, unpack_it: bool = False) -> Imported | Unpacked:
-    """`source` is an absolute path, and who calls has judged that it may be read."""
-    if not posixpath.isabs(source) or "\0" in source:
-        raise Refused(f"{source!r} is no absolute path", hint="give the whole path of the file")
-    file = open_outside(source)
+def import_file(
+    root: Root,
+    source: str,
+    path: str,
+    unpack_it: bool = False,
+    members: Collection[str] | None = None,
+    closed: Closed = open_to_all,
+) -> Imported | Unpacked:
+    """`source` is an absolute path, and who calls has judged that it may be read; `members` are
+    those of an archive that may be written, None for all."""
+    file = _open_source(source, closed)
     try:
-        size = os.fstat(file).st_size
-        if size > MOST_BYTES:
-            raise Refused(f"{source} has {size} bytes, at most {MOST_BYTES} are brought in")
         if unpack_it:
-            return unpack(root, file, path)
+            return unpack(root, file, path, members)
         digest = hashlib.sha256()
         written = root.write(path, _bounded(file, digest), over=False)
     finally:
         os.close(file)
     return Imported(shown("/".join(root.parts(path))), written.size, digest.hexdigest())
+
+
+def archive_members(source: str, closed: Closed) -> list[str]:
+    """The names in an archive, as far as they would be unpacked."""
+    file = _open_source(source, closed)
+    try:
+        return member_names(file)
+    finally:
+        os.close(file)
+
+
+def _open_source(source: str, closed: Closed) -> int:
+    if not posixpath.isabs(source) or "\0" in source:
+        raise Refused(f"{source!r} is no absolute path", hint="give the whole path of the file")
+    if ".." in source.split("/"):  # behind a link it leads elsewhere than its text says
+        raise Refused(f"{shown(source)} leads upward", hint="give the path without `..`")
+    file = open_outside(source)
+    try:
+        status = os.fstat(file)
+        if why := closed(posixpath.normpath(source), status):
+            raise Refused(
+                f"{source} is not brought in: {why}", hint="ask the user for a copy of it"
+            )
+        if status.st_dev in _kernel_devices():
+            raise Refused(f"{source} is made by the kernel, and no file", hint="use a command: cat")
+        if status.st_size > MOST_BYTES:
+            size = f"{status.st_size} bytes, at most {MOST_BYTES} are brought in"
+            raise Refused(f"{source} has {size}")
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _kernel_devices() -> set[int]:
+    """What /proc and /sys show of processes, of this one too."""
+    return {os.stat(path).st_dev for path in ("/proc", "/sys") if os.path.isdir(path)}  # noqa: PTH112, PTH116
 
 
 def export_file(root: Root, exports: Path, path: str, name: str | None = None) -> Exported:

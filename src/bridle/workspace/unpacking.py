@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
@@ -37,13 +38,30 @@ class Unpacked(Struct, frozen=True):
     stopped: str = ""  # why what follows in the archive was not looked at
 
 
-def unpack(root: Root, archive: int, path: str) -> Unpacked:
-    """Into the folder `path`. What is there already stays as it is."""
+def member_names(archive: int) -> list[str]:
+    """Of the files that would be unpacked, from the folder they are unpacked into."""
+    found: list[str] = []
+    until = time.monotonic() + _SECONDS
+    try:
+        for member in members(archive, _most(archive)):
+            if len(found) >= MOST_FILES or time.monotonic() > until:
+                break
+            with contextlib.suppress(Refused):
+                if member.kind == "file" and (name := inner_name(member.name)):
+                    found.append(name)
+    except (Damaged, TooMuch):
+        pass  # what follows is not unpacked either
+    return found
+
+
+def unpack(root: Root, archive: int, path: str, allowed: Collection[str] | None = None) -> Unpacked:
+    """Into the folder `path`. What is there already stays as it is; `allowed` names the files that
+    may be written, None all of them."""
     read = os.fstat(archive).st_size
-    most = min(MOST_BYTES, max(SMALL, read * RATIO))
+    most = _most(archive)
     inside = members(archive, most)
     root.make_folder(path)
-    work = _Work(root, "/".join(root.parts(path)), time.monotonic() + _SECONDS)
+    work = _Work(root, "/".join(root.parts(path)), time.monotonic() + _SECONDS, allowed)
     try:
         for count, member in enumerate(inside):
             if count >= MOST_FILES:
@@ -58,13 +76,20 @@ def unpack(root: Root, archive: int, path: str) -> Unpacked:
     return work.result("")
 
 
+def _most(archive: int) -> int:
+    return min(MOST_BYTES, max(SMALL, os.fstat(archive).st_size * RATIO))
+
+
 class _Late(Exception):
     pass
 
 
 class _Work:
-    def __init__(self, root: Root, folder: str, until: float) -> None:
+    def __init__(
+        self, root: Root, folder: str, until: float, allowed: Collection[str] | None
+    ) -> None:
         self._root, self._folder, self._until = root, folder, until
+        self._allowed = allowed
         self._made: set[str] = set()
         self._skipped: list[Skipped] = []
         self._more = 0
@@ -92,6 +117,8 @@ class _Work:
             return
         if name in self._made:
             raise Refused("the same name once more")
+        if self._allowed is not None and name not in self._allowed:
+            raise Refused("no rule was asked about it: the archive changed meanwhile")
         written = self._root.write(
             path, self._chunks(member), over=False, executable=member.executable, durable=False
         )

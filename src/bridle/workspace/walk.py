@@ -12,8 +12,9 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from bridle.workspace import ignore_rules
-from bridle.workspace.confined import TEMPORARY, Root
+from bridle.workspace.confined import Root
 from bridle.workspace.ignore_rules import Rules
+from bridle.workspace.path_locks import TEMPORARY
 from bridle.workspace.refusal import Refused
 
 DEEPEST = 60  # each level holds a descriptor
@@ -126,7 +127,7 @@ class Walk:
         try:
             with os.scandir(folder) as entries:
                 names = [entry.name for entry in islice(entries, CROWDED)]
-                self.left_out["in a crowded folder"] += sum(1 for _ in islice(entries, CROWDED))
+                self.left_out["in a crowded folder"] += sum(1 for _ in entries)
         except OSError:
             self.left_out["unreadable"] += 1
             return []

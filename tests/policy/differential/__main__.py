@@ -50,7 +50,7 @@ def main() -> None:
     fixed = oracle.BLIND if given.blind else None
     if given.launcher != "plain":
         fixed = oracle.ENFORCED
-    shard = Shard(executor, given.minimise, fixed)
+    shard = Shard(executor, given.minimise, fixed, guards=launcher.guards)
     print(json.dumps(shard.run(lines, given.seconds)))
     executor.close()
 

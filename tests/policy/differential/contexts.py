@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from differential import features
 from differential.spelling import Speller
 
 # {s}: the command itself. {q}: its text as one quoted word.
@@ -98,12 +99,13 @@ WRAPPERS = (  # before the words of a simple command
 )  # fmt: skip
 
 
-TEMPLATES = (*_AROUND, *_TEXT)
+TEMPLATES = (*_AROUND, *_TEXT, *features.AROUND)
 
 
 def around(rng: Random, statement: str, speller: Speller) -> str:
     """The statement, run inside of something else."""
-    return inside(rng.choice(_AROUND if rng.random() < 0.55 else _TEXT), statement, speller)
+    group = rng.choices((_AROUND, _TEXT, features.AROUND), (44, 36, 20))[0]
+    return inside(rng.choice(group), statement, speller)
 
 
 def inside(template: str, statement: str, speller: Speller) -> str:

@@ -56,8 +56,13 @@ class Executor:
             Exec(path, tuple(argv), cwd, tuple(via)) for path, argv, cwd, via in found["execs"]
         )
         return Facts(
-            *(execs, tuple(found["changed"]), tuple(found["read"])),
-            *(found["timed_out"], found["status"]),
+            execs=execs,
+            changed=tuple(found["changed"]),
+            replaced=frozenset(found["replaced"]),
+            left=frozenset(found["left"]),
+            read=tuple(found["read"]),
+            timed_out=found["timed_out"],
+            status=found["status"],
         )
 
     def close(self) -> None:

@@ -21,6 +21,8 @@ class Exec(NamedTuple):
 class Facts(NamedTuple):
     execs: tuple[Exec, ...] = ()
     changed: tuple[str, ...] = ()  # created, written, removed or given another mode
+    replaced: frozenset[str] = frozenset()  # folders of those that are new, gone or another one now
+    left: frozenset[str] = frozenset()  # paths of those that exist in the end
     read: tuple[str, ...] = ()
     timed_out: bool = False
     status: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from differential import actions, contexts, directories, mutation
+from differential import actions, contexts, directories, features, mutation
 from differential.spelling import Speller, single
 
 _SPACES = ("  ", "\t", " \\\n", "   ", "\t \t")
@@ -41,6 +41,8 @@ def statement(rng: Random) -> str:
         text = _split(rng, speller)
     elif choice < 0.34:
         text = _linked(rng)
+    elif choice < 0.4:
+        text = rng.choice(features.ALONE)
     else:
         text = actions.action(rng, speller)
     text = _sequence([*speller.before, text])
@@ -170,4 +172,4 @@ def each_construct() -> list[str]:
         lines += [contexts.inside(template, payload, plain) for template in contexts.TEMPLATES]
     for words in (["rm", "a.txt"], ["touch", ".env.local"], ["git", "-C", "src", "push"]):
         lines += [contexts.behind(wrapper, words, rng, plain) for wrapper in contexts.WRAPPERS]
-    return [*lines, *directories.each(rng)]
+    return [*lines, *features.ALONE, *directories.each(rng)]

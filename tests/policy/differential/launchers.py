@@ -7,6 +7,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
+from differential import namespace
+
 DENIED = ("rm *", "curl *", "git push*")
 
 
@@ -14,6 +16,7 @@ class Launcher:
     """Without any enforcement."""
 
     logs_execs = True  # by a seccomp listener of our own; a process tree can have only one
+    records = False  # recorders stand in place of denied programs, and say that they ran
 
     def prepare(self) -> None:
         """Import all that is needed: the machine's file system is still there."""
@@ -27,6 +30,14 @@ class Launcher:
     def take_reports(self) -> None:
         """Read what helpers say: one that nobody reads from would stop."""
 
+    guards = False  # protected names are restored: what counts is how they are in the end
+
+    def open_session(self) -> None:
+        """The tree is as it should be, and a line is about to run in it."""
+
+    def close_session(self) -> None:
+        """All processes of the line are gone."""
+
     def launch(self, path: str, argv: list[str], environment: dict[str, str]) -> None:
         """In the process that becomes the shell."""
         os.execve(path, argv, environment)
@@ -36,6 +47,7 @@ class Recorded(Launcher):
     """Without enforcement, and with recorders in place of denied programs: what the gate faces."""
 
     logs_execs = False
+    records = True
 
 
 class ExecGate(Recorded):
@@ -78,8 +90,40 @@ class ExecGate(Recorded):
         os.execve(path, argv, environment)
 
 
+class Unprotected(Launcher):
+    """Without enforcement, and with a look at protected names: what the protection faces."""
+
+    logs_execs = False
+    guards = True
+
+
+class Protected(Unprotected):
+    """Protected names and denied paths are mounted and watched, as in a session."""
+
+    def prepare(self) -> None:
+        self._module = import_module("differential.protected_session")
+        self._module.warm_up()
+
+    def begin(self) -> set[int]:
+        namespace.mount_tree(self._module.OURS)
+        self._session = self._module.ProtectedSession()
+        return {self._session.pid}
+
+    def open_session(self) -> None:
+        self._session.begin()
+
+    def close_session(self) -> None:
+        self._session.end()
+
+    def launch(self, path: str, argv: list[str], environment: dict[str, str]) -> None:
+        self._session.enter()
+        os.execve(path, argv, environment)
+
+
 LAUNCHERS: dict[str, type[Launcher]] = {
     "plain": Launcher,
     "recorded": Recorded,
     "exec-gate": ExecGate,
+    "unprotected": Unprotected,
+    "protected": Protected,
 }

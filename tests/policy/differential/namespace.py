@@ -14,7 +14,7 @@ _NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
 _RDONLY, _NOSUID, _NODEV, _REMOUNT, _BIND, _REC, _PRIVATE, _STRICTATIME = (
     *(1, 2, 4, 32, 4096, 16384, 1 << 18, 1 << 24),
 )
-_DETACH = 2
+_DETACH, _NOATIME = 2, 1024
 _SET_DUMPABLE = 4
 _DROP_BOUNDING = 24
 _NOBODY = 65534
@@ -84,6 +84,18 @@ def seal_root() -> None:
     for path in ("/mnt", "/tmp"):
         mount_tree(path)
     _mount("none", "/", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
+
+
+def leave_no_atime(path: str) -> None:
+    """In mounts of this process's own: what it reads there does not show."""
+    enter_mounts()
+    _mount("none", path, None, _REMOUNT | _BIND | _NOSUID | _NODEV | _NOATIME)
+
+
+def enter_mounts() -> None:
+    """A mount namespace of this process's own."""
+    _call_unshare(_NEWNS)
+    _mount("none", "/", None, _REC | _PRIVATE)
 
 
 def drop_capabilities() -> None:

@@ -18,21 +18,27 @@ from differential import stubs, tree
 from differential.facts import Exec, Facts
 from differential.reading import Reading, reading
 
-# What they run stands for them.
+# What they run stands for them: a preset that allows that allows them, too.
 TRANSPARENT = frozenset({
     "env", "nohup", "timeout", "nice", "ionice", "xargs", "setsid", "stdbuf", "time", "sh", "bash",
     "dash", "flock", "taskset", "chrt", "prlimit", "setarch", "busybox", "rbash", "zsh",
     "choom", "setpriv", "runuser", "uclampset", "linux64", "unshare", "nsenter", "chroot", "capsh",
 })  # fmt: skip
-# Programs that start others of their own accord: caller -> what it runs inside.
+# Programs that start others of their own accord: caller -> what it runs inside. The reader names the
+# commands of a line, and not what a program that it named is made of.
 INSIDE = {
-    "tar": {"gzip", "bzip2", "xz", "zstd"},
-    "sudo": {"sh"},
-    "doas": {"sh"},
+    "tar": {"gzip", "bzip2", "xz", "zstd", "sh"},
+    # a shell that they hand a text to: what it runs is seen by itself
+    **{
+        name: {"sh"}
+        for name in (
+            *("sudo", "doas", "su", "runuser", "script", "watch", "flock", "split", "sort"),
+            *("awk", "mawk", "sed", "ed", "perl"),
+        )
+    },
     "zcat": {"gzip"},
     "egrep": {"grep"},
     "fgrep": {"grep"},
-    "script": {"sh"},
     "install": {"strip"},
     "npm": {"node"},
     "xargs": {"echo"},  # where no command is given
@@ -68,22 +74,43 @@ READING = {
     **{name: set() for name in ("node", "python3", "python", "ruby", "make", "curl", "wget", "uv",
                                 "pytest", "kubectl", "gh", "ssh", "npx", "vim", "less", "man", "tar")},
 }  # fmt: skip
+# Subcommands that read only with some words behind them.
+_LISTS = (
+    r"(?:(?:-[alrv]+|--all|--list|--remotes|--verbose|--show-current|--sort\S*|--format\S*)\s?)*"
+)
+_READING_FORMS = {
+    "git": {
+        "branch": re.compile(_LISTS),
+        "tag": re.compile(rf"{_LISTS}|(?:-l|--list) .*"),
+        "remote": re.compile(r"|-v|--verbose|(?:show|get-url).*"),
+        "stash": re.compile(r"(?:list|show).*"),
+        "config": re.compile(r"(?:.* )?(?:--get\S*|--list|-l|get|list)(?: .*)?|[\w.-]+"),
+        "worktree": re.compile(r"list.*"),
+        "submodule": re.compile(r"|status.*|summary.*"),
+        "reflog": re.compile(r"|show.*|HEAD.*|-.*"),
+        "symbolic-ref": re.compile(r"(?:(?:-q|--short) )*\S+"),
+        "hash-object": re.compile(r"(?!.*-w).*"),
+    },
+    "npm": {"config": re.compile(r"|(?:get|list|ls).*")},
+}
 WRITERS = READERS | {
     *("cp", "mv", "rm", "rmdir", "mkdir", "touch", "tee", "ln", "truncate", "install", "chmod"),
     *("mkfifo", "link", "unlink", "split", "csplit", "dd", "mktemp", "shred", "fallocate", "chown"),
     *("gzip", "gunzip", "bzip2", "xz", "zip", "mknod"),
 }
 
-# What they write is said by their input, and not by the line.
+# What they write is said by their input, and not by the line: `auto` allows that.
 UNPACKERS = frozenset({"tar", "unzip", "cpio", "patch"})
-READING_SECONDS = 3.0
-# Temporary files: of sort, ed, dash and patch; beside the file that sed, zip, ar,
-# ln, shred, patch and bash's history rewrite; what npm stores at home.
+READING_SECONDS = 3.0  # of the processor, for all policies together
+_OF_NPM = f"{tree.HOME}/.npm"  # where the real one is found it stores what it likes there
+# Temporary files: of sort, ed, dash and patch; beside the file that sed, zip, ar, ln, shred, patch
+# and bash's history rewrite.
 _SCRATCH = re.compile(
-    r"^/mnt/home/\.npm|^/tmp/(sort|ed\.|sh-thd|ssh-|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
+    r"^/tmp/(sort|ed\.|sh-thd|ssh-|p[a-z]?[A-Za-z0-9]{6}$|cc[A-Za-z0-9]{6})"
     r"|/(sed|zi|st|Cu)[A-Za-z0-9]{6}$|/0+$|\.[or][A-Za-z0-9]{6}$|-\d+\.tmp$"
 )
-_BACKUP = re.compile(r"(~|\.orig|\.rej)$")  # that cp -b, mv -b and patch leave beside a file
+# cp -b, mv -b and patch leave these beside a file: that file has to be named.
+_BACKUP = re.compile(r"(~|\.orig|\.rej)$")
 _DENIED = Rule("denied", "deny", "no", commands=("rm *", "curl *", "git push*"))
 _SECRET = Rule("secret", "deny", "no", paths=(".env",))
 _TESTS = Rule("tests", "allow", "", commands=("npm test",))
@@ -144,9 +171,17 @@ ENFORCED = Judgement(
 )
 
 
+def kept(line: str, shell: str, facts: Facts) -> list[Failure]:
+    """Where protected names and denied paths are enforced: what differs in the end, or was read."""
+    secret = f"{tree.WORKSPACE}/.env"
+    found = [("protected name changed", _place(path), path) for path in facts.changed]
+    found += [("denied path read", ".env", path) for path in facts.read if path == secret]
+    return [Failure(kind, detail, shell, line, path) for kind, detail, path in found]
+
+
 def judge(line: str) -> Judgement:
-    signal.signal(signal.SIGALRM, _too_slow)
-    signal.setitimer(signal.ITIMER_REAL, READING_SECONDS)
+    signal.signal(signal.SIGPROF, _too_slow)
+    signal.setitimer(signal.ITIMER_PROF, READING_SECONDS)
     try:
         return _judge(line)
     except Exception as error:
@@ -155,7 +190,7 @@ def judge(line: str) -> Judgement:
         )
         return Judgement(nothing, {}, crash=f"{type(error).__name__}: {error}")
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _too_slow(*_: object) -> None:
@@ -182,8 +217,10 @@ def _unread(facts: Facts, said: Reading) -> Iterator[tuple[str, str, str]]:
     """What happened, and was neither named nor doubted."""
     if said.unread:
         return
-    for one in facts.execs if not said.is_opaque else ():
-        if one.program in TRANSPARENT or _is_inside(one) or said.doubted.intersection(one.via):
+    for one in facts.execs if not said.evaluates else ():
+        # a doubt about a program is one about all that it runs, and about what it is
+        called = posixpath.basename(one.argv[0]) if one.argv else ""
+        if _is_inside(one) or said.doubts_any((called, *one.via)):
             continue
         if not said.names(one.program):
             yield "program not named", one.program, " ".join(one.argv)
@@ -205,7 +242,8 @@ def _allowed(facts: Facts, judged: Judgement) -> Iterator[tuple[str, str, str]]:
         for one in facts.execs:
             if denied := _denied(one):
                 yield "denied program ran", denied, " ".join(one.argv)
-    places = {_place(path): path for path in facts.changed if _is_guarded(path)}
+    changed = [path for path in facts.changed if not _is_scratch(path, facts)]
+    places = {_place(path): path for path in changed if _is_guarded(path)}
     unpacked = any(one.program in UNPACKERS and not _packs(one) for one in facts.execs)
     if places and verdicts["auto"] == "allow" and certain and not unpacked:
         yield "guarded path changed under auto", min(places), places[min(places)]
@@ -217,7 +255,6 @@ def _allowed(facts: Facts, judged: Judgement) -> Iterator[tuple[str, str, str]]:
             yield "denied path changed", ".env", secret
     if verdicts["tests"] == "allow":
         yield from _beyond("ask", READERS, facts)
-        changed = [path for path in facts.changed if not _is_scratch(path)]
         if changed:
             yield "changed under ask", _place(changed[0]), changed[0]
     if verdicts["edits"] == "allow":
@@ -244,13 +281,19 @@ def _beyond(preset: str, programs: frozenset[str], facts: Facts) -> Iterator[tup
 def _only_reads(one: Exec) -> bool:
     if one.program in {"gzip", "bzip2", "xz", "zstd"}:
         return bool({"-c", "--stdout", "-l", "-t"}.intersection(one.argv))
-    if one.program == "tar" and any("t" in word.lstrip("-")[:2] for word in one.argv[1:2]):
-        return not _packs(one)
+    if one.program == "tar":
+        return not any(map(_changes_with_tar, one.argv[1:2])) and not any(
+            map(_changes_with_tar, [word for word in one.argv[2:] if word.startswith("-")])
+        )
     reading_words = READING.get(one.program)
     if reading_words is None:
         return False
-    words = _arguments(one) if one.program == "git" else one.argv[1:]
-    return not words or words[0] in reading_words | _VERSIONS
+    words = _arguments(one) if one.program == "git" else list(one.argv[1:])
+    if not words or words[0] in _VERSIONS:
+        return True
+    if words[0] in _READING_FORMS.get(one.program, {}):
+        return _READING_FORMS[one.program][words[0]].fullmatch(" ".join(words[1:])) is not None
+    return words[0] in reading_words
 
 
 def _only_writes(one: Exec) -> bool:
@@ -258,6 +301,23 @@ def _only_writes(one: Exec) -> bool:
     if one.program == "git":
         return _arguments(one)[:1] in (["add"], ["mv"], ["rm"])
     return one.program == "tar" and _packs(one)
+
+
+def _changes_with_tar(word: str) -> bool:
+    """Whether it says to make an archive, to change one or to unpack one."""
+    if word.startswith("--"):
+        names = (
+            "create",
+            "extract",
+            "get",
+            "append",
+            "update",
+            "delete",
+            "concatenate",
+            "catenate",
+        )
+        return any(name.startswith(word[2:]) for name in names)
+    return bool(set("cxruA") & set(word.lstrip("-")))
 
 
 def _packs(one: Exec) -> bool:
@@ -291,23 +351,23 @@ def _is_inside(one: Exec) -> bool:
 
 
 def _top_changes(facts: Facts) -> list[str]:
-    """Without what lies below a changed directory: it was moved, made or removed with it."""
-    changed = set(facts.changed)
-    return [
-        path
-        for path in facts.changed
-        if not any(path.startswith(f"{other}/") for other in changed) and not _is_scratch(path)
-    ]
+    """Without what was moved, made or removed with the directory that it lies in."""
+    changed = [path for path in facts.changed if not _is_scratch(path, facts)]
+    folders = facts.replaced.intersection(facts.changed)
+    return [path for path in changed if not any(path.startswith(f"{one}/") for one in folders)]
 
 
-def _is_scratch(path: str) -> bool:
-    """What programs make for themselves, and beside the file they rewrite."""
-    return _SCRATCH.search(path) is not None
+def _is_scratch(path: str, facts: Facts) -> bool:
+    """What programs make for themselves, and remove again unless they are killed."""
+    stays = path in facts.left and not facts.timed_out
+    return path.startswith(_OF_NPM) or (_SCRATCH.search(path) is not None and not stays)
 
 
 def _is_guarded(path: str) -> bool:
+    if path == tree.WORKSPACE:
+        return False  # its own mode: a policy that lets it be written lets this be changed
     if not path.startswith(tree.WORKSPACE + "/"):
-        return not _is_scratch(path)
+        return True
     parts = path.removeprefix(tree.WORKSPACE + "/").split("/")
     return is_protected([part.lower() for part in parts])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, Command, FileAccess
@@ -15,11 +16,11 @@ from differential import tree
 _SIGNS = re.compile(f"([{HOLE}{ANY}{ONE}])")
 _PROCESS_CWD = re.compile(r"^/+proc/+(self|thread-self|\d+)/+cwd(?=/|$)")
 # Where the reader doubts what these run, what they write is theirs: each runs code of its own.
-OPAQUE = frozenset({
-    "sh", "bash", "dash", "eval", ".", "source", "python3", "python", "perl", "ruby", "awk", "mawk",
-    "sed", "ed", "ex", "vim", "make", "npm", "node",
-})  # fmt: skip
+# Programs that stubs stand for are not among them: those write nothing.
+_IN_SHELL = frozenset({"eval", ".", "source"})
+OPAQUE = _IN_SHELL | {"sh", "bash", "dash", "perl", "awk", "mawk", "sed", "ed", "ex"}
 STANDARD = frozenset({"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"})
+_ASSIGNMENTS = re.compile(r"^(?:\w+=(?:'[^']*'|\S)*\s+)+")  # before a command
 _AS_REGEX = {HOLE: ".*", ANY: "[^/]*", ONE: "[^/]"}
 
 
@@ -40,9 +41,14 @@ class Reading(NamedTuple):
     unread: tuple[str, ...]  # of the line
     doubted: frozenset[str]  # programs of which it is not clear what they run
     is_opaque: bool  # a program or a script runs whose inside may do anything
+    evaluates: bool = False  # the shell itself runs what is doubted
 
     def names(self, program: str) -> bool:
         return any(_regex(name).fullmatch(program) for name in self.programs)
+
+    def doubts_any(self, programs: Iterable[str]) -> bool:
+        patterns = [_regex(name) for name in self.doubted]
+        return any(one.fullmatch(name) for one in patterns for name in programs)
 
     def covers(self, path: str, *, written: bool) -> bool:
         return any(_covers(access, path, written=written) for access in self.accesses)
@@ -64,7 +70,7 @@ def reading(line: str) -> Reading:
     accesses: list[Access] = []
     doubts: list[str] = []
     doubted: set[str] = set()
-    opaque = False
+    opaque = evaluates = False
     for command in script.commands:
         programs |= _programs(command)
         accesses += [_access(one) for one in command.accesses]
@@ -72,10 +78,13 @@ def reading(line: str) -> Reading:
         if command.doubts:
             doubted |= _programs(command)
             opaque = opaque or _is_opaque(command)
+            evaluates = evaluates or command.words[:1] == () or command.words[0] in _IN_SHELL
+            evaluates = evaluates or COMPUTED in command.doubts
     accesses += [_access(one, redirection=True) for one in script.redirections]
     return Reading(
         *(frozenset(programs), tuple(accesses), tuple(doubts), script.unread, frozenset(doubted)),
         is_opaque=opaque,
+        evaluates=evaluates,
     )
 
 
@@ -89,9 +98,14 @@ def _is_opaque(command: Command) -> bool:
 
 
 def _programs(command: Command) -> set[str]:
-    texts = [command.text, *command.others]
+    texts = [_ASSIGNMENTS.sub("", text) for text in (command.text, *command.others)]
     first = [text.split(" ", 1)[0] for text in texts if text] + [*command.words[:1]]
-    return {name.rpartition("/")[2] for name in first}
+    return {_base(name) for name in first}
+
+
+def _base(name: str) -> str:
+    """What a running shell puts in may hold slashes, and blanks that end the name."""
+    return HOLE if HOLE in name else name.rpartition("/")[2]
 
 
 def _access(one: FileAccess, *, redirection: bool = False) -> Access:
@@ -110,6 +124,8 @@ def _reaches(access: Access, directory: str | None, path: str) -> bool:
     if HOLE in access.path or re.match("~[^/]", access.path):
         return True  # nobody knows which: it is asked about
     if directory is None and not access.path.startswith(("/", "~")):
+        return True
+    if directory is None and _PROCESS_CWD.match(access.path):
         return True
     return any(_matches(access, form, path) for form in _forms(_whole(access, directory)))
 

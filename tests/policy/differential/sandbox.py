@@ -18,7 +18,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from differential import exec_log, namespace, stubs, tree
+from differential import exec_log, namespace, protected_files, stubs, tree
 from differential.change_events import ChangeEvents
 from differential.launchers import Launcher
 
@@ -38,7 +38,7 @@ def main(connection: socket.socket, launcher: Launcher) -> None:
     """Called as the first process of the pid namespace."""
     namespace.enter_root(tree.BASE)
     stubs.install()
-    if not launcher.logs_execs:
+    if launcher.records:
         stubs.install_recorders()
     namespace.seal_root()
     Sandbox(launcher).serve(connection)
@@ -79,28 +79,40 @@ class Sandbox:
             self._before = tree.snapshot(_WATCHED)
             self._events.watch([*_WATCHED, *tree.directories(self._before)])
         self._execs, self._programs = [], {}
+        guarded = protected_files.look() if self._launcher.guards else None
+        self._launcher.open_session()
+        self._forget_reads()
         pid = os.fork()
         if pid == 0:
             self._become_shell(shell, line)
         status, timed_out = self._wait(pid)
-        if not self._launcher.logs_execs:
+        if self._launcher.records:
             self._execs = stubs.recorded()
         read = tree.files_read(self._before)
+        self._launcher.close_session()
         after = tree.snapshot(_WATCHED)
         changed = sorted({*tree.changes(self._before, after), *self._events.names()})
+        replaced = sorted(tree.replaced_folders(self._before, after))
         if changed:
             self._clear_tmp()
             self._before = {}
-        for path in read:
-            with suppress(OSError):
-                os.utime(path, ns=(0, 0))
+        if guarded:
+            changed = protected_files.differences(guarded)
+        self._forget_reads(read)
         return {
             "execs": self._execs,
             "changed": changed,
+            "replaced": replaced,
+            "left": [path for path in changed if path in after],
             "read": read,
             "timed_out": timed_out,
             "status": status,
         }
+
+    def _forget_reads(self, paths: list[str] | None = None) -> None:
+        for path in tree.files_read(self._before) if paths is None else paths:
+            with suppress(OSError):
+                os.utime(path, ns=(0, 0))
 
     def _become_shell(self, shell: str, line: bytes) -> None:
         try:

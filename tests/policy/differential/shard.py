@@ -10,19 +10,27 @@ from typing import Any
 
 from differential import oracle
 from differential.executor import SHELLS, Executor
+from differential.facts import Facts
 from differential.minimise import minimal
 from differential.oracle import Failure, failures
 from differential.syntax_tree import unexplained
 
 
 class Shard:
-    """`fixed`: taken for what is said of every line, instead of asking the reader."""
+    """`fixed`: taken for what is said of every line, instead of asking the reader. `guards`: what
+    counts is how protected names and denied paths are in the end."""
 
     def __init__(
-        self, executor: Executor, minimised: int, fixed: oracle.Judgement | None = None
+        self,
+        executor: Executor,
+        minimised: int,
+        fixed: oracle.Judgement | None = None,
+        *,
+        guards: bool = False,
     ) -> None:
         self._judge = (lambda _: fixed) if fixed else oracle.judge
         self._parses = fixed is None
+        self._guards = guards
         self._minimised = minimised
         self._executor = executor
         self._found: list[dict[str, Any]] = []
@@ -53,7 +61,7 @@ class Shard:
             self._counts["timed out"] += facts.timed_out
             self._counts["programs"] += len(facts.execs)
             self._counts["changed paths"] += len(facts.changed)
-            found = failures(line, shell, facts, judged)
+            found = self._compared(line, shell, facts, judged)
             if found:
                 self._report(seed, found, partial(self._failures, shell))
         self._counts["lines that did something"] += acted
@@ -61,7 +69,14 @@ class Shard:
             self._report(seed, seen, self._seen_elsewhere)
 
     def _failures(self, shell: str, line: str) -> list[Failure]:
-        return failures(line, shell, self._executor.run(shell, line), self._judge(line))
+        return self._compared(line, shell, self._executor.run(shell, line), self._judge(line))
+
+    def _compared(
+        self, line: str, shell: str, facts: Facts, judged: oracle.Judgement
+    ) -> list[Failure]:
+        if self._guards:
+            return oracle.kept(line, shell, facts)
+        return failures(line, shell, facts, judged)
 
     def _seen_elsewhere(self, line: str) -> list[Failure]:
         names = unexplained(line, self._judge(line).reading)

@@ -18,8 +18,8 @@ _FOLDER = Path(__file__).parent.parent
 _MOST_SHOWN = 60
 
 
-def run_shard(*arguments: str, timeout: float = 3600) -> dict[str, Any]:
-    """What one shard found; skips the test where this machine has no namespaces for us."""
+def start_shard(*arguments: str, timeout: float = 3600) -> dict[str, Any]:
+    """What one shard found, or why it was `skipped`."""
     done = subprocess.run(
         [sys.executable, "-m", "differential", *arguments],
         env={**os.environ, "PYTHONPATH": str(_FOLDER)},
@@ -29,6 +29,12 @@ def run_shard(*arguments: str, timeout: float = 3600) -> dict[str, Any]:
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def run_shard(*arguments: str, timeout: float = 3600) -> dict[str, Any]:
+    """What one shard found; skips the test where this machine has no namespaces for us."""
+    found = start_shard(*arguments, timeout=timeout)
     if why := found.get("skipped"):
         pytest.skip(why)
     return found

@@ -9,76 +9,49 @@ from typing import NamedTuple
 from tree_sitter import Language, Node, Parser
 from tree_sitter_bash import language
 
-from differential.oracle import TRANSPARENT
 from differential.reading import Reading
 
-# Names that are no programs, or that another command stands for.
-_STANDS_ASIDE = TRANSPARENT | {
-    *(
-        "time",
-        "command",
-        "builtin",
-        "exec",
-        "eval",
-        "coproc",
-        ".",
-        "source",
-        "!",
-        "noglob",
-        "nocorrect",
-    ),
-    *(
-        "if",
-        "then",
-        "else",
-        "elif",
-        "fi",
-        "for",
-        "while",
-        "until",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "in",
-    ),
-    *(
-        "function",
-        "select",
-        "{",
-        "}",
-        "[[",
-        "]]",
-        "((",
-        "))",
-        "return",
-        "break",
-        "continue",
-        "exit",
-    ),
-}
 _LITERAL = frozenset({"word", "raw_string", "string", "concatenation", "string_content", "number"})
-_DEFINED = re.compile(
-    r"(?:^|[\s;&|(){}`])(?:function\s+)?([\w.:+-]+)\s*\(\s*\)|function\s+([\w.:+-]+)"
-)
-_ALIASED = re.compile(r"\balias\b[^\n;]*?\s([\w.:+-]+)=")
 
 
 class Difference(NamedTuple):
-    """A kind of command that tree-sitter sees and bash does not, and why."""
+    """A kind of command that tree-sitter sees and the reader does not name, and why."""
 
     reason: str
-    line: str  # where in a line such a thing is found
+    line: str  # where in a line such a thing is found; NAME is the command in question
+    names: str = ".*"  # of commands
+
+    def explains(self, name: str, line: str) -> bool:
+        where = self.line.replace("NAME", re.escape(name))
+        return bool(re.fullmatch(self.names, name) and re.search(where, line))
 
 
 # Where tree-sitter-bash is known to read a line otherwise than bash does.
 EXPLAINED = (
+    Difference(
+        "a reserved word of bash is a command for it",
+        r"\b(?:coproc|time)\b|!",
+        r"!|\{|\}|\[\[|\]\]|case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time"
+        r"|until|while",
+    ),
+    Difference(
+        "a function is not named where it does nothing",
+        r"\bNAME\s*\(\s*\)|\bfunction\s+NAME",
+    ),
     Difference("an unusual blank ends a word for it", r"[\v\f\r\x01\u00a0]"),
     Difference("a continued line ends a word for it", r"\\\n"),
     Difference("a brace in the name of a file ends a group for it", r"[<>]\s*[^\s;&|]*[{}]"),
     Difference("an escape right after a quote begins a word for it", r"['\"]\\"),
     Difference("it keeps the escapes of backticks", r"`[^`]*\\"),
     Difference("an escaped blank is no part of a word for it", r"\\ \d+[<>]"),
+    Difference(
+        "more behind the end of a here-document is the end for it",
+        r"<<-?[ \t]*['\"\\]*(\w+)['\"]?(?:.|\n)*\n[ \t]*\1[^\w\n]",
+    ),
+    Difference(
+        "an assignment in the line that names a here-document ends it for it",
+        r"<<-?[ \t]*['\"\\]*\w+[^\n]*[ \t]\w+=",
+    ),
     Difference("a sum with a ; in it is a substitution for it", r"\$\(\([^\n]*;[^\n]*\)\)"),
 )
 
@@ -110,11 +83,8 @@ def unexplained(line: str, said: Reading) -> list[str]:
     """Commands that it sees, and that the reader neither names nor doubts."""
     if said.unread or said.doubts:
         return []
-    seen = commands_seen(line)
-    if seen is None or any(re.search(one.line, line) for one in EXPLAINED):
-        return []
-    ours = _STANDS_ASIDE | {a or b for a, b in _DEFINED.findall(line)} | {*_ALIASED.findall(line)}
-    return sorted({name for name in seen if name not in ours and not said.names(name)})
+    names = {name for name in commands_seen(line) or () if not said.names(name)}
+    return sorted(name for name in names if not any(d.explains(name, line) for d in EXPLAINED))
 
 
 def _literal(node: Node) -> str:

@@ -106,6 +106,21 @@ def changes(before: Snapshot, after: Snapshot) -> set[str]:
     return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
 
 
+def replaced_folders(before: Snapshot, after: Snapshot) -> set[str]:
+    """What was or is a folder, and is not the same one as before."""
+    both = {**before, **after}
+    folders = {path for path in both if any(_is_folder(one.get(path)) for one in (before, after))}
+    return {
+        path
+        for path in folders
+        if path not in before or path not in after or before[path][1] != after[path][1]
+    }
+
+
+def _is_folder(entry: Entry | None) -> bool:
+    return entry is not None and stat.S_ISDIR(entry[0])
+
+
 def files_read(before: Snapshot) -> list[str]:
     """Regular files of the tree as it was built that were read since: their atime is no longer 0."""
     found = []

@@ -202,6 +202,50 @@ def test_a_policy_that_cannot_be_read_denies(bench: Bench) -> None:
     assert b"nonsense" in why
 
 
+@pytest.mark.parametrize(
+    ("tool", "input", "decision"),
+    [
+        ("Grep", {"pattern": "x"}, "narrowed"),
+        ("Grep", {"pattern": "x", "path": "."}, "narrowed"),
+        ("Grep", {"pattern": "x", "path": "conf"}, "narrowed"),
+        ("Grep", {"pattern": "x", "path": "src"}, "allow"),
+        ("Grep", {"pattern": "x", "glob": "*"}, "ask"),
+        ("Grep", {"pattern": "x", "glob": "**/.e*"}, "ask"),
+        ("Grep", {"pattern": "x", "path": "conf/.env"}, "deny"),
+        ("Grep", {"pattern": "x", "path": "link"}, "deny"),
+        ("Grep", {"pattern": "x", "glob": "*.py"}, "allow"),
+        ("Glob", {"pattern": "**/.env"}, "deny"),
+        ("Glob", {"pattern": "**/.e*"}, "ask"),
+        ("Glob", {"pattern": "**/*"}, "ask"),
+        ("Glob", {"pattern": "*", "path": "conf"}, "ask"),
+        ("Glob", {"pattern": "**/*.py"}, "allow"),
+        ("Bash", {"command": "grep -rn x conf"}, "ask"),
+        ("Bash", {"command": "grep -rn x src"}, "allow"),
+        ("Bash", {"command": "grep -Rn x links"}, "ask"),
+    ],
+)
+def test_a_search_over_a_folder_with_a_denied_file_leaves_it_out_or_is_asked_about(
+    bench: Bench, tool: str, input: dict[str, Any], decision: str
+) -> None:
+    users_config(bench, '[[rules]]\npath = ".env"\ndeny = "secrets stay here"\n')
+    for name in ("conf/.env", "src/a.py", "links/b.py"):
+        (bench.project / name).parent.mkdir(exist_ok=True)
+        (bench.project / name).write_text("x\n")
+    (bench.project / "link").symlink_to("conf/.env")
+    (bench.project / "links/c.py").symlink_to("../conf/.env")
+
+    said = bench.run("hook", "claude", "PreToolUse", input=call(bench, tool, **input))
+    told = json.loads(said.stdout)["hookSpecificOutput"]
+    if decision == "narrowed":
+        left_out = ".env" if input.get("path") == "conf" else "conf/.env"
+        assert (told["permissionDecision"], told["updatedInput"]) == (
+            "allow",
+            {**input, "glob": f"!**/{left_out}"},
+        )
+    else:
+        assert (told["permissionDecision"], "updatedInput" in told) == (decision, False)
+
+
 def test_a_program_that_is_gone_denies_with_words(bench: Bench) -> None:
     bench.run("hooks", "install", "claude")
     program, _, rest = command(bench).partition(" ")

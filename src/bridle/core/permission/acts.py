@@ -9,8 +9,8 @@ from bridle.core.events import PermissionRequested
 from bridle.core.permission.act import Act, names_of
 from bridle.core.permission.command_acts import command_acts
 from bridle.core.permission.searches import SEARCHES, reached, searched_tree
-from bridle.core.permission.shell.parsed_script import HOLE
-from bridle.core.permission.spots import Context, Spot, spot
+from bridle.core.permission.shell.parsed_script import HOLE, FileAccess
+from bridle.core.permission.spots import Context, Spot, spot, spot_of
 from bridle.core.tools import READS, WRITES, class_of, paths_of
 
 _MORE_PATHS = ("old_path", "new_path", "source", "destination", "from", "to")
@@ -48,17 +48,24 @@ def server_of(request: PermissionRequested) -> str | None:
 
 def _files(request: PermissionRequested, names: frozenset[str], context: Context) -> Iterator[Act]:
     tool = request.tool
-    removed = tool in ("Delete", "Rename")
     paths = list(dict.fromkeys(named(request)))
     for path in paths:
-        found = spot(path, context, removed=removed)
-        yield Act("file", tool, names, names, path, (found,))
+        yield Act("file", tool, names, names, path, (_spot(request, path, context),))
     if tree := searched_tree(tool, request.input, context):
         yield Act("file", tool, names, names, tree.told, (tree,))
     if not paths:
         nowhere = Spot("", frozenset({"unnamed"}))
         found = spot(".", context) if tool in SEARCHES else nowhere
         yield Act("file", tool, names, names, tool, (found,))
+
+
+def _spot(request: PermissionRequested, path: str, context: Context) -> Spot:
+    """What deletes or moves a folder does so with all that is in it."""
+    if request.tool in ("Delete", "Rename"):
+        return spot_of(FileAccess(path, "remove", recursive=True), context)
+    if request.tool == "Read" and request.input.get("recursive") is True:
+        return spot_of(FileAccess(path, "read", recursive=True), context)
+    return spot(path, context)
 
 
 def named(request: PermissionRequested) -> Iterator[str]:

@@ -13,14 +13,16 @@ from msgspec.structs import replace
 
 from bridle.core.permission.shell.parsed_script import HOLE, Command, FileAccess, ParsedScript
 
-# One pipeline, with no words from elsewhere: of variables, files or other commands.
+# One pipeline, with no words from elsewhere: of variables, files or other commands. It may be run
+# in another directory, and pass over errors.
+_AROUND = re.compile(r"\A\s*cd [\w./-]+ && |(?<=\s)2> ?/dev/null(?=[\s|)]|$)")
 _ELSEWHERE = re.compile(r"[;&<>\n\\`{}~]|\|\||\$(?!\()|\$\(\(")
 _SOURCE = re.compile(r"xargs|\$\(")
 _QUOTED = re.compile(
     r"(?<=[\s=(])(?:'[^']*'|\"[^\"$]*\")(?=[\s|)]|$)"
 )  # words that are no part of others
-_ODD_NAME = re.compile(r"[\s'\"\\]")  # xargs and the shell would take it apart
-_READS = frozenset({"read", "mention"})
+# xargs and the shell would take it apart, or a program take it for an option
+_ODD_NAME = re.compile(r"[\s'\"\\]|^-")
 
 
 def with_listed_files(
@@ -30,32 +32,50 @@ def with_listed_files(
 
     `names` tells the names of all files in the folder that an access names.
     """
+    line, around = _AROUND.subn("", line)
     users = [at for at, one in enumerate(script.commands) if _takes_listed(one)]
     if len(users) != 1 or script.redirections or script.unread or not _has_one_source(line):
         return script
     (user,) = users
     command = script.commands[user]
     listed: list[FileAccess] = []
-    if len(script.commands) != 1 + line.count("|") + line.count("$("):
+    moves = [one for one in script.commands if one.words[:1] == ("cd",)] if around else []
+    if len(script.commands) - len(moves) != 1 + line.count("|") + line.count("$("):
         return script  # commands that are the same count once
     if any(other.effect not in ("none", "reads") for other in script.commands[user + 1 :]):
         return script
     for other in script.commands[:user]:
+        if other in moves:
+            continue
         found = _listed_by(other)
         if found is None or other.directories != command.directories:
             return script
         listed += (replace(one, directories=command.directories) for one in found)
-    if not listed or any(_ODD_NAME.search(name) for one in listed for name in names(one)):
+    if not listed:
+        return script
+    below = {name for one in listed for name in names(one)}
+    if any(map(_ODD_NAME.search, below)):
+        return script
+    by_git = any({"git", "--name-only"} <= set(one.words) for one in script.commands)
+    if by_git and ".git" not in below:  # then what it names is seen from another folder
         return script
     accesses: list[FileAccess] = []
     for access in command.accesses:
-        if access.path == HOLE and access.kind in _READS:
-            accesses += (replace(one, kind=access.kind) for one in listed)
+        if access.path == HOLE:
+            accesses += (_each_of(one, access) for one in listed)
         else:
             accesses.append(access)
     changed = replace(command, accesses=tuple(dict.fromkeys(accesses)))
     commands = (*script.commands[:user], changed, *script.commands[user + 1 :])
     return replace(script, commands=commands)
+
+
+def _each_of(listed: FileAccess, access: FileAccess) -> FileAccess:
+    """What the program does to its words, done to the files of a tree that are listed."""
+    changes = access.kind in ("write", "remove")
+    return replace(
+        listed, kind=access.kind, names_only=False, follows_links=not changes, possible=changes
+    )
 
 
 def _has_one_source(line: str) -> bool:
@@ -82,6 +102,12 @@ def _listed_by(command: Command) -> Sequence[FileAccess] | None:
         case ("git", "ls-files", *rest) if _within(rest, _GIT_LS_FILES):
             plain = FileAccess(".", "read", recursive=True, tracked=True)
             return [one for one in command.accesses if one.recursive] or [plain]
+        case ("git", "diff" | "show" | "diff-tree" as name, *rest) if _names_files(name, rest):
+            # which are named from the top of the repository, wherever it is run
+            if command.directories == ("",):
+                # other revisions, and the index of a file that is removed from it, name more
+                tracked = name == "diff" and rest == ["--name-only"]
+                return [FileAccess(".", "read", recursive=True, tracked=tracked)]
         case ("find", *rest) if _within(rest, _FIND):
             only = _name_pattern(rest)
             return [replace(one, recursive=True, only=only) for one in command.accesses]
@@ -96,6 +122,9 @@ def _listed_by(command: Command) -> Sequence[FileAccess] | None:
 
 
 _GIT_LS_FILES = re.compile(r"-z|-c|-m|--cached|--modified|--")
+_GIT_DIFF = re.compile(
+    r"--name-only|--cached|--staged|--diff-filter=\w+|--no-commit-id|-r|-z|--format=|--pretty=|--"
+)
 _FIND = re.compile(
     r"-type|-i?name|-not|-path|-maxdepth|-mindepth|-newer|-mtime|-size|-empty|-print0?|-o|-a"
 )
@@ -111,15 +140,23 @@ _FILTERS = {
 }
 
 
+def _names_files(name: str, words: Sequence[str]) -> bool:
+    """Whether git prints nothing but the names of files that changed."""
+    if "--name-only" not in words or not _within(words, _GIT_DIFF):
+        return False
+    return name == "diff" or not {"--format=", "--pretty=", "--no-commit-id"}.isdisjoint(words)
+
+
 def _within(words: Sequence[str], options: re.Pattern[str]) -> bool:
     return all(options.fullmatch(word) for word in words if word.startswith("-"))
 
 
 def _name_pattern(words: Sequence[str]) -> tuple[str, ...]:
     """What all names match that find prints; none where that takes more than one test to say."""
-    if words.count("-name") != 1 or {"!", "-not", "-o", "(", ","} & set(words):
+    if words.count("-name") != 1 or {"-o", "(", ","} & set(words):
         return ()
-    return (words[words.index("-name") + 1],)
+    at = words.index("-name")
+    return () if words[at - 1] in ("!", "-not") else (words[at + 1],)
 
 
 def _lists(name: str, words: Sequence[str]) -> bool:

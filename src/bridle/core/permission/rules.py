@@ -193,14 +193,17 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             return _NO
         if every and act.kind == "call" and not (self.tools or self.servers):
             return _NO  # what a tool of somebody's does with a path, nobody knows
-        fits = (
+        fits = [
             any(spot.matches(path, context.home, every=every) for path in self.paths)
             for spot in act.spots
-        )
-        if all(fits) if every else any(fits):
-            return _YES
+        ]
         if every:
-            return _NO
+            return _YES if all(fits) else _NO
+        matched = [spot for spot, fit in zip(act.spots, fits, strict=True) if fit]
+        if any(not spot.possible for spot in matched):
+            return _YES
+        if matched:
+            return Match("maybe", f"which files it changes is not told: {matched[0].told}")
         for spot in act.spots:
             if spot.tree and (match := self._below(spot, context)) is not _NO:
                 return match
@@ -211,6 +214,8 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         """A tree that is changed is changed with all that lies in it; one that is read may be read
         but for that, so somebody is asked."""
         assert spot.tree is not None
+        if not spot.tree.opens_files:
+            return _NO
         patterns = [
             one
             for one in self.paths
@@ -220,6 +225,8 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             found = tuple(islice(forbidden_below(pattern, spot.tree, context), MOST_LEFT_OUT + 1))
             if found:
                 why = f"{seen_from_workspace(found[0], context)} lies in {spot.told}"
+                if spot.possible:
+                    return Match("maybe", why)
                 return Match("maybe", why, found) if spot.tree.is_read else Match("yes", why)
         if patterns and not spot.tree.complete:
             return Match("maybe", f"{spot.told} holds more files than were looked at")

@@ -95,12 +95,17 @@ _ANYWHERE = "!**/"  # wherever ripgrep runs, at the folder that is searched or a
 _SPECIAL = re.compile(r"[\s,!*?{}\[\]\\]", re.ASCII)  # a `?` stands for it, and for others
 
 
+def keys_to_leave_files_out(tool: str, agent: str) -> frozenset[str]:
+    """The keys of the tool's own input by which it can be told; none where it cannot."""
+    return frozenset({"glob"} if tool == "Grep" and agent in _EXCLUDING else ())
+
+
 def searching_without(
     request: PermissionRequested, files: Collection[str], context: Context
 ) -> PermissionRequested | None:
     """The same search but for these files; None where the tool cannot be told, or has a pattern
     of its own."""
-    if request.tool != "Grep" or context.agent not in _EXCLUDING or not request.changeable:
+    if not request.changeable or not keys_to_leave_files_out(request.tool, context.agent):
         return None
     keys = {key.replace("_", "").replace("-", "").lower() for key in request.input}
     if keys & _GLOBS:

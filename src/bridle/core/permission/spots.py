@@ -60,6 +60,7 @@ class Spot(Struct, frozen=True):
     folded: tuple[tuple[str, str], ...] = ()
     expanded: bool = False  # its globs were looked up on disk: it is these files and no others
     tree: Tree | None = None  # with all that lies below
+    possible: bool = False  # of the tree some files are meant, and the line does not say which
 
     def matches(self, pattern: str, home: PurePath | None, *, every: bool) -> bool:
         """`every`: each form must match, letter for letter; else any will do, however spelled."""
@@ -190,7 +191,11 @@ def spot_of(access: FileAccess, context: Context) -> Spot:
     if not access.recursive or context.files is None:
         return found
     roots = [one for one in dict.fromkeys(found.wholes[1::2]) if SIGNS.isdisjoint(one)]
-    found = replace(found, tree=Tree(context.files, roots, access))
+    found = replace(
+        found,
+        possible=access.possible,
+        tree=Tree(context.files, roots, access, resolve=context.resolve),
+    )
     return holding(found, found.tree, context) if access.kind in ("write", "remove") else found
 
 
@@ -241,6 +246,10 @@ def forbidden_below(pattern: str, tree: Tree, context: Context) -> Iterator[str]
         else:
             found = listing.placed(regex, _starts(folder, roots))
         yield from tree.reached(folder, listing, found)
+    for target in tree.linked_files:
+        whole = fold_path(target)
+        if any(_forbidden(pattern, whole, fold_path(one)) for one in _inners(target, roots)):
+            yield target
 
 
 def may_lie_below(pattern: str, tree: Tree, context: Context) -> bool:

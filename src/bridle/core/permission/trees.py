@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Protocol
@@ -18,6 +18,7 @@ GENERATED = frozenset({
     "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "target", "dist", "build", "out",
     ".next", ".nuxt", ".cache", ".gradle", ".terraform", "coverage",
 })  # fmt: skip
+_MOST_FOLLOWED = 2_000  # links of one tree
 # how paths below a folder begin: what is cut off, and what is put there instead
 Starts = tuple[tuple[str, str], ...]
 
@@ -26,9 +27,13 @@ class Listing:
     """Paths relative to a folder, nearest first. It keeps what patterns were found to match in it,
     so one that is used again answers at once."""
 
-    def __init__(self, paths: tuple[str, ...], *, complete: bool = True) -> None:
-        """Not `complete`: there is more than was looked at."""
+    def __init__(
+        self, paths: tuple[str, ...], *, links: tuple[str, ...] = (), complete: bool = True
+    ) -> None:
+        """`links`: those of the paths that are symbolic links. Not `complete`: there is more than
+        was looked at."""
         self.paths = paths
+        self.links = links
         self.complete = complete
         self._matched: dict[tuple[re.Pattern[str], Starts | None], list[str]] = {}
         self._protected: dict[tuple[object, ...], str] = {}
@@ -102,6 +107,7 @@ class FileTree(Protocol):
     def glob(self, pattern: str) -> Sequence[str] | None: ...  # None: more than can be looked at
     def below(self, folder: str, skipped: frozenset[str]) -> Listing: ...
     def tracked(self, path: str) -> bool: ...  # by git, or nobody knows
+    def is_folder(self, path: str) -> bool: ...  # links followed
 
 
 def glob_pattern(path: str) -> str:
@@ -119,16 +125,54 @@ class Tree:
         folders: Sequence[str],
         access: FileAccess,
         matched: Callable[[str], bool] | None = None,
+        resolve: Callable[[str], str] = posixpath.normpath,
     ) -> None:
-        """`matched`: of the paths below, those that are meant."""
+        """`matched`: of the paths below, those that are meant. `resolve` follows links."""
         self._files = files
         self._matched = matched
+        self._resolve = resolve
         self._access = access
         self.folders = folders
 
-    @cached_property
+    @property
     def listings(self) -> list[tuple[str, Listing]]:
-        return [(one, self._files.below(one, frozenset())) for one in self.folders]
+        """Of the folders, and of those that links in them lead to, where they are followed."""
+        return self._followed[0]
+
+    @property
+    def linked_files(self) -> Sequence[str]:
+        """Where links in the tree lead that are followed, by whole paths."""
+        return self._followed[1]
+
+    @cached_property
+    def _followed(self) -> tuple[list[tuple[str, Listing]], list[str]]:
+        found = {one: self._files.below(one, frozenset()) for one in self.folders}
+        targets: dict[str, None] = {}
+        waiting = list(found) if self._access.follows_links else []
+        while waiting:
+            folder = waiting.pop()
+            for link in found[folder].links:
+                if len(targets) > _MOST_FOLLOWED:
+                    break
+                target = self._resolve(posixpath.join(folder, link))
+                if target in targets:
+                    continue
+                is_folder = self._files.is_folder(target)
+                if not is_folder and not self._reaches(link):
+                    continue
+                targets[target] = None
+                if is_folder and target not in found and not self._is_covered(target, found):
+                    found[target] = self._files.below(target, frozenset())
+                    waiting.append(target)
+        return list(found.items()), list(targets)
+
+    def _is_covered(self, folder: str, listed: Iterable[str]) -> bool:
+        """Whether all of it is reached without the link."""
+        return not self._leaves_out and any(folder.startswith(f"{one}/") for one in listed)
+
+    @property
+    def opens_files(self) -> bool:
+        return not self._access.names_only
 
     @property
     def is_read(self) -> bool:
@@ -137,6 +181,8 @@ class Tree:
 
     @property
     def complete(self) -> bool:
+        if len(self.linked_files) > _MOST_FOLLOWED:
+            return False
         return all(listing.complete for _, listing in self.listings)
 
     def reached(self, folder: str, listing: Listing, paths: Sequence[str]) -> Iterator[str]:

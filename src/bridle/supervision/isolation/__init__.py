@@ -19,14 +19,12 @@ if TYPE_CHECKING:
         refusal,
     )
     from bridle.supervision.isolation.enforcement import enforce
-    from bridle.supervision.isolation.placeholders import clear as clear_placeholders
 
 __all__ = [
     "LEVELS",
     "Confined",
     "IsolationLevel",
     "after",
-    "clear_placeholders",
     "confine",
     "enforce",
     "refusal",
@@ -38,7 +36,6 @@ _HOMES = {
     "Confined": ("confinement", "Confined"),
     "IsolationLevel": ("confinement", "IsolationLevel"),
     "after": ("confinement", "after"),
-    "clear_placeholders": ("placeholders", "clear"),
     "confine": ("confinement", "confine"),
     "enforce": ("enforcement", "enforce"),
     "refusal": ("confinement", "refusal"),

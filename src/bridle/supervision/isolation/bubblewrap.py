@@ -10,7 +10,6 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bridle.supervision.isolation import placeholders
 from bridle.supervision.isolation.home import GIT_CONFIG
 from bridle.supervision.isolation.system import roots_own, system
 
@@ -57,59 +56,40 @@ def for_bubblewrap(env: Mapping[str, str]) -> tuple[dict[str, str], dict[str, st
     return {name: value for name, value in env.items() if name not in inner}, inner
 
 
-class Held:
-    """The protected names: read-only, whether they exist or not."""
+class ProtectedMounts:
+    """Protected names that exist, read-only. Nothing is mounted over a name that does not: the
+    mount point would be a file on the real disk, for git and everybody else to see."""
 
     def __init__(self, workspace: Path, protected: Sequence[Path]) -> None:
-        self.pinned: set[Path] = set()  # folders on the way, which must not be renamed
-        self.kept: set[Path] = set()
-        self.placeholders: dict[Path, int] = {}
-        self.open: list[Path] = []  # that no mount can hold: links, and what leaves the workspace
+        self._pinned: set[Path] = set()  # folders on the way, which must not be renamed
+        self._readonly: set[Path] = set()
+        self.unheld: list[Path] = []  # absent ones, links, and what leaves the workspace
         for path in protected:
-            if not self._hold(workspace, path):
-                self.open.append(path)
+            if not self._add(workspace, path):
+                self.unheld.append(path)
 
-    def _hold(self, workspace: Path, path: Path) -> bool:
+    def _add(self, workspace: Path, path: Path) -> bool:
         if not path.is_relative_to(workspace) or path == workspace:
             return False
-        place = workspace
-        way: list[Path] = []
-        for part in path.relative_to(workspace).parts:
+        parts = path.relative_to(workspace).parts
+        place, way = workspace, []
+        for part in parts:
             place /= part
-            if place.is_symlink() or ".." in part:
+            if part == ".." or place.is_symlink():
                 return False
-            if place != path and place.is_dir():
-                way.append(place)
-                continue
-            # the first that is no folder holds all that could be beneath it
-            if place not in self.placeholders and not self._placeholder(place):
-                if not place.exists():
-                    return False
-                self.kept.add(place)
-            break
-        self.pinned.update(way)
+            way.append(place)
+        if not path.exists():
+            return False
+        self._pinned.update(way[:-1])
+        self._readonly.add(path)
         return True
 
-    def _placeholder(self, place: Path) -> bool:
-        try:
-            number = placeholders.hold(place)
-        except OSError:
-            return False
-        if number is not None:
-            self.placeholders[place] = number
-        return number is not None
-
-    def words(self) -> Iterator[str]:
-        mounts = dict.fromkeys(self.pinned, "--bind")
-        mounts |= dict.fromkeys((*self.kept, *self.placeholders), "--ro-bind")
+    def arguments(self) -> Iterator[str]:
+        """One that somebody removes meanwhile is left out, as all that do not exist are."""
+        mounts = dict.fromkeys(self._pinned, "--bind-try")
+        mounts |= dict.fromkeys(self._readonly, "--ro-bind-try")
         for path in sorted(mounts):
             yield from (mounts[path], str(path), str(path))
-        for path in self.placeholders:
-            yield from ("--lock-file", str(path))
-
-    def let_go(self) -> None:
-        while self.placeholders:
-            placeholders.let_go(*self.placeholders.popitem())
 
 
 def words(
@@ -120,7 +100,7 @@ def words(
     cwd: Path,
     home: Path,
     readable: Iterable[Path],
-    held: Held,
+    protected: ProtectedMounts,
     inner: Mapping[str, str],
     git: bool,
 ) -> list[str]:
@@ -137,7 +117,7 @@ def words(
         *(word for path in readable for word in ("--ro-bind", str(path), str(path))),
         *(("--ro-bind-data", str(GIT), str(home / GIT_CONFIG)) if git else ()),
         *("--bind", str(workspace), str(workspace)),
-        *held.words(),
+        *protected.arguments(),
         *("--remount-ro", "/", "--chdir", str(cwd)),
         *(word for name, value in inner.items() for word in ("--setenv", name, value)),
         *("--seccomp", str(FILTER), "--", *argv),

@@ -49,7 +49,6 @@ class Confined(NamedTuple):
     rules: Rules
     unheld: tuple[Path, ...] = ()
     scratch: Path | None = None
-    held: bubblewrap.Held | None = None
 
 
 def confine(
@@ -87,9 +86,7 @@ def confine(
 
 
 def after(confined: Confined) -> None:
-    """Clears away what the command needed: placeholders of names, its home and temporary files."""
-    if confined.held:
-        confined.held.let_go()
+    """Removes what the command needed: its home and temporary files."""
     if confined.scratch:
         shutil.rmtree(confined.scratch, onerror=_open_and_retry)
 
@@ -247,7 +244,7 @@ def _high(
     home = Path.home()
     outer, inner = bubblewrap.for_bubblewrap(variables(env, home=home, temporary=Path("/tmp")))
     settings = git_config(home)
-    held = bubblewrap.Held(workspace, protected)
+    mounts = bubblewrap.ProtectedMounts(workspace, protected)
     files = [(bubblewrap.FILTER, filters.program("high", filters.MACHINES[platform.machine()]))]
     if settings:
         files.append((bubblewrap.GIT, settings))
@@ -258,12 +255,12 @@ def _high(
         cwd=cwd.resolve(),
         home=home,
         readable=[*_toolchains(workspace), *readable],
-        held=held,
+        protected=mounts,
         inner=inner,
         git=bool(settings),
     )
     rules: Rules = (limits("high"), None, None, None, tuple(files))
-    return Confined(words, outer, rules, unheld=tuple(held.open), held=held)
+    return Confined(words, outer, rules, unheld=tuple(mounts.unheld))
 
 
 def _open_and_retry(remove: Callable[..., Any], path: str, error: Any) -> None:

@@ -21,9 +21,11 @@ _BACKSLASH_ESCAPE = re.compile(
 )
 _PERCENT_ESCAPE = re.compile(rb"%(?:25)*([0-9a-fA-F]{2})")
 _ENTITIES = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
-_ENTITY = re.compile(
-    rb"&(?:amp;){0,2}(?:#0{0,5}([0-9]{1,7})|#[xX]0{0,5}([0-9a-fA-F]{1,6})|(amp|lt|gt|quot|apos));"
-)
+_NAMED = tuple((b"&%b;" % name, text) for name, text in _ENTITIES.items() if name != b"amp")
+NAMED_CHARACTERS = frozenset(b"".join(_ENTITIES.values()))
+_NUMBERED = re.compile(rb"&(?:amp;){0,2}#(?:0{0,5}([0-9]{1,7})|[xX]0{0,5}([0-9a-fA-F]{1,6}));")
+_FREQUENT = ((b"&#x27;", b"'"), (b"&#39;", b"'"), (b"&#34;", b'"'))  # in what programs escape
+_MOST_LEVELS = 3  # of entities inside of each other: `&amp;amp;lt;`
 _UNFINISHED_BACKSLASH = re.compile(
     rb"(?:\\{1,4}u[dD][89abAB][0-9a-fA-F]{2})?"
     rb"\\{1,4}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?|[0-3][0-7]?)?\Z"
@@ -38,14 +40,17 @@ _MOST_RAW_BYTES = 32  # of one character with its escapes and the line break bef
 _LINE = 60  # characters of an encoded text between two line breaks, at least
 
 
-def unescape(text: bytes) -> bytes:
-    """What all ways of escaping the same text have in common."""
-    if b"&" in text:
-        text = _ENTITY.sub(_entity, text)
+def unescape(text: bytes, *, named: bool = True) -> bytes:
+    """What all ways of escaping the same text have in common.
+
+    Not `named`: entities with names stay, for those who look for nothing that is written so.
+    """
+    if b"&" in text and (named or b"#" in text):
+        text = _without_entities(text, named)
     if b"\\" in text:
         text = _BACKSLASH_ESCAPE.sub(_character, text)
         if b"&" in text:  # some write `\u0026amp;`
-            text = _ENTITY.sub(_entity, text)
+            text = _without_entities(text, named)
     while b"%" in text and (decoded := _PERCENT_ESCAPE.sub(_byte, text)) != text:
         text = decoded  # a secret may hold what looks like an escape, and be encoded as a whole
     if b"\\" in text:
@@ -53,18 +58,30 @@ def unescape(text: bytes) -> bytes:
     return text.translate(None, b"\\\r\n")
 
 
-def unescape_start(text: bytes) -> bytes:
+def unescape_start(text: bytes, *, named: bool = True) -> bytes:
     """`unescape` of a text that goes on: an escape that is not whole yet is left out."""
     if b"&" in text:
-        text = _ENTITY.sub(_entity, _UNFINISHED_ENTITY.sub(b"", text))
+        text = _without_entities(_UNFINISHED_ENTITY.sub(b"", text), named)
     if b"\\" in text:
         text = _BACKSLASH_ESCAPE.sub(_character, _UNFINISHED_BACKSLASH.sub(b"", text))
     if b"&" in text:
         text = _UNFINISHED_ENTITY.sub(b"", text)
     if b"%" in text:
         text = _UNFINISHED_PERCENT.sub(b"", text)
-    text = unescape(text)
+    text = unescape(text, named=named)
     return _UNFINISHED_PERCENT.sub(b"", text) if b"%" in text else text
+
+
+def unfinished_escape(text: bytes) -> int:
+    """Where an escape begins that the end of the text cuts; its length if there is none."""
+    size = len(text)
+    places = (
+        (_UNFINISHED_BACKSLASH, max(0, size - _MOST_RAW_BYTES)),
+        (_UNFINISHED_PERCENT, max(0, text.rfind(b"%"))),
+        (_UNFINISHED_ENTITY, max(0, text.rfind(b"&"))),
+    )
+    found = (unfinished.search(text, start) for unfinished, start in places)
+    return min((match.start() for match in found if match), default=size)
 
 
 def _byte(escape: re.Match[bytes]) -> bytes:
@@ -80,10 +97,28 @@ def _character(escape: re.Match[bytes]) -> bytes:
     return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF)).encode()
 
 
-def _entity(escape: re.Match[bytes]) -> bytes:
-    decimal, hexadecimal, name = escape.groups()
-    if name:
-        return _ENTITIES[name]
+def _without_entities(text: bytes, named: bool) -> bytes:
+    """Named ones by whole replacements, as a page may be full of them."""
+    if named:
+        for _ in range(_MOST_LEVELS):
+            if b"&amp;" not in text:
+                break
+            text = text.replace(b"&amp;", b"&")
+        for entity, character in _NAMED:
+            text = text.replace(entity, character)
+    if not has_numbered_entity(text):
+        return text
+    for entity, character in _FREQUENT:
+        text = text.replace(entity, character)
+    return _NUMBERED.sub(_numbered, text) if has_numbered_entity(text) else text
+
+
+def has_numbered_entity(text: bytes) -> bool:
+    return b"#" in text and (b"&#" in text or b"amp;#" in text)
+
+
+def _numbered(escape: re.Match[bytes]) -> bytes:
+    decimal, hexadecimal = escape.groups()
     code = int(decimal) if decimal else int(hexadecimal, 16)
     return chr(code).encode("utf-8", "surrogatepass") if code <= 0x10FFFF else b""
 

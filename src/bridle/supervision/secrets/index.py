@@ -12,7 +12,14 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from bridle.supervision.secrets.forms import Form, unescape, unescape_start
+from bridle.supervision.secrets.forms import (
+    NAMED_CHARACTERS,
+    Form,
+    has_numbered_entity,
+    unescape,
+    unescape_start,
+)
+from bridle.supervision.secrets.tail import HEAD, Tail
 
 _WIDTH = 8
 _MOST_STEPS = 4
@@ -20,10 +27,10 @@ _LONG = 2 * _WIDTH - 1  # a shorter core may hold no whole aligned number
 # `5%` or a backslash before a secret seems to escape its first letters, and `%2` at its end the
 # letter after it. So much of a core may be lost when a text is unescaped; the middle is not.
 _LOST_BEFORE, _LOST_AFTER = 4, 3
+_TAKEN_BEFORE, _TAKEN_AFTER = 3, 2  # the same of entities
 _SAFE = _LONG + 2 * max(_LOST_BEFORE, _LOST_AFTER)  # the middle of a longer one is long enough
-_HEAD = 3
-_HEAD_RAW = 64  # bytes that hold the head of a core, however it is escaped
 _ESCAPED = re.compile(rb"[\\%&\r\n]")
+_ESCAPED_WITHOUT_NAMES = re.compile(rb"[\\%\r\n]|&(?:(?:amp;){0,2}#|[a-z;]{0,11}\Z)")
 _ESCAPES = frozenset(b"\\%&")
 
 
@@ -44,8 +51,9 @@ class Index:
             for at in range(start, start + count):
                 add(number(core[at : at + _WIDTH], order), []).append(form)
         self._numbers = frozenset(self._blocks)
+        self._named = any(NAMED_CHARACTERS.intersection(form.core) for form in forms)
         self._cores = sorted({form.core for form in forms})
-        self._heads = frozenset(tuple(core[:_HEAD]) for core in self._cores)
+        self._heads = frozenset(tuple(core[:HEAD]) for core in self._cores)
         self._first = frozenset(head[0] for head in self._heads) | _ESCAPES
         self._longest_core = max(map(len, self._cores), default=0)
         self.longest = max((form.longest for form in forms), default=0)  # bytes, all escaped
@@ -55,8 +63,9 @@ class Index:
         if not self._cores:
             return []
         raw = text
-        if b"%" in raw or b"\\" in raw or b"\n" in raw or b"&" in raw:
-            text = unescape(raw)
+        entities = b"&" in raw and (self._named or has_numbered_entity(raw))
+        if b"%" in raw or b"\\" in raw or b"\n" in raw or entities:
+            text = unescape(raw, named=self._named)
         found: list[Form] = []
         if self._numbers:
             numbers = memoryview(text)[: len(text) // _WIDTH * _WIDTH].cast("Q")[:: self._step]
@@ -66,7 +75,12 @@ class Index:
         if b"%" in raw:
             middle = slice(_LOST_BEFORE, -_LOST_AFTER)
             found += [form for form in self._unsafe if form.core[middle] in text]
-        elif b"\\" in raw or b"&" in raw:
+        elif b"\\" in raw and entities:  # `&#6` before `\x3b` seems to take it for its end
+            middle = slice(_TAKEN_BEFORE, -_TAKEN_AFTER)
+            found += [
+                form for form in self._unsafe if form.core[middle] in text or form.core in raw
+            ]
+        elif b"\\" in raw or entities:
             found += [form for form in self._unsafe if form.core in text or form.core in raw]
         elif self._short:
             found += [form for form in self._short if form.core in text]
@@ -78,11 +92,10 @@ class Index:
             return len(text)
         size = len(text)
         tail = text[max(start, size - self.longest) :]
-        if not _ESCAPED.search(tail):
+        if not (_ESCAPED if self._named else _ESCAPED_WITHOUT_NAMES).search(tail):
             return self._plain_beginning(text, max(start, size - self._longest_core))
-        escapes = [escape.start() for escape in _ESCAPED.finditer(tail)]
-        for at in self._possible_starts(tail, escapes):
-            if self._begins_a_core(unescape_start(tail[at:])):
+        for at in Tail(tail, named=self._named).starts(self._heads, self._first):
+            if self._begins_a_core(unescape_start(tail[at:], named=self._named)):
                 return size - len(tail) + at
         return size
 
@@ -96,24 +109,10 @@ class Index:
             for at in [at for at, head in rows if head in heads]:
                 if self._begins_a_core(text[at:]):
                     return at
-        for at in range(max(start, size - _HEAD + 1), size):
+        for at in range(max(start, size - HEAD + 1), size):
             if text[at] in self._first and self._begins_a_core(text[at:]):
                 return at
         return size
-
-    def _possible_starts(self, tail: bytes, escapes: list[int]) -> Iterable[int]:
-        """Where the head of a core stands, or may stand behind an escape or beyond the end."""
-        heads = self._heads
-        rows = enumerate(zip(tail, tail[1:], tail[2:], strict=False))
-        found = [at for at, head in rows if head in heads]
-        found += range(max(0, len(tail) - _HEAD + 1), len(tail))
-        before = {max(0, at - back) for at in escapes for back in range(_HEAD)}
-        for at in before:
-            if tail[at] in self._first:
-                head = tuple(unescape_start(tail[at : at + _HEAD_RAW])[:_HEAD])
-                if len(head) < _HEAD or head in heads:
-                    found.append(at)
-        return sorted(found)
 
     def _begins_a_core(self, text: bytes) -> bool:
         after = bisect_right(self._cores, text)

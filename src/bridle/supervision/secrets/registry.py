@@ -56,6 +56,11 @@ class Secrets:
         return True
 
     @property
+    def longest(self) -> int:
+        """Bytes that the longest secret may take, in any of its forms."""
+        return max(LONGEST_SHAPE, self.index.longest)
+
+    @property
     def names(self) -> list[str]:
         return sorted(set(self._values.values()))
 
@@ -63,7 +68,7 @@ class Secrets:
         """Whether a secret may be in it; what is long is not copied as a whole."""
         if len(data) <= WINDOW:
             return next(self.spans(data), None) is not None
-        overlap = max(LONGEST_SHAPE, self.index.longest)
+        overlap = self.longest
         window = max(WINDOW, 2 * overlap)
         return any(
             next(self.spans(data[start : start + window]), None) is not None

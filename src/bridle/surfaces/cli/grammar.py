@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
@@ -127,6 +128,13 @@ def port(text: str) -> int:
     if number > 65535:
         raise argparse.ArgumentTypeError(f"ports end at 65535: {text}")
     return number
+
+
+def client_name(text: str) -> str:
+    """It is also the name of a file."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
+        raise argparse.ArgumentTypeError(f"letters, digits, `.`, `_` and `-`: {text!r}")
+    return text
 
 
 def _number(kind: Callable[[str], N], text: str) -> N:

@@ -9,6 +9,7 @@ from typing import Any
 from bridle.surfaces.cli.grammar import (
     APPROVE,
     PRESETS,
+    client_name,
     command,
     folder,
     json_option,
@@ -87,6 +88,14 @@ def _serve(mcp: Any) -> None:
     serve.add_argument("-C", "--cwd", type=Path, default=Path(), metavar="DIR", help="serve DIR")
     serve.add_argument(
         "--http", type=port, metavar="PORT", help="on loopback, with a token; 0 takes a free port"
+    )
+    serve.add_argument(
+        "--client",
+        type=client_name,
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --http: a client with a token of its own; repeatable",
     )
     serve.add_argument(
         "--isolation", choices=ISOLATION, help="of commands, at least; default: the config's"

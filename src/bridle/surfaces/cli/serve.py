@@ -50,20 +50,27 @@ async def _work(options: Namespace, harness: Harness, session: Session) -> None:
     from bridle.mcp.server import workspace_server
 
     assert session.bench is not None
-    server = workspace_server(session.bench, asks=True)
     if options.http is None:
+        server = workspace_server(session.bench, asks=True)
         if sys.stdin.isatty():
             _say(f"session {session.id}: waits for an MCP client on standard input; Ctrl-C ends it")
         await serve_lines(server, *await standard_streams())
         return
+    from bridle.mcp.clients import Clients
     from bridle.mcp.http import PATH, listen, serve_http, token
 
     listener = listen(options.http)
-    file = harness.paths.state / "mcp-token"
-    secret = token(file)
+    folder = harness.paths.state
+    files = {"": folder / "mcp-token"}
+    files |= {name: folder / "mcp-tokens" / name for name in options.client}
+    tokens = {name: token(file) for name, file in files.items()}
     port = listener.getsockname()[1]
-    _say(f"session {session.id}: http://127.0.0.1:{port}{PATH}, its token is in {file}")
-    await serve_http(server, listener, secret)
+    _say(f"session {session.id}: http://127.0.0.1:{port}{PATH}, its token is in {files.pop('')}")
+    for name, file in files.items():
+        _say(f"the token of {name} is in {file}")
+    clients = Clients()
+    server = workspace_server(session.bench, asks=True, clients=clients)
+    await serve_http(server, listener, tokens, clients)
 
 
 def _refuse_files() -> None:

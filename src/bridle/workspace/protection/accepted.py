@@ -9,12 +9,14 @@ The folder is the user's own; the notes hold no content.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from bridle.workspace.protection.protected_names import Node
+from bridle.workspace.protection.protected_state import Node
 
 ABSENT = "absent"
+MOST_IN_DIGEST = 1_000  # names of a folder
 _MOST = 8  # digests of one path
 
 
@@ -66,6 +68,12 @@ def digest(kind: str, content: bytes) -> str:
     import hashlib  # only where something differs
 
     return hashlib.sha256(kind.encode() + b"\0" + content).hexdigest()
+
+
+def folder_digest(inside: Iterable[tuple[str, str]]) -> str:
+    """Of names in order, and the digests of what they have."""
+    parts = (f"{name}\0{one}" for name, one in inside)
+    return digest("folder", "\n".join(parts).encode("utf-8", "surrogateescape"))
 
 
 def _name(text: str) -> str:

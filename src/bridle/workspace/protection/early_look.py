@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from bridle.workspace.protection.mount_plan import outer_git_folders, skipped
-from bridle.workspace.protection.protected_names import State, look
+from bridle.workspace.protection.protected_names import look
+from bridle.workspace.protection.protected_state import State
 
 _TOP = 3  # the workspace, its `.git` and its `.github`
 

@@ -7,6 +7,7 @@ parser follows git's own (config.c), byte by byte; a file that git cannot read i
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -86,27 +87,30 @@ def runs_a_program(key: str, value: str | None) -> bool:
     return rewritten is not None and _HELPER.match(rewritten[1]) is not None
 
 
-def disarm(now: bytes, known: bytes) -> Disarmed:
-    """`now` with the programs of `known`, and no others."""
-    before = _programs(known)
+def disarm(now: bytes, known: bytes, *, own_folder: str = "") -> Disarmed:
+    """`now` with the programs of `known`, and no others.
+
+    `own_folder` is that of a submodule's config, seen from the workspace that it lies in.
+    """
+    before = _programs(known, own_folder)
     try:
         entries = parse(now)
     except BadConfig:
         return Disarmed(known, ("the whole file, which git could not read",))
-    after = [(entry.key, entry.value) for entry in entries if entry.runs]
-    if after == before:
+    running = _running(entries, own_folder)
+    if [(entry.key, entry.value) for entry in running] == before:
         return Disarmed(now, ())
     left = Counter(before)
     added = []
-    for entry in entries:
-        if entry.runs and not left[entry.key, entry.value]:
-            added.append(entry)
-        elif entry.runs:
+    for entry in running:
+        if left[entry.key, entry.value]:
             left[entry.key, entry.value] -= 1
+        else:
+            added.append(entry)
     content = _without(now, added)
     undone = [entry.key for entry in added]
-    if _programs(content) != before:  # some were taken away, or are in another order
-        content = _without(now, [entry for entry in entries if entry.runs])
+    if _programs(content, own_folder) != before:  # some were taken away, or are in another order
+        content = _without(now, running)
         content = with_settings(content, before)
         undone += [key for key, _ in left.elements()]
     return Disarmed(content, tuple(dict.fromkeys(undone or (key for key, _ in before))))
@@ -116,9 +120,22 @@ def parse(data: bytes) -> list[Entry]:
     return _Parser(data).entries()
 
 
-def _programs(data: bytes) -> list[tuple[str, str | None]]:
+def _is_own(entry: Entry, folder: str) -> bool:
+    """Where a submodule's files lie: inside the workspace, and not in its `.git`."""
+    if entry.key != "core.worktree" or not folder or not entry.value:
+        return False
+    target = posixpath.normpath(f"{folder}/{entry.value}")
+    first = target.split("/")[0].lower()
+    return not entry.value.startswith("/") and first not in ("..", ".", ".git")
+
+
+def _running(entries: Iterable[Entry], own_folder: str) -> list[Entry]:
+    return [entry for entry in entries if entry.runs and not _is_own(entry, own_folder)]
+
+
+def _programs(data: bytes, own_folder: str) -> list[tuple[str, str | None]]:
     try:
-        return [(entry.key, entry.value) for entry in parse(data) if entry.runs]
+        return [(entry.key, entry.value) for entry in _running(parse(data), own_folder)]
     except BadConfig:
         return []
 

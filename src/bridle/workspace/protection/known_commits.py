@@ -8,28 +8,28 @@ one of them to a file is hashed here.
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
+from bridle.workspace.protection.git_objects import (
+    GitObjects,
+    Unreadable,
+    git_objects,
+    object_id,
+)
 from bridle.workspace.protection.mount_plan import git_folders
 
 _MOST_REFS = 1_000
 _MOST_BYTES = 4 << 20  # of packed refs
 _MOST_COMMITS = 20_000
+_MOST_RECENT = 500  # commits whose files are compared
 _MOST_NEW = 1_000  # commits since the session began
 _SECONDS = 2.0
-_OBJECT = 64 << 20
 
 Files = dict[str, tuple[str, bytes | None]]  # git's mode and the content, by path
 _Blobs = dict[str, tuple[str, str]]  # git's mode and the id, by path
-
-
-class Unreadable(Exception):
-    """An object is missing, or is not what its name says."""
 
 
 class KnownCommits:
@@ -37,16 +37,35 @@ class KnownCommits:
 
     def __init__(self, root: Path, until: int | None = None) -> None:
         self._root = root
-        self.git, common = git_folders(str(root)) or ("", "")
-        self._raw = _refs(self.git, common, until or time.time_ns()) if self.git else []
+        self._until = until or time.time_ns()
+        self.git, self._common = git_folders(str(root)) or ("", "")
+        self._raw = self._read(_first_refs(self.git, self._common)) if self.git else []
+        self._complete = not self.git
         self._tips: frozenset[str] | None = None
         self._known: frozenset[str] | None = None
         self._at_tips: dict[str, list[_Blobs]] = {}
+        self._recent: dict[str, list[_Blobs]] = {}
         self._led: Files = {}  # what HEAD was found to have from such a commit
         self._first_index = self.index_mark
 
+    def read_refs(self) -> None:
+        """The rest of them: a file each, so that a start does not wait for hundreds."""
+        if not self._complete:
+            self._complete, self._tips = True, None
+            self._raw += self._read(_loose_refs(self._common))
+
+    def _read(self, paths: list[str]) -> list[bytes]:
+        found = []
+        for path in paths[:_MOST_REFS]:
+            with suppress(OSError), open(path, "rb", buffering=0) as file:  # noqa: PTH123
+                status = os.fstat(file.fileno())
+                if status.st_ctime_ns <= self._until and status.st_size <= _MOST_BYTES:
+                    found.append(file.read(_MOST_BYTES))
+        return found
+
     @property
     def tips(self) -> frozenset[str]:
+        self.read_refs()
         if self._tips is None:
             words = (word for text in self._raw for word in text.replace(b"^", b" ").split())
             self._tips = frozenset(word.decode() for word in words if _is_id(word))
@@ -60,6 +79,17 @@ class KnownCommits:
             for one, file in files.items()
         )
 
+    def had(self, path: str, files: Files) -> bool:
+        """The same of recent commits: some had each of these files, or nothing if there is none."""
+        if files and self.has(path, files):
+            return True
+        if path not in self._recent:
+            self._recent[path] = self._read_recent(path)
+        blobs = [*self._blobs(path), *self._recent[path]]
+        if not files:
+            return any(not found for found in blobs)
+        return all(any(_is(found.get(one), files[one]) for found in blobs) for one in files)
+
     def tracks(self, path: str) -> bool:
         """Whether one of them holds anything there."""
         return any(self._blobs(path))
@@ -67,29 +97,64 @@ class KnownCommits:
     def _blobs(self, path: str) -> list[_Blobs]:
         if path not in self._at_tips and self.tips:
             found: list[_Blobs] = []
-            with suppress(OSError, Unreadable), _objects(self._root) as objects:
+            with suppress(OSError, Unreadable), git_objects(self._root) as objects:
                 for tip in self.tips:
                     with suppress(Unreadable):
                         found.append(_files(objects, objects.commit_of(tip), path))
                 self._at_tips[path] = found
         return self._at_tips.get(path, [])
 
+    def _read_recent(self, path: str) -> list[_Blobs]:
+        found: list[_Blobs] = []
+        with suppress(OSError, Unreadable), git_objects(self._root) as objects:
+            for commit in _ancestors(objects, self.tips, _MOST_RECENT):
+                blobs = _files(objects, commit, path)
+                if blobs not in found:
+                    found.append(blobs)
+        return found
+
     def leads_to(self, path: str, files: Files) -> bool:
         """Whether HEAD holds this at a path, and had it from a commit of the start."""
         if not self.tips:
             return False
-        with suppress(OSError, Unreadable), _objects(self._root) as objects:
+        with suppress(OSError, Unreadable), git_objects(self._root) as objects:
             if not _same(_files(objects, objects.head, path), files):
                 return False
-            if self._known is None:
-                self._known = _ancestors(objects, self.tips)
+            if objects.head not in self.tips and self._known is None:
+                self._known = _ancestors(objects, self.tips, _MOST_COMMITS)
+            known = self._known or self.tips
             if any(
                 one == objects.head or _same(_files(objects, one, path), files)
-                for one in _nearest(objects, objects.head, self._known)
+                for one in _nearest(objects, objects.head, known)
             ):
                 self._led |= files
                 return True
         return False
+
+    def index_holds(self, path: str, files: Files) -> bool:
+        """Whether git's index has exactly this at a path, so that HEAD may be about to follow."""
+        from bridle.workspace.git import Deadline, GitFailed, git
+
+        try:
+            listed = git(
+                self._root,
+                "--literal-pathspecs",
+                "ls-files",
+                "--stage",
+                "-z",
+                "--",
+                path,
+                deadline=Deadline(_SECONDS),
+            )
+        except GitFailed:
+            return False
+        blobs: _Blobs = {}
+        for line in filter(None, os.fsdecode(listed).split("\0")):
+            about, _, name = line.partition("\t")
+            mode, blob, stage = about.split(" ")
+            if stage == "0":
+                blobs[name] = (mode, blob)
+        return _same(blobs, files)
 
     @property
     def may_have_moved(self) -> bool:
@@ -131,133 +196,34 @@ def _is(blob: tuple[str, str] | None, file: tuple[str, bytes | None]) -> bool:
     mode, content = file
     if blob is None or content is None or blob[0] != mode:
         return False
-    return _hash("blob", content, blob[1]) == blob[1]
-
-
-def _hash(kind: str, content: bytes, like: str) -> str:
-    import hashlib
-
-    made = hashlib.sha256 if len(like) == 64 else hashlib.sha1
-    return made(f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
+    return object_id("blob", content, blob[1]) == blob[1]
 
 
 def _is_id(word: bytes) -> bool:
     return len(word) in (40, 64) and not word.strip(b"0123456789abcdef")
 
 
-def _refs(git: str, common: str, until: int) -> list[bytes]:
-    """As they lie there; most sessions never need to know more."""
-    found: list[bytes] = []
+def _first_refs(git: str, common: str) -> list[str]:
+    """Files of refs that are read before a program can change them."""
     paths = [f"{git}/HEAD", f"{common}/packed-refs"]
+    with suppress(OSError), open(f"{git}/HEAD", "rb", buffering=0) as file:  # noqa: PTH123
+        prefix, _, branch = file.read(4096).strip().partition(b" ")
+        if prefix == b"ref:" and b".." not in branch and b"\0" not in branch:
+            paths.append(f"{common}/{os.fsdecode(branch)}")
+    return paths
+
+
+def _loose_refs(common: str) -> list[str]:
+    paths: list[str] = []
     todo = [f"{common}/refs"]
     while todo and len(paths) < _MOST_REFS:
         with suppress(OSError), os.scandir(todo.pop()) as entries:
             for entry in entries:
                 (todo if entry.is_dir(follow_symlinks=False) else paths).append(entry.path)
-    for path in paths[:_MOST_REFS]:
-        with suppress(OSError), open(path, "rb", buffering=0) as file:  # noqa: PTH123
-            status = os.fstat(file.fileno())
-            if status.st_ctime_ns <= until and status.st_size <= _MOST_BYTES:
-                found.append(file.read(_MOST_BYTES))
-    return found
+    return paths
 
 
-class _Objects:
-    """Read from git, and checked."""
-
-    def __init__(self, git: subprocess.Popen[bytes], head: str, prefix: str) -> None:
-        self._git = git
-        self.head, self.prefix = head, prefix
-        self._until = time.monotonic() + _SECONDS
-        self._trees: dict[str, list[tuple[str, str, str]]] = {}
-
-    def read(self, name: str) -> tuple[str, bytes]:
-        assert self._git.stdin and self._git.stdout
-        if time.monotonic() > self._until:
-            raise Unreadable("it takes too long")
-        self._git.stdin.write(f"{name}\n".encode())
-        self._git.stdin.flush()
-        words = self._git.stdout.readline().split()
-        if len(words) != 3 or int(words[2]) > _OBJECT:
-            raise Unreadable(name)
-        content = self._git.stdout.read(int(words[2]))
-        self._git.stdout.read(1)
-        kind = words[1].decode()
-        if _hash(kind, content, name) != name:
-            raise Unreadable(name)
-        return kind, content
-
-    def commit_of(self, name: str) -> str:
-        """What a tag names, at last."""
-        for _ in range(5):
-            kind, content = self.read(name)
-            if kind == "commit":
-                return name
-            if kind != "tag":
-                break
-            name = content.split(b"\n", 1)[0].removeprefix(b"object ").decode()
-        raise Unreadable(name)
-
-    def commit(self, name: str) -> tuple[str, list[str]]:
-        """Its tree and its parents."""
-        kind, content = self.read(name)
-        if kind != "commit":
-            raise Unreadable(name)
-        lines = content.split(b"\n\n", 1)[0].split(b"\n")
-        words = [line.split(b" ", 1) for line in lines]
-        parents = [rest[0].decode() for word, *rest in words if word == b"parent"]
-        return words[0][1].decode(), parents
-
-    def tree(self, name: str) -> list[tuple[str, str, str]]:
-        """Modes, names and ids."""
-        if name in self._trees:
-            return self._trees[name]
-        kind, content = self.read(name)
-        if kind != "tree":
-            raise Unreadable(name)
-        found, at, size = [], 0, len(name) // 2
-        while at < len(content):
-            end = content.index(b"\0", at)
-            mode, _, called = content[at:end].partition(b" ")
-            found.append(
-                (mode.decode(), os.fsdecode(called), content[end + 1 : end + 1 + size].hex())
-            )
-            at = end + 1 + size
-        self._trees[name] = found
-        return found
-
-
-@contextmanager
-def _objects(root: Path) -> Iterator[_Objects]:
-    from bridle.workspace.execute_only import call
-    from bridle.workspace.git import SAFE, Deadline, GitFailed, git, safe_environment
-
-    env = {**safe_environment(SAFE.items()), "GIT_NO_REPLACE_OBJECTS": "1"}
-    try:
-        asked = git(root, "rev-parse", "--show-prefix", "HEAD", deadline=Deadline(_SECONDS))
-        prefix, head = os.fsdecode(asked).splitlines()
-    except (GitFailed, ValueError) as error:
-        raise Unreadable(str(error)) from None
-    process = call(
-        lambda: subprocess.Popen(
-            ["git", "--no-optional-locks", "cat-file", "--batch"],
-            cwd=root,
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-    )
-    try:
-        yield _Objects(process, head, prefix)
-    except (ValueError, IndexError) as error:
-        raise Unreadable(str(error)) from None
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _files(objects: _Objects, commit: str, path: str) -> _Blobs:
+def _files(objects: GitObjects, commit: str, path: str) -> _Blobs:
     """All that a commit has at a path, which is seen from the workspace."""
     mode, name = "40000", objects.commit(commit)[0]
     for part in f"{objects.prefix}{path}".split("/"):
@@ -278,13 +244,14 @@ def _files(objects: _Objects, commit: str, path: str) -> _Blobs:
     return found
 
 
-def _ancestors(objects: _Objects, tips: frozenset[str]) -> frozenset[str]:
+def _ancestors(objects: GitObjects, tips: frozenset[str], most: int) -> frozenset[str]:
+    """The nearest of them, and themselves."""
     found: set[str] = set()
     todo: deque[str] = deque()
     for tip in tips:
         with suppress(Unreadable):
             todo.append(objects.commit_of(tip))
-    while todo and len(found) < _MOST_COMMITS:
+    while todo and len(found) < most:
         one = todo.popleft()
         if one not in found:
             with suppress(Unreadable):
@@ -294,7 +261,7 @@ def _ancestors(objects: _Objects, tips: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _nearest(objects: _Objects, head: str, known: frozenset[str]) -> list[str]:
+def _nearest(objects: GitObjects, head: str, known: frozenset[str]) -> list[str]:
     """HEAD if it is known, else the known commits that the new ones were made from."""
     found: list[str] = []
     seen: set[str] = set()

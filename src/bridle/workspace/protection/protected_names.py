@@ -8,20 +8,28 @@ package manager's making, up to a bound; what did not change since the last look
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 import unicodedata
 from collections import deque
-from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
 
 from bridle.core import protected_names as names
-from bridle.supervision.isolation.placeholders import is_placeholder
 from bridle.workspace.file_names import SKIPPED
+from bridle.workspace.protection.protected_state import (
+    DEEPEST,
+    NOTHING,
+    Mark,
+    Node,
+    Seen,
+    State,
+    join,
+    kind_of,
+    mark_of,
+    parent_of,
+)
 
 MOST_FOLDERS = 2_000
-DEEPEST = 12
 MOST_IN_ONE = 1_000  # files of one protected folder
 MOST_STRANGERS = 100  # new ones in a folder: more, and the folder is taken for another
 KEPT_FILE = 1 << 20
@@ -34,70 +42,6 @@ _GIT = frozenset({"config", "config.worktree", "hooks", "commondir"})
 _GIT_SHELVES = frozenset({"modules", "worktrees"})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-
-
-Kind = Literal["file", "folder", "link", "other"]
-
-
-class Mark(NamedTuple):
-    """Nobody changes a file and keeps its mark, but within one tick of the clock."""
-
-    device: int
-    inode: int
-    size: int
-    changed: int  # ns; a program cannot set it
-    links: int
-
-
-class Node(NamedTuple):
-    kind: Kind
-    mode: int
-    owner: tuple[int, int]
-    modified: int  # ns
-    content: bytes | None  # of a file, or where a link leads; None: not kept
-    mark: Mark
-
-    def same(self, other: Node) -> bool:
-        if self.kind != other.kind or self.mode != other.mode:
-            return False
-        if self.kind in ("folder", "other"):
-            return True
-        if self.content is None or other.content is None:
-            return self.mark == other.mark
-        return self.content == other.content
-
-
-class Seen(NamedTuple):
-    """A folder in which protected names are looked for."""
-
-    mark: Mark
-    role: str  # work, git, github
-    guarded: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()  # files that steer an agent by words
-    folders: tuple[tuple[str, str], ...] = ()  # names and roles
-
-
-class State(NamedTuple):
-    at: int
-    nodes: Mapping[str, Node]
-    words: Mapping[str, Mark]
-    folders: Mapping[str, Seen]
-    behind: tuple[str, ...] = ()  # where protected links lead, inside the workspace
-    closed: frozenset[str] = frozenset()  # folders too large to look into
-    whole: bool = True  # False: there are more folders
-
-    @property
-    def has_new_folders(self) -> bool:
-        """Whether a baseline would look into more of them."""
-        return self.whole and any(
-            _join(path, name) not in self.folders
-            for path, seen in self.folders.items()
-            if path.count("/") < DEEPEST
-            for name, _ in seen.folders
-        )
-
-
-NOTHING = State(0, {}, {}, {})
 
 
 def look(
@@ -127,16 +71,6 @@ def open_folder(root: int, path: str) -> int:
             os.close(folder)
         folder = following
     return folder
-
-
-def parent_of(path: str) -> tuple[str, str]:
-    folder, _, name = path.rpartition("/")
-    return folder, name
-
-
-def mark_of(status: os.stat_result) -> Mark:
-    size, links = (0, 1) if stat.S_ISDIR(status.st_mode) else (status.st_size, status.st_nlink)
-    return Mark(status.st_dev, status.st_ino, size, status.st_ctime_ns, links)
 
 
 def plain(name: str) -> str:
@@ -185,7 +119,7 @@ class _Look:
             (path, name)
             for path, seen in folders.items()
             for name in seen.guarded
-            if _join(path, name) not in self._skipped
+            if join(path, name) not in self._skipped
         ]
         behind = self._before.behind
         tops += [parent_of(path) for path in behind]
@@ -197,7 +131,7 @@ class _Look:
                 self._top(*parent_of(path))
         for path, seen in folders.items():
             for name in seen.words:
-                self._word(_join(path, name))
+                self._word(join(path, name))
         closed = frozenset(self._closed) if self._baseline else self._before.closed
         return State(self._at, self._nodes, self._words, folders, behind, closed, self._whole)
 
@@ -233,8 +167,8 @@ class _Look:
     def _inside(self, path: str, seen: Seen) -> Iterator[tuple[str, str]]:
         if path.count("/") < DEEPEST:
             for name, role in seen.folders:
-                if self._baseline or (seen.role == "work" and role != "work"):
-                    yield _join(path, name), role
+                if self._baseline or role != "work":
+                    yield join(path, name), role
 
     def _seen(self, path: str, role: str, known: Seen | None) -> Seen | None:
         try:
@@ -246,11 +180,16 @@ class _Look:
         except OSError:
             return None
         try:
-            return _listed(folder, role)
+            seen = _listed(folder, role)
         except OSError:
             return None  # gone, or not ours to read
         finally:
             os.close(folder)
+        if role == "empty" and seen.role != "empty" and not self._baseline:
+            return None
+        if seen.role == "empty" and (not path or (known and known.role == "work")):
+            return seen._replace(role="work")
+        return seen
 
     def _open(self, path: str) -> int:
         """Folders of one folder come one after the other: that one is opened once."""
@@ -284,10 +223,10 @@ class _Look:
                 continue
             try:
                 for name in inside:
-                    self._add(folder, name, _join(path, name))
-                    if entered := self._entered(folder, name, _join(path, name), room):
+                    self._add(folder, name, join(path, name))
+                    if entered := self._entered(folder, name, join(path, name), room):
                         room -= len(entered)
-                        todo.append((_join(path, name), entered))
+                        todo.append((join(path, name), entered))
             finally:
                 os.close(folder)
 
@@ -308,7 +247,7 @@ class _Look:
                 with os.scandir(inner) as entries:
                     for entry in entries:
                         listed.append(entry.name)
-                        strangers += _join(path, entry.name) not in self._before.nodes
+                        strangers += join(path, entry.name) not in self._before.nodes
                         if self._baseline and len(listed) > room:
                             self._closed.add(path)
                             return []
@@ -328,9 +267,7 @@ class _Look:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError:
             return
-        if is_placeholder(status) or _is_draft(name, status):
-            return  # of a sandbox, which minds the name itself
-        kind = _kind(status.st_mode)
+        kind = kind_of(status.st_mode)
         content = None
         if kind == "file":
             known = self._before.nodes.get(path)
@@ -371,7 +308,7 @@ class _Look:
         found = []
         real = os.path.realpath(f"/proc/self/fd/{self._root}")
         for folder, name in tops:
-            node = self._nodes.get(_join(folder, name))
+            node = self._nodes.get(join(folder, name))
             if node and node.kind == "link":
                 to = os.path.realpath(os.path.join(real, folder, name))  # noqa: PTH118
                 if to.startswith(f"{real}/"):
@@ -383,8 +320,8 @@ def _listed(folder: int, role: str) -> Seen:
     mark = mark_of(os.fstat(folder))
     with os.scandir(folder) as entries:
         listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    if role == "work":
-        return _listed_work(mark, listed)
+    if role in ("work", "empty"):
+        return _listed_work(mark, listed) if listed else Seen(mark, "empty")
     guarded, folders = [], []
     a_repository = any(name == "HEAD" for name, _ in listed)
     for name, is_folder in listed:
@@ -415,24 +352,6 @@ def _listed_work(mark: Mark, listed: list[tuple[str, bool]]) -> Seen:
         elif is_folder and name not in SKIPPED:
             folders.append((name, "work"))
     return Seen(mark, "work", tuple(guarded), tuple(words), (*special, *folders))
-
-
-def _is_draft(name: str, status: os.stat_result) -> bool:
-    """Of a placeholder, which has its date in a moment. Nothing can be in it."""
-    empty = stat.S_ISREG(status.st_mode) and not status.st_size and not status.st_mode & 0o333
-    return empty and re.search(r"\.[0-9a-f]{12}\Z", name) is not None
-
-
-def _kind(mode: int) -> Kind:
-    if stat.S_ISREG(mode):
-        return "file"
-    if stat.S_ISDIR(mode):
-        return "folder"
-    return "link" if stat.S_ISLNK(mode) else "other"
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path}/{name}" if path else name
 
 
 def _target(folder: int, name: str) -> bytes | None:

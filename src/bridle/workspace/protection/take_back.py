@@ -14,8 +14,8 @@ from pathlib import Path
 from bridle.core.errors import UsageError
 from bridle.workspace.protection import git_config
 from bridle.workspace.protection.accepted import ABSENT, Accepted, digest
+from bridle.workspace.protection.contents import tree_digest
 from bridle.workspace.protection.quarantine import CONTENT, Item, mark_taken_back
-from bridle.workspace.protection.restore import tree_digest
 
 
 def take_back(folder: Path, item: Item, accepted: Path) -> Path:

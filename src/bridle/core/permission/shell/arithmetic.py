@@ -10,13 +10,19 @@ _NUMBER = re.compile(r"\s*[-+]?\d[\dA-Fa-fxX#]*\s*|")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"\$\{?[\d@*]")
 ARGUMENTS = "@"  # of a function or the shell, as a name
+# Of bash: whatever is assigned to them is evaluated.
+_INTEGERS = frozenset({
+    "BASHPID", "BASH_MONOSECONDS", "BASH_SUBSHELL", "EPOCHREALTIME", "EPOCHSECONDS", "EUID",
+    "FUNCNEST", "HISTCMD", "LINENO", "OPTERR", "OPTIND", "PPID", "RANDOM", "SECONDS", "SRANDOM",
+    "UID",
+})  # fmt: skip
 
 
 class ArithmeticNames:
     """Names that are counted with, and names whose value may be no number, in any order."""
 
     def __init__(self) -> None:
-        self._counted: set[str] = set()
+        self._counted: set[str] = set(_INTEGERS)
         self._texts: set[str] = set()
         self._codes: set[str] = set()  # whose value the line itself writes as code
         self._computed = False
@@ -37,6 +43,11 @@ class ArithmeticNames:
         elif not _NUMBER.fullmatch(value):
             self._texts.add(name)
             self._texts.update(self._texts & set(_NAME.findall(value)))
+
+    def store(self, text: str) -> None:
+        """A key or an element of an array: whoever lists those gets code, where one is code."""
+        if is_code(text):
+            self._codes.add("an array")
 
     def unread(self) -> list[str]:
         """Code of the line that arithmetic may run."""

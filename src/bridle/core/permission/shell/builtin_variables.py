@@ -35,6 +35,8 @@ def declare(call: Call) -> Outcome:
         elif match is None and is_open(word):
             execution.shell.unread(f"{name} gives values to what is not known")
         elif match is None and _NAME.fullmatch(word):
+            if "i" in flags:
+                execution.shell.arithmetic.count(word)
             if name == "local" and execution.shell.locals:
                 execution.shell.locals[-1].add(word)
                 state = state.assigned(word, HOLE)

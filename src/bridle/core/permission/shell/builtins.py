@@ -12,6 +12,7 @@ from bridle.core.permission.shell.command_execution import Call
 from bridle.core.permission.shell.evaluation import Outcome, either
 from bridle.core.permission.shell.parsed_script import FileAccess, is_open
 from bridle.core.permission.shell.programs.invocation import StdinSource
+from bridle.core.permission.shell.shell_state import UNKNOWN_ARGUMENTS
 from bridle.core.permission.shell.syntax import Dialect
 
 Builtin = Callable[[Call], Outcome]
@@ -102,11 +103,15 @@ def _set(call: Call) -> Outcome:
     options = set(state.options)
     while rest and rest[0][:1] in ("-", "+") and rest[0] not in ("-", "--"):
         word, *rest = rest
-        if word[1:] == "o" and rest:
-            name, *rest = rest
-            options.add(name) if word[0] == "-" else options.discard(name)
+        named = ["histexpand"] if "H" in word else []
+        count = word.count("o")  # also in one word with others
+        named += rest[:count]
+        del rest[:count]
+        options = options | set(named) if word[0] == "-" else options - set(named)
+    if "histexpand" in options - state.options:
+        call.execution.shell.unread("commands of the history may stand in a line")
     if any(map(is_open, call.words[1:])):
-        return either(state.changed(positional=None, options=frozenset(options)))
+        return either(state.changed(positional=UNKNOWN_ARGUMENTS, options=frozenset(options)))
     state = state.changed(options=frozenset(options))
     if "--" in call.words or rest:
         given = rest[1:] if rest[:1] == ["--"] else rest
@@ -118,9 +123,14 @@ def _set(call: Call) -> Outcome:
 def _shift(call: Call) -> Outcome:
     call.execution.note(call)
     given = call.state.positional
-    if given is None or len(call.words) > 1 or any(map(is_open, given[:1])):
-        return either(call.state.changed(positional=None))
-    return either(call.state.changed(positional=given[1:]))
+    if given is None:
+        return either(call.state)
+    count = call.words[1] if len(call.words) > 1 else "1"
+    if not count.isdigit() or len(count) > 5 or any(map(is_open, given[: int(count)])):
+        return either(call.state.changed(positional=UNKNOWN_ARGUMENTS))
+    if int(count) > len(given):
+        return either(call.state)  # an error, which changes nothing
+    return either(call.state.changed(positional=given[int(count) :]))
 
 
 def _shopt(call: Call) -> Outcome:
@@ -166,6 +176,9 @@ def _history(call: Call) -> Outcome:
     flags = "".join(word[1:] for word in call.words[1:] if word.startswith("-"))
     kind: Literal["read", "write"] = "write" if set("wa") & set(flags) else "read"
     files = [word for word in call.words[1:] if not word.startswith("-")]
+    if not files:
+        value = call.state.variables.get("HISTFILE")
+        files = ["~/.bash_history", "~/.history"] if value is None else [str(value)]
     accesses = [FileAccess(word, kind) for word in files if set("wanr") & set(flags)]
     call.execution.note(call, "writes" if accesses else "none", tuple(accesses))
     return either(call.state)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bridle.core.permission.shell.arithmetic import is_code
 from bridle.core.permission.shell.evaluation import Evaluator, Outcome, either
 from bridle.core.permission.shell.parsed_script import (
     HOLE,
@@ -16,8 +17,11 @@ from bridle.core.permission.shell.parsed_script import (
 )
 from bridle.core.permission.shell.program_execution import COMPUTED, Context, ProgramExecution
 from bridle.core.permission.shell.programs import Invocation
+from bridle.core.permission.shell.redirections import redirect
+from bridle.core.permission.shell.shell_programs import STARTING
 from bridle.core.permission.shell.shell_state import (
     NO_STDIN,
+    UNKNOWN_ARGUMENTS,
     ShellState,
     Value,
     join,
@@ -33,6 +37,7 @@ from bridle.core.permission.shell.syntax import (
 from bridle.core.permission.shell.variables import (
     HARMLESS,
     configures,
+    is_dynamic,
     is_lookup_table,
     is_prompt,
     steers,
@@ -108,12 +113,12 @@ class CommandExecution(ProgramExecution):
         before = expansion.state
         if not words:
             self.shell.printed = NO_STDIN
-            found = self.shell.redirect(node.redirections, before)
+            found = redirect(self.shell, node.redirections, before)
             found = found.changed(stdin=before.stdin)
             if expansion.runs_commands or node.redirections:
                 return either(found)
             return Outcome(found, None)
-        running = self.shell.redirect(node.redirections, before) if node.redirections else before
+        running = redirect(self.shell, node.redirections, before) if node.redirections else before
         if expansion.unsure:
             running = running.doubted("arguments of the shell that are not known")
         outcome = self._prefixed(words, running, assigned, computed, first_computed, span, declared)
@@ -175,9 +180,10 @@ class CommandExecution(ProgramExecution):
         running = state
         doubts: list[str] = []
         prefix: list[str] = []
+        stays = words[0] in _SPECIAL or words[0] in state.functions or words[0] == "command"
         for name, value in assigned:
             text = value if isinstance(value, str) else HOLE
-            running = self.assign(running, name, value, prefix=True)
+            running = self.assign(running, name, value, prefix=not stays)
             if steers(name) or is_lookup_table(name):
                 doubts.append(f"{name} may change what the program does")
             elif not HARMLESS.fullmatch(name):
@@ -188,7 +194,6 @@ class CommandExecution(ProgramExecution):
             others=(joined([*pairs, *words]),), doubts=tuple(doubts), prefix=tuple(prefix)
         )
         outcome = self._dispatch(words, running, context, first_computed, declared)
-        stays = words[0] in _SPECIAL or words[0] in state.functions or words[0] == "command"
         return Outcome(
             _restored(outcome.ok, state, assigned, stays),
             _restored(outcome.failed, state, assigned, stays),
@@ -221,9 +226,20 @@ class CommandExecution(ProgramExecution):
                 return outcome
             other = self.builtin_or_program(words, state, context, declared)
             return Outcome(join(outcome.ok, other.ok), join(outcome.failed, other.failed))
+        bare = name.replace(HOLE, "")
+        if bare != name and (bare in state.functions or self._builtin(bare, self.shell.dialect)):
+            return self._perhaps_builtin(bare, words, state, context)
         if is_open(name) and first_computed and "/" not in name:
             return self._computed(words, state, context)
         return self.builtin_or_program(words, state, context, declared)
+
+    def _perhaps_builtin(
+        self, bare: str, words: list[str], state: ShellState, context: Context
+    ) -> Outcome:
+        """Which it is where nothing takes the place of what is not known."""
+        one = self._dispatch([bare, *words[1:]], state, context._replace(span=None))
+        other = self._computed(words, state, context)
+        return Outcome(join(one.ok, other.ok), join(one.failed, other.failed))
 
     def builtin_or_program(
         self,
@@ -257,7 +273,7 @@ class CommandExecution(ProgramExecution):
                 shell.unread("too many functions inside of each other")
             return either(state.lost())
         inside = state.lost() if times else state
-        inside = inside.changed(positional=tuple(words[1:]) if not times else None)
+        inside = inside.changed(positional=tuple(words[1:]) if not times else UNKNOWN_ARGUMENTS)
         shell.calls.append(name)
         shell.locals.append(set())
         escapes, shell.escapes = shell.escapes, []
@@ -313,9 +329,12 @@ class CommandExecution(ProgramExecution):
             self.script(text, state.lost())
             if is_open(text) or _CODE.search(text):
                 self.shell.unread(f"{name} holds what the shell itself runs")
+        elif name in STARTING and is_code(text):
+            self.shell.unread(f"{name} is expanded by the shells that are started")
         elif name == "HISTFILE":
             self.findings.access(FileAccess(text, "write", directories=state.directories))
-        changes: dict[str, object] = {"variables": {**state.variables, name: value}}
+        known: Value = HOLE if is_dynamic(name) else value
+        changes: dict[str, object] = {"variables": {**state.variables, name: known}}
         if name == "GLOBIGNORE":
             changes["options"] = state.options | {"dotglob"}
         elif name == "OLDPWD":

@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from bridle.core.permission.shell.dialects import is_read_differently
 from bridle.core.permission.shell.findings import Findings
-from bridle.core.permission.shell.parsed_script import HOLE, FileAccess, is_open
+from bridle.core.permission.shell.parsed_script import HOLE, is_open
 from bridle.core.permission.shell.parser import Parser
-from bridle.core.permission.shell.programs.invocation import StdinSource
-from bridle.core.permission.shell.shell_state import NO_STDIN, ShellState, join
+from bridle.core.permission.shell.redirections import redirect
+from bridle.core.permission.shell.shell_state import (
+    NO_STDIN,
+    UNKNOWN_ARGUMENTS,
+    ShellState,
+    join,
+)
 from bridle.core.permission.shell.syntax import (
     AndOr,
     ArithmeticCommand,
@@ -31,7 +37,6 @@ from bridle.core.permission.shell.syntax import (
     Node,
     Pipeline,
     Redirected,
-    Redirection,
     Script,
     SimpleCommand,
     Subshell,
@@ -46,7 +51,6 @@ _COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _CALLED = frozenset({
     "chpwd", "precmd", "preexec", "command_not_found_handle", "command_not_found_handler",
 })  # fmt: skip
-_COPIES = frozenset("0123456789-")
 _MOST_CHARACTERS = 300_000  # of scripts inside of others
 _SCRIPT_COST = 500
 
@@ -113,6 +117,7 @@ class Evaluator:
         self.findings.characters += len(text) + _SCRIPT_COST
         if self.depth and self.findings.characters > _MOST_CHARACTERS:
             raise UnparsableCommand("too many commands inside of others")
+        self.findings.dialects_differ |= is_read_differently(text)
         parser = Parser(text, self.dialect, depth=self.depth, located=self.located)
         outcome = Outcome(state, None)
         live = state
@@ -136,13 +141,14 @@ class Evaluator:
 
     def finish(self) -> None:
         """What runs later, or only if something calls it."""
+        anywhere = tuple(self.findings.directories)
         for script, state in self.traps:
-            self._commands.script(script, state.changed(
-                directories=tuple(self.findings.directories), positional=None))  # fmt: skip
+            later = state.changed(directories=anywhere, positional=UNKNOWN_ARGUMENTS)
+            self._commands.script(script, later)
         self.located = False
         for definition, state in self.defined:
             if definition.name not in self.called:
-                self.evaluate(definition.body, state.changed(positional=None))
+                self.evaluate(definition.body, state.changed(positional=UNKNOWN_ARGUMENTS))
 
     def evaluate(self, node: Node, state: ShellState) -> Outcome:
         self.findings.step()
@@ -243,7 +249,7 @@ class Evaluator:
         return either(state.assigned(node.name or "COPROC", HOLE))
 
     def _redirected(self, node: Redirected, state: ShellState) -> Outcome:
-        inside = self.redirect(node.redirections, state)
+        inside = redirect(self, node.redirections, state)
         outcome = self.evaluate(node.body, inside)
         self.printed = NO_STDIN
 
@@ -396,43 +402,6 @@ class Evaluator:
         state = state.changed(functions=functions)
         self.defined.append((node, state))
         return Outcome(state, None)
-
-    # -- redirections ----------------------------------------------------------------------------
-
-    def redirect(
-        self, redirections: tuple[Redirection, ...], state: ShellState, text: str | None = None
-    ) -> ShellState:
-        """The state with the standard input that they give; `text` is what the command prints."""
-        expansion = Expansion(self, state)
-        stdin = state.stdin
-        for one in redirections:
-            is_stdin = one.descriptor in ("", "0")
-            if one.document is not None:
-                body = expansion.text(one.document.body)
-                stdin = StdinSource(body, certain=not is_open(body)) if is_stdin else stdin
-            elif one.operator == "<<<":
-                body = expansion.text(one.target)
-                stdin = StdinSource(body + "\n", not is_open(body)) if is_stdin else stdin
-            else:
-                if one.operator in ("<", "<&", "<>") and is_stdin:
-                    stdin = NO_STDIN
-                self._file(one, expansion, text)
-        return expansion.state.changed(stdin=stdin) if redirections else state
-
-    def _file(self, one: Redirection, expansion: Expansion, text: str | None) -> None:
-        whole = expansion.text(one.target)  # a POSIX shell neither splits nor globs it
-        split = expansion.fields(one.target) if self.bash else []
-        for path in dict.fromkeys([*split, whole]):
-            if one.operator in (">&", "<&") and path and set(path) <= _COPIES:
-                continue
-            kind = "read" if one.operator in ("<", "<&") else "write"
-            access = FileAccess(
-                path, "read" if kind == "read" else "write",
-                directories=expansion.state.directories,
-            )  # fmt: skip
-            known = text if one.operator in (">", ">|") and one.descriptor in ("", "1") else None
-            if path:
-                self.findings.access(access, known)
 
 
 _CASES: dict[type, Callable[[Any, Any, ShellState], Outcome]] = {

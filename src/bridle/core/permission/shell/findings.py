@@ -10,7 +10,13 @@ from msgspec.structs import replace
 
 from bridle.core.permission.shell.arithmetic import ArithmeticNames
 from bridle.core.permission.shell.made_links import Link, through_links
-from bridle.core.permission.shell.parsed_script import Command, FileAccess, ParsedScript, is_open
+from bridle.core.permission.shell.parsed_script import (
+    HOLE,
+    Command,
+    FileAccess,
+    ParsedScript,
+    is_open,
+)
 from bridle.core.permission.shell.programs.invocation import Invocation, StdinSource
 from bridle.core.permission.shell.shell_state import Directories, below
 from bridle.core.permission.shell.syntax import UnparsableCommand
@@ -45,6 +51,7 @@ class Findings:
         self.redirections: list[FileAccess] = []
         self.reasons: dict[str, None] = {}
         self.arithmetic = ArithmeticNames()
+        self.dialects_differ = False  # in a text that was read, of the line or inside of it
         self._links: list[Link] = []
         self._places: list[int] = []  # of each redirection: commands that came before it
         self.written: list[WrittenFile] = []
@@ -72,6 +79,8 @@ class Findings:
             if access.kind == "mention" or (access.kind == "write" and command.row not in _MODES):
                 named = place if access.kind == "mention" else -1
                 self.written.append(WrittenFile(access.path, access.directories, None, named))
+        if any(doubt.startswith("a script of ") for doubt in command.doubts):
+            self.written.append(WrittenFile(HOLE, command.directories, None, place))
         return place
 
     def access(self, access: FileAccess, text: str | None = None) -> None:

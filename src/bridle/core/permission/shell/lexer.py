@@ -33,6 +33,7 @@ _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
 _OPERATOR = re.compile(r":?[-+=?]|##?|%%?|//?|\^\^?|,,?|@[A-Za-z](?=\})|:")
 _LENGTH = re.compile(r"#(?=([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])[}\[])")
 _TEXT_OPERATORS = frozenset({"-", "+", "=", "?", ":-", ":+", ":=", ":?"})
+_POSIX_OPERATORS = _TEXT_OPERATORS | {"", "#", "##", "%", "%%", "length"}
 _ESCAPED_IN_QUOTES = '$`"\\'
 
 
@@ -114,7 +115,8 @@ class Lexer:
         start = self.at
         if match := _PLAIN.match(self.text, start):
             end = match.end()
-            if end == len(self.text) or self.text[end] in " \t\n;|&<>)":
+            following = self.text[end : end + 2]
+            if not following or (following[0] in " \t\n;|&<>)" and following not in ("<(", ">(")):
                 self.at = end
                 return Word((Literal(match[0]),), start, end)
         elif start >= len(self.text) or self.text[start] in " \t\n;|&()":
@@ -243,7 +245,7 @@ class Lexer:
         if self.text[self.at : self.at + 1] != ")":
             return None
         self.at += 1
-        if "'" in text:
+        if any(isinstance(part, Literal) and "'" in part.text for part in inner):
             self.problems.append("a quote inside of arithmetic")
         return Arithmetic(text, inner, quoted)
 
@@ -278,9 +280,10 @@ class Lexer:
             operator = operator or "bad"
         plain_quotes = quoted and operator in _TEXT_OPERATORS
         self.enter()
-        self.deferred += 1
+        later = self.bash or operator not in _POSIX_OPERATORS
+        self.deferred += later
         word = Word(self.until("}", quoted=plain_quotes))
-        self.deferred -= 1
+        self.deferred -= later
         self.depth -= 1
         return Parameter(
             match[0] if match else "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -42,11 +43,9 @@ def through_links(
         for link in links:
             same = link.words == words and HOLE in link.target  # as when read for two shells
             made = link.place < place and not same
-            rest = _rest(access, link) if made else None
-            if rest is None:
-                continue
-            starts = (link.target, posixpath.join(posixpath.dirname(link.name), link.target))
-            for start in dict.fromkeys(starts):
+            rests = _rests(access, link) if made else set()
+            starts = {link.target, posixpath.join(posixpath.dirname(link.name), link.target)}
+            for start, rest in product(sorted(starts), sorted(rests)):
                 path = HOLE if HOLE in link.target else posixpath.join(start, rest)
                 more = replace(access, path=path.rstrip("/") or path, directories=link.directories)
                 if more not in found and path != access.path:
@@ -55,18 +54,22 @@ def through_links(
     return list(found)
 
 
-def _rest(access: FileAccess, link: Link) -> str | None:
-    """What of the path lies below the link; None where it does not go through it."""
-    for base in access.directories:
-        for other in link.directories:
-            whole, name = _whole(base, access.path), _whole(other, link.name)
-            if whole is None or name is None:
-                return None if whole is None else posixpath.basename(access.path)
-            parts = whole.split("/")
-            for at in range(1, len(parts) + 1):
-                if _may_be(posixpath.normpath("/".join(parts[:at]) or "/"), name):
-                    return "/".join(parts[at:])
-    return None
+def _rests(access: FileAccess, link: Link) -> set[str]:
+    """What of the path lies below the link, from each directory from which it goes through it."""
+    found: set[str] = set()
+    for base, other in product(access.directories, link.directories):
+        whole, name = _whole(base, access.path), _whole(other, link.name)
+        if whole is None:
+            continue  # it may be anywhere already
+        if name is None:
+            found.add(posixpath.basename(access.path))
+            continue
+        parts = whole.split("/")
+        for at in range(1, len(parts) + 1):
+            if _may_be(posixpath.normpath("/".join(parts[:at]) or "/"), name):
+                found.add("/".join(parts[at:]))
+                break
+    return found
 
 
 def _may_be(path: str, name: str) -> bool:

@@ -37,6 +37,9 @@ class FileAccess(Struct, frozen=True):
     only: tuple[str, ...] = ()  # recursive: only files whose name matches one of these globs
     skips_hidden: bool = False  # recursive: hidden files are left out (rg, fd)
     tracked: bool = False  # recursive: only what git tracks (git grep, git archive)
+    follows_links: bool = False  # recursive: and what links in it lead to (grep -R, zip -r)
+    names_only: bool = False  # recursive: it lists names and opens no file (fd, du)
+    possible: bool = False  # recursive: some of it, and the line does not say which (tar x)
     directories: tuple[Directory, ...] = ("",)  # what a relative path may start from
 
 

@@ -29,7 +29,7 @@ from bridle.core.permission.shell.syntax import (
 _CLOSING = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
 _COMPOUND = frozenset({"{", "if", "while", "until", "for", "select", "case", "[[", "function"})
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CONDITION_OPERATORS = re.compile(r"&&|\|\||[<>()]")
+_CONDITION_OPERATORS = re.compile(r"&&|\|\||[<>](?!\()|[()]")
 _REGEX_RUN = re.compile(r"[^ \t\n()\\'\"$`]+")
 # Two subshells where the shell knows no such command; these names are no programs.
 _COUNTS = re.compile(r"\(\(\s*(\d+|[A-Za-z_]\w*(\+\+|--|[-+*/%]?=\w*))\s*\)\)")

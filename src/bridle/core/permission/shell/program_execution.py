@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from bridle.core.permission.shell.arithmetic import is_code
 from bridle.core.permission.shell.evaluation import Evaluator
 from bridle.core.permission.shell.findings import NO_FILE, RunFile
 from bridle.core.permission.shell.parsed_script import (
@@ -119,6 +120,8 @@ class ProgramExecution:
         """What a program runs in turn."""
         inside = state
         for name, value in run.environment:
+            if name.startswith("BASH_FUNC_"):
+                self.shell.unread("a function that comes from the environment")
             inside = inside.assigned(name, value)
         if run.directory is not None:
             moved = [below(base, run.directory) for base in state.directories]
@@ -187,6 +190,8 @@ class ProgramExecution:
             span=None,
             depth=context.depth + 1,
         )
+        if call.interactive:
+            self._remember(call, state)
         before = len(self.findings.commands)
         self.nested_script(call.script or "", call.dialects, inside, following)
         if len(self.findings.commands) == before:
@@ -194,8 +199,19 @@ class ProgramExecution:
             self.add(words, plain, state, context)
         self._reads_first(call, state, before)
 
+    def _remember(self, call: ShellCall, state: ShellState) -> None:
+        """An interactive shell puts the commands that it reads into its history."""
+        if "!" in (call.script or ""):
+            self.shell.unread("commands of the history may stand in a line")
+        if call.from_stdin:
+            file = state.variables.get("HISTFILE", "~/.bash_history")
+            path = file if isinstance(file, str) else HOLE
+            self.findings.access(FileAccess(path, "write", directories=state.directories))
+
     def _reads_first(self, call: ShellCall, state: ShellState, index: int) -> None:
         for file in call.first:
+            if is_code(file):
+                self.shell.unread("a shell that expands the name of the file it reads first")
             self.findings.access(FileAccess(file, "read", directories=state.directories))
             self._runs_file(file, state, index, in_shell=False)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
@@ -20,13 +19,6 @@ LONGEST = 100_000
 FAULT = "the reader failed"
 _ODD = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"})
 _FINE = frozenset(" \t\n")
-# What bash and other shells read in different ways.
-_DIFFERS = re.compile(
-    r"""\$['"\[]|\(\(|\[\[|[<>]\(|&>|>&|\|&|<<<|(?<!\$)\{[^\s;]|=\(|;&|\+=|[?*+@!]\(|\$\{[ \t\n|]"""
-    r"""|\b(?:function|select|coproc|time|source|shopt|declare|typeset|let|pushd|popd|dirs|mapfile"""
-    r"""|readarray|enable|bind|builtin|complete|compgen|caller|history|fc|help|chdir|local|export"""
-    r"""|readonly|alias|posix)\b"""
-)
 
 
 def read(line: str) -> ParsedScript:
@@ -36,9 +28,10 @@ def read(line: str) -> ParsedScript:
     if len(line) > LONGEST:
         reasons.append(f"longer than {LONGEST} characters")
     text = line[:LONGEST]
-    found = _read_as("bash", text)
-    if _DIFFERS.search(text):
-        found = _merged(found, _read_as("posix", text))
+    findings = _read_as("bash", text)
+    found = findings.script()
+    if findings.dialects_differ:
+        found = _merged(found, _read_as("posix", text).script())
     if reasons:
         unread = (*reasons, *found.unread)
         found = replace(found, unread=unread, commands=_without_spans(found.commands))
@@ -68,7 +61,7 @@ def _odd(line: str) -> str:
     return min(odd, default="")
 
 
-def _read_as(dialect: Dialect, text: str) -> ParsedScript:
+def _read_as(dialect: Dialect, text: str) -> Findings:
     findings = Findings()
     shell = Evaluator(dialect, findings)
 
@@ -80,7 +73,7 @@ def _read_as(dialect: Dialect, text: str) -> ParsedScript:
 
     _guarded(line, findings, syntax=dialect == "bash")
     _guarded(lambda: _run_written_files(findings), findings)
-    return findings.script()
+    return findings
 
 
 def _guarded(work: Callable[[], None], findings: Findings, *, syntax: bool = True) -> None:

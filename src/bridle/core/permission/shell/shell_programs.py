@@ -7,7 +7,12 @@ import re
 from typing import NamedTuple
 
 from bridle.core.permission.shell.parsed_script import HOLE, is_open
-from bridle.core.permission.shell.shell_state import Directories, ShellState, below
+from bridle.core.permission.shell.shell_state import (
+    UNKNOWN_ARGUMENTS,
+    Directories,
+    ShellState,
+    below,
+)
 from bridle.core.permission.shell.syntax import Dialect
 
 _POSIX: tuple[Dialect, ...] = ("posix",)
@@ -20,7 +25,7 @@ SHELLS: dict[str, tuple[Dialect, ...]] = {
 _LONG = frozenset({
     "login", "noediting", "noprofile", "norc", "posix", "restricted", "verbose", "version", "help",
 })  # fmt: skip
-_STARTING = ("BASH_ENV", "ENV")  # variables that name such files
+STARTING = ("BASH_ENV", "ENV")  # variables that name files which a shell reads first
 _STDIN = re.compile(r"/dev/(stdin|fd/0)|/proc/(self|thread-self|\d+)/(task/\d+/)?fd/0")
 _NO_FILE = ("/dev/", "/proc/")
 
@@ -31,18 +36,19 @@ class ShellCall(NamedTuple):
     script: str | None = None
     file: str | None = None
     options: frozenset[str] = frozenset()
-    positional: tuple[str, ...] | None = ()
+    positional: tuple[str, ...] = ()
     dialects: tuple[Dialect, ...] = _BASH
     doubts: tuple[str, ...] = ()
     from_stdin: bool = False
     first: tuple[str, ...] = ()  # files of commands that it reads before
+    interactive: bool = False
 
 
 def shell_call(words: list[str], state: ShellState) -> ShellCall:
     at, letters = 1, ""
     doubts: list[str] = []
     names: set[str] = set()
-    first = [_value(state, name) for name in _STARTING if name in state.variables]
+    first = [_value(state, name) for name in STARTING if name in state.variables]
     while at < len(words) and words[at].startswith(("-", "+")) and words[at] not in ("-", "--"):
         word = words[at]
         at += 1
@@ -75,6 +81,7 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
         dialects=SHELLS[posixpath.basename(words[0])],
         doubts=tuple(doubts),
         first=tuple(first),
+        interactive="i" in letters,
     )
     if posixpath.basename(words[0]) == "fish":
         found = found._replace(doubts=(*found.doubts, "fish reads commands in its own way"))
@@ -113,8 +120,8 @@ def _stdin(found: ShellCall, state: ShellState) -> ShellCall:
     return found._replace(script=text, doubts=doubts, from_stdin=True)
 
 
-def _arguments(words: list[str]) -> tuple[str, ...] | None:
-    return None if any(map(is_open, words)) else tuple(words)
+def _arguments(words: list[str]) -> tuple[str, ...]:
+    return UNKNOWN_ARGUMENTS if any(map(is_open, words)) else tuple(words)
 
 
 def is_stdin(path: str, directories: Directories) -> bool:

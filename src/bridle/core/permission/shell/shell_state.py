@@ -17,6 +17,7 @@ Directories = tuple[Directory, ...]
 MOST_DIRECTORIES = 12
 _LONGEST = 2_000
 NO_STDIN = StdinSource()
+UNKNOWN_ARGUMENTS = (HOLE, HOLE)  # any number of them: a text before or behind is of one alone
 
 
 class ShellState:
@@ -43,7 +44,7 @@ class ShellState:
     functions: Functions
     aliases: dict[str, str]
     options: frozenset[str]  # that may be on
-    positional: tuple[str, ...] | None  # arguments of the shell or function
+    positional: tuple[str, ...] | None  # arguments; None: those that the shell began with
     stdin: StdinSource
     previous: Directories | None  # what `cd -` goes to
     stack: tuple[Directories, ...] | None  # of pushd
@@ -87,7 +88,7 @@ class ShellState:
             previous=None,
             stack=None,
             variables=dict.fromkeys(self.variables, HOLE),
-            positional=None,
+            positional=UNKNOWN_ARGUMENTS,
         )
 
     def widened(self, other: ShellState) -> Self:
@@ -102,7 +103,7 @@ class ShellState:
             directories=self.directories if same else (None,),
             previous=self.previous if same else None,
             stack=self.stack if self.stack == other.stack else None,
-            positional=self.positional if self.positional == other.positional else None,
+            positional=_same_arguments(self, other),
         )
 
     def key(self) -> tuple[object, ...]:
@@ -128,13 +129,17 @@ def join(one: ShellState | None, other: ShellState | None) -> ShellState | None:
         functions=_functions(one.functions, other.functions),
         aliases=one.aliases | other.aliases,
         options=one.options | other.options,
-        positional=one.positional if one.positional == other.positional else None,
+        positional=_same_arguments(one, other),
         stdin=one.stdin if one.stdin == other.stdin else NO_STDIN,
         previous=_either(one.previous, other.previous),
         stack=one.stack if one.stack == other.stack else None,
         doubts=tuple(dict.fromkeys((*one.doubts, *other.doubts))),
         environment=tuple(dict.fromkeys((*one.environment, *other.environment))),
     )
+
+
+def _same_arguments(one: ShellState, other: ShellState) -> tuple[str, ...] | None:
+    return one.positional if one.positional == other.positional else UNKNOWN_ARGUMENTS
 
 
 def limited(directories: Iterable[Directory]) -> Directories:

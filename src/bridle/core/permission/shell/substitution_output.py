@@ -18,6 +18,10 @@ from bridle.core.permission.shell.syntax import (
 )
 
 _NUMERIC = frozenset({"date", "wc", "nproc", "expr", "id"})  # print a number, as they are used
+_NUMBERS = frozenset({
+    "#", "?", "$", "!", "BASHPID", "BASH_SUBSHELL", "EPOCHSECONDS", "EUID", "LINENO", "PPID",
+    "RANDOM", "SECONDS", "SRANDOM", "UID",
+})  # fmt: skip
 _TEXT_PROGRAMS = frozenset({
     "echo", "printf", "eval", "cat", "sh", "bash", "dash", "zsh", "ksh", "tr", "sed", "awk",
     "base64", "rev", "xxd", "read", "command", "builtin", "exec", ".", "source", "python",
@@ -29,6 +33,8 @@ _ODD = re.compile(r"[\[$`\\]")
 def is_numeric(script: Script) -> bool:
     """Whether all that it prints is a number."""
     match script.commands:
+        case (Pipeline(commands=(*_, last)),):
+            return is_numeric(Script((last,), -1, -1))
         case (command,):
             words: Sequence[Word] = getattr(command, "words", ())
             return bool(words) and words[0].plain in _NUMERIC
@@ -65,7 +71,7 @@ def is_sum(word: Word) -> bool:
     return bool(word.parts) and all(
         isinstance(part, Arithmetic)
         or (isinstance(part, CommandSubstitution) and is_numeric(part.body))
-        or (isinstance(part, Parameter) and part.name in ("#", "?", "$", "!") and not part.operator)
+        or (isinstance(part, Parameter) and part.name in _NUMBERS and not part.operator)
         or (isinstance(part, Parameter) and part.operator == "length")
         for part in word.parts
     )

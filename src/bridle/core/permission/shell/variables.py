@@ -25,6 +25,13 @@ _CONFIGURES = re.compile(
     r"PYTHON\w*|PERL\w*|RUBY\w*|NODE_\w+|JAVA_\w+|CLASSPATH|PHP\w*|LUA_\w+|npm_\w+|NPM_\w+|CARGO_\w+"
     r"|GO\w*|MAKE\w*|DOCKER_\w+|KUBECONFIG|AWS_\w+|HTTPS?_PROXY|https?_proxy"
 )
+# What the shell itself gives them counts, and not what the line does.
+_DYNAMIC = re.compile(
+    r"_|PWD|OLDPWD|REPLY|OPTARG|OPTIND|RANDOM|SRANDOM|SECONDS|LINENO|HISTCMD|DIRSTACK|FUNCNAME|GROUPS"
+    r"|PIPESTATUS|PPID|U?ID|EUID|SHLVL|COLUMNS|LINES|EPOCH\w+|COMP_\w+|READLINE_\w+|BASHPID"
+    r"|BASH_(?:REMATCH|COMMAND|SUBSHELL|ARG[CV]|ARGV0|LINENO|SOURCE|MONOSECONDS|VERSINFO|VERSION"
+    r"|EXECUTION_STRING)"
+)
 _PROMPTS = re.compile(r"PROMPT_COMMAND|PS[0-4]|PROMPT|RPROMPT|precmd_functions|chpwd_functions")
 _TABLES = re.compile(r"BASH_ALIASES|BASH_CMDS|aliases|galiases|functions|commands")
 
@@ -37,6 +44,11 @@ def steers(name: str) -> bool:
 def configures(name: str) -> bool:
     """Whether a value for it that stays changes what well-known programs do."""
     return _CONFIGURES.fullmatch(name) is not None and HARMLESS.fullmatch(name) is None
+
+
+def is_dynamic(name: str) -> bool:
+    """Whether the shell changes its value by itself."""
+    return _DYNAMIC.fullmatch(name) is not None
 
 
 def is_prompt(name: str) -> bool:

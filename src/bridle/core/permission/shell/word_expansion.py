@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Protocol
 
 from bridle.core.permission.shell.arithmetic import ArithmeticNames
 from bridle.core.permission.shell.brace_expansion import expand_braces
 from bridle.core.permission.shell.globbing import Piece, globbed
-from bridle.core.permission.shell.parameter_operators import trimmed
+from bridle.core.permission.shell.parameter_operators import (
+    elements,
+    in_other_case,
+    replaced,
+    substring,
+    trimmed,
+)
 from bridle.core.permission.shell.parsed_script import ANY, HOLE, is_open
-from bridle.core.permission.shell.shell_state import ShellState, Value
+from bridle.core.permission.shell.shell_state import UNKNOWN_ARGUMENTS, ShellState, Value
 from bridle.core.permission.shell.substitution_output import computed_by, is_program_output
 from bridle.core.permission.shell.syntax import (
     Arithmetic,
@@ -95,10 +102,13 @@ class Expansion:
                 for part in item.parts:
                     if isinstance(part, Subscript):
                         self.count(part.word)
+                        self._shell.arithmetic.store(self.text(part.word))
                 self.text(Word(tuple(p for p in item.parts if not isinstance(p, Subscript))))
                 found.append(HOLE)
             else:
                 found += self.fields(item)
+        for text in found:
+            self._shell.arithmetic.store(text)
         return tuple(found) if len(found) <= 500 else (HOLE,)
 
     def count(self, word: Word) -> None:
@@ -237,10 +247,12 @@ class Expansion:
             if operator == "@P":
                 self._shell.unread("a value that is expanded once more")
             return HOLE
+        value = self._lookup(part)
+        if value is None and part.name == "IFS":
+            value = BLANKS
         if operator == ":":
             self.count(part.word or Word(()))
-            return HOLE
-        value = self._lookup(part)
+            return self._range(part, value)
         known = isinstance(value, str) and not is_open(value)
         if operator in ("-", ":-", "=", ":=", "?", ":?"):
             return self._default(part, value)
@@ -249,9 +261,28 @@ class Expansion:
             if known and (value or operator == "+"):
                 return alternative
             return HOLE
-        if operator in ("%", "%%", "#", "##") and isinstance(value, str):
+        if not isinstance(value, str):
+            return HOLE
+        self.computed = True
+        if operator in ("%", "%%", "#", "##"):
             return trimmed(value, operator, part.word)
+        if operator in ("/", "//") and "nocasematch" not in self.state.options:
+            return replaced(value, operator, part.word)
+        if operator in ("^", "^^", ",", ",,"):
+            return in_other_case(value, operator, part.word)
         return HOLE
+
+    def _range(self, part: Parameter, value: Value | None) -> str | tuple[str, ...]:
+        """Of a text, or of the elements of a list."""
+        self.computed = True
+        if isinstance(value, str) and part.name not in ("@", "*"):
+            return substring(value, part.word)
+        if not isinstance(value, tuple) or part.name == "*" or value == UNKNOWN_ARGUMENTS:
+            return HOLE
+        found = elements(value, part.word, first=1 if part.name == "@" else 0)
+        if found is None:
+            return HOLE
+        return found if part.quoted else " ".join(found)
 
     def _default(self, part: Parameter, value: Value | None) -> str | tuple[str, ...]:
         known = value is not None and not (isinstance(value, str) and is_open(value))
@@ -288,7 +319,7 @@ class Expansion:
             self.computed |= self.state.positional is None
             if self.state.positional is None:
                 return HOLE
-            return self.state.positional if name == "@" else " ".join(self.state.positional)
+            return self.state.positional if name == "@" else self._joined(self.state.positional)
         if name.isdigit():
             number = int(name[:6])
             if self.state.positional is None or not number:
@@ -306,12 +337,16 @@ class Expansion:
         if index == "@" or (index == "*" and isinstance(value, str)):
             return value
         if index == "*":
-            return " ".join(value)
+            return self._joined(value)
         if index is None or (isinstance(value, tuple) and any(map(is_open, value))):
             return HOLE
         if isinstance(value, str):
             return value if index == "0" else HOLE
         return value[int(index)] if int(index) < len(value) else ""
+
+    def _joined(self, values: Sequence[str]) -> str:
+        """By the first character of IFS."""
+        return " ".join(values) if self.state.variables.get("IFS", BLANKS) == BLANKS else HOLE
 
     def _index(self, subscript: Word) -> str | None:
         text = subscript.plain

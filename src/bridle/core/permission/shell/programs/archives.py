@@ -18,7 +18,8 @@ from bridle.core.permission.shell.programs.roles import fill
 from bridle.core.permission.shell.programs.row import Draft, Row
 
 _TAR = (
-    "-AcrutdxGnSkUWOmpsMBijJzZahlRvwo --catenate:make --concatenate:make -C|--directory=text "
+    "-AcrutdxGnSkUWOmpsMBijJzZalRvwo -h|--dereference:follows --catenate:make "
+    "--concatenate:make -C|--directory=text "
     "--create:make --delete:make --diff --compare --append:make --test-label --list:list "
     "--update:make --extract:extract --get:extract -g|--listed-incremental=write -f|--file=text "
     "-b|--blocking-factor=text -T|--files-from=list -X|--exclude-from=read "
@@ -39,7 +40,7 @@ _TAR = (
     "--verify --to-stdout:stdout --keep-old-files --skip-old-files --keep-newer-files --overwrite "
     "--overwrite-dir --no-overwrite-dir --unlink-first --recursive-unlink "
     "--keep-directory-symlink --touch --preserve-permissions --same-permissions --same-owner "
-    "--no-same-owner --no-same-permissions --numeric-owner --dereference --hard-dereference "
+    "--no-same-owner --no-same-permissions --numeric-owner --hard-dereference "
     "--wildcards --no-wildcards --anchored --no-anchored --ignore-case --no-recursion --recursion "
     "--null --exclude-vcs --exclude-vcs-ignores --exclude-caches --exclude-caches-all "
     "--exclude-backups --one-file-system --full-time --block-number --interactive --confirmation "
@@ -87,7 +88,7 @@ def _tar(draft: Draft) -> None:
 
 def _unpacks(draft: Draft, folder: str = "") -> None:
     """Which files it writes there is told by the archive, and not by the line."""
-    draft.access(folder or ".", "write", recursive=True)
+    draft.some_below(folder or ".")
     draft.at_least("runs")
 
 
@@ -213,18 +214,24 @@ ROWS = (
         "--decompress --quiet --verbose --output-dir-flat=write/ --output-dir-mirror=write/ "
         "--filelist=list --trace=write --ultra --long?=text --fast?=text -T=text -#", refine=_gzip),
     Row("zip", "writes", "",
-        "-rfudq0123456789jlLoTvwXyzegFAcDS$@h -m|--move:moves -x=text -i=text -n=text -t=text "
+        "-rfudq0123456789jlLoTvwXzegFAcDS$@h -y|--symlinks:keeps "
+        "-m|--move:moves -x=text -i=text -n=text -t=text "
         "-b=write -P=text -s=text --unzip-command=program -O|--output-file=write --out=write "
-        "--recurse-paths --quiet --test --junk-paths --exclude=text --include=text --symlinks "
-        "--update --freshen --logfile-path=write", refine=_zip),
+        "--recurse-paths --quiet --test --junk-paths --exclude=text --include=text "
+        "--update --freshen --logfile-path=write",
+        follows_links=True, refine=_zip),
     Row("unzip", "reads", "read text*",
         "-fuvnojUCXKMqaALV -l:looks -p:looks -t:looks -z:looks -Z:looks -c:looks -d=text -P=text "
         "-x=text", refine=_unzip, samples=("unzip -l a.zip",)),
-    Row("zipinfo|lsar", "runs", "mention*"),
-    Row("7z|7za|7zr|7zz|rar|unar|unrar|p7zip", "runs", "text write mention/*", refine=_seven_zip),
-    Row("cpio|pax", "runs", "mention*",
-        "-otdmuvaBcLsVn0 -i|-r|--extract:reads -p|--pass-through:passes "
+    Row("zipinfo", "reads", "read text*", "-12smlvhtTzCMZ -x=text",
+        samples=("zipinfo -1 a.zip", "zipinfo a.zip")),
+    Row("lsar", "runs", "mention*"),
+    Row("7z|7za|7zr|7zz|rar|unar|unrar|p7zip", "runs", "text write mention/*",
+        follows_links=True, refine=_seven_zip),
+    Row("cpio|pax", "runs", "mention/*",
+        "-otdmuvaBcsVn0w -L|--dereference:follows -i|-r|--extract:reads -p|--pass-through:passes "
         "-O|--file=write -F=write -I=read -D|--directory=dir -H|--format=text "
         "-E=read -C=text -R=text --to-stdout --quiet --rsh-command=program", refine=_copies),
-    Row("ar|jar", "runs", "text write mention*", "--output=text", refine=_library),
+    Row("ar|jar", "runs", "text write mention/*", "--output=text", follows_links=True,
+        refine=_library),
 )  # fmt: skip

@@ -38,6 +38,16 @@ def _compiler(draft: Draft) -> None:
     draft.mention([word for word in words if not word.startswith("-o")])
 
 
+def _gofmt(draft: Draft) -> None:
+    """It prints what it would change, or with -w changes it; of a folder all Go files."""
+    draft.only += ["*.go"]
+    for path in draft.parsed.operands:
+        draft.access(path, "read")
+        draft.access(path, "read", recursive=True)
+        if "rewrites" in draft.parsed.marks:
+            draft.access(path, "write", recursive=True)
+
+
 _CARGO = (
     "-vqhr -V:info --color=text --config=code -Z=text --offline --locked --frozen "
     "--manifest-path=read -C=dir --verbose --quiet -j|--jobs=text --target=text "
@@ -83,6 +93,9 @@ ROWS = (
     Row("go version|go env|go help", "none", "",
         "-json -m -v -w:runs -u:runs -changed", style="single",
         samples=("go version", "go env GOROOT")),
+    Row("gofmt", "reads", "",
+        "-l -d -s -e -r=text -w:rewrites -cpuprofile=write", style="single", refine=_gofmt,
+        samples=("gofmt -l .", "gofmt -d src")),
     Row("go list", "runs", "", _GO, style="single"),
     Row("go build|go run|go test|go vet|go generate|go install|go get|go mod|go fmt|go work|go tool"
         "|go clean|go doc", "runs", "mention*", _GO, style="single"),

@@ -40,7 +40,8 @@ def _all_words(draft: Draft) -> None:
 
 
 def _in_container(draft: Draft) -> None:
-    draft.others += suffixes(draft.words)
+    if draft.parsed.unknown or draft.row.command is None:
+        draft.others += suffixes(draft.words)
 
 
 def _exec(draft: Draft) -> None:
@@ -83,7 +84,10 @@ ROWS = (
     Row(_both("cp|container cp"), "runs", "mention*", "-aLq --archive --follow-link --quiet"),
     Row(_both("save|image save|export|container export"), "runs", "", "-o|--output=write"),
     Row(_both("load|image load|import"), "runs", "mention*", "-q -i|--input=read"),
-    Row(_both("compose ps|compose ls|compose images|compose logs|compose config"), "runs", "", ""),
+    Row(_both("compose version|compose ls"), "reads", "", "-aq --short --format=text --filter=text",
+        samples=("docker compose version",)),
+    # These read the project's own file, which may include others over the network.
+    Row(_both("compose ps|compose images|compose logs|compose config"), "runs", "", ""),
     Row("kubectl|oc|k3s", "runs", "", _KUBE, style="posix", refine=_in_container),
     Row("kubectl exec|oc exec|oc rsh", "runs", "text", f"-itq {_KUBE} --stdin --tty --quiet "
         "--pod-running-timeout=text",

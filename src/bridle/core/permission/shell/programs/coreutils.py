@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bridle.core.permission.shell.programs.roles import response_file
 from bridle.core.permission.shell.programs.row import Draft, Row
 
 
@@ -15,6 +16,13 @@ def _all_processes(draft: Draft) -> None:
 def _some_variables(draft: Draft) -> None:
     """Without a name it prints all of them, which may be secrets."""
     if not draft.parsed.operands:
+        draft.at_least("runs")
+
+
+def _not_interactive(draft: Draft) -> None:
+    """Its keys kill processes and write its settings."""
+    short = [word[1:] for word in draft.words[1:] if word.startswith("-")]
+    if "batch" not in draft.parsed.marks and not any("b" in word for word in short):
         draft.at_least("runs")
 
 
@@ -36,7 +44,8 @@ ROWS = (
         "--numeric-uid-gid --literal --hide-control-chars --show-control-chars --quote-name "
         "--quoting-style=text --reverse --size --sort=text --time=text --time-style=text "
         "--context --zero",
-        default="read", samples=("ls", "ls -la src", "ls -R --color=never .", "dir -w 80 src"),
+        default="read", names_only=True,
+        samples=("ls", "ls -la src", "ls -R --color=never .", "dir -w 80 src"),
     ),
     Row(
         "eza|exa", "reads", "read*",
@@ -44,7 +53,7 @@ ROWS = (
         "-s|--sort=text -t|--time=text -I|--ignore-glob=text --long --grid --across --icons?=text "
         "--color?=text --all --git --header --git-ignore --group-directories-first "
         "--time-style=text",
-        default="read", samples=("eza -la",),
+        default="read", names_only=True, samples=("eza -la",),
     ),
     Row(
         "tree", "reads", "read/*",
@@ -52,20 +61,20 @@ ROWS = (
         "--matchdirs --ignore-case --prune --du --noreport --charset=text --filelimit=text "
         "--dirsfirst --si --sort?=text --timefmt=text --inodes --device --info --fromfile "
         "--gitfile=read --infofile=read --metafirst",
-        default="read/", skips_hidden=False, samples=("tree -L 2 src",),
+        default="read/", names_only=True, samples=("tree -L 2 src",),
     ),
     Row(
         "stat", "reads", "read*",
         "-Lft -c|--format=text --printf=text --cached=text --dereference --file-system --terse",
-        samples=("stat a.txt", "stat -c %s a.txt"),
+        names_only=True, samples=("stat a.txt", "stat -c %s a.txt"),
     ),
     Row(
         "file", "reads", "read*",
-        "-bcdEhiIkLlnNprsSvzZ0 -m|--magic-file=read -e|--exclude=text --exclude-quiet=text "
+        "-bcdEhiIkLlnNrsSvzZ0 -m|--magic-file=read -e|--exclude=text --exclude-quiet=text "
         "-f|--files-from=list -F|--separator=text -P|--parameter=text -C|--compile:writes,runs "
         "--brief --checking-printout --mime --apple --extension --mime-type --mime-encoding "
         "--keep-going --list --dereference --no-dereference --no-buffer --no-pad --print0 --raw "
-        "--special-files --preserve-date:runs --uncompress --uncompress-noreport --no-sandbox "
+        "--special-files -p|--preserve-date:runs --uncompress --uncompress-noreport --no-sandbox "
         "--debug",
         samples=("file a.txt", "file -b --mime-type a.txt"),
     ),
@@ -76,7 +85,7 @@ ROWS = (
         "--null --all --apparent-size --bytes --total --dereference-args --human-readable --inodes "
         "--dereference --count-links --no-dereference --separate-dirs --si --summarize "
         "--one-file-system",
-        default="read/", samples=("du -sh .", "du -d1 src"),
+        default="read/", names_only=True, samples=("du -sh .", "du -d1 src"),
     ),
     Row(
         "df", "reads", "read*",
@@ -143,6 +152,45 @@ ROWS = (
     Row("factor|expr|sleep|usleep|true|false|yes|test|[|echo|printf", "none", own=True,
         samples=("factor 12", "expr 1 + 2", "sleep 0", "echo a", "printf a", "test -f a.txt")),
     Row("sync", "writes", "write*", "-df --data --file-system"),
-    Row("lsof|pstree|vmstat|iostat|mpstat|top|ss|netstat|nm|objdump|readelf|ldd|size", "runs",
-        "mention*", ""),
+    # Neither -D, which writes a cache, nor the options that kill sockets or load plug-ins.
+    Row("lsof", "reads", "read*",
+        "-abClMnNOPQRtUvVwX -c|-d|-p|-u|-A|-e|-k|-S=text -F?=text -g?=text -i?=text -s?=text "
+        "-T?=text -L?=text -o?=text", samples=("lsof -nP -i :3000", "lsof a.txt")),
+    Row("ss", "none", "",
+        "-naloemptuwxdSbiHOErsZz460M -f|--family=text -A|--query|--socket=text --numeric --all "
+        "--listening --options --memory --extended --processes --tcp --udp --unix --raw --packet "
+        "--info --summary --no-header --oneline --resolve --ipv4 --ipv6",
+        samples=("ss -ltnp", "ss -s")),
+    Row("netstat", "none", "",
+        "-rigsvWneopacCFlNtuxwSZ46M --route --interfaces --statistics --numeric --programs "
+        "--listening --all --tcp --udp --extend --timers --wide", samples=("netstat -ltn",)),
+    Row("pstree|vmstat", "none", "",
+        "-aAcGhlnNpstTuUZfmsdDw -g -H=text -S=text --arguments --ascii --long --show-pids",
+        samples=("pstree -p", "vmstat -s")),
+    Row("top", "none", "",
+        "-cHiS1be -n|-d|-p|-u|-U|-o|-E=text -w?=text -l=text:batch", refine=_not_interactive,
+        samples=("top -b -n 1",)),
+    Row("nm", "reads", "read*",
+        "-aABCDgnopPrSsuUvVlj -f|--format=text -t|--radix=text --demangle?=text --debug-syms "
+        "--dynamic --extern-only --defined-only --undefined-only --numeric-sort --print-size "
+        "--size-sort --reverse-sort --no-demangle --no-sort --print-armap --print-file-name "
+        "--with-symbol-versions --synthetic --special-syms", refine=response_file,
+        samples=("nm program", "nm -C --defined-only program")),
+    Row("readelf", "reads", "read*",
+        "-aedhlSgtsnruVADIWTc -p|-x|-R=text --all --headers --file-header --program-headers "
+        "--segments --section-headers --sections --section-details --syms --symbols --dyn-syms "
+        "--notes --relocs --unwind --dynamic --version-info --arch-specific --histogram --wide "
+        "--demangle?=text --string-dump=text --hex-dump=text", refine=response_file,
+        samples=("readelf -h program", "readelf -SW program", "readelf -d program")),
+    Row("objdump", "reads", "read*",
+        "-afphxdDsrRtTCwzF -j|--section=text -M|--disassembler-options=text -m=text -b=text "
+        "--archive-headers --file-headers --private-headers --section-headers --headers "
+        "--all-headers --disassemble?=text --disassemble-all --full-contents --reloc "
+        "--dynamic-reloc --syms --dynamic-syms --demangle?=text --wide --no-show-raw-insn "
+        "--start-address=text --stop-address=text --disassemble-zeroes --prefix-addresses",
+        refine=response_file, samples=("objdump -d program", "objdump -h program")),
+    Row("size", "reads", "read*",
+        "-ABGdoxt --format=text --radix=text --totals --common", refine=response_file,
+        samples=("size program", "size -A program")),
+    Row("iostat|mpstat|ldd", "runs", "mention*", ""),
 )  # fmt: skip

@@ -145,7 +145,7 @@ ROWS = (
         when=(("target", "remove/*"),)),
     Row("cp|gcp|ditto", "writes", "read* text",
         f"-fHinpuvxZ {_BACKUP} {_TARGET} -a|--archive:recursive,links -d:links -l|--link:hard "
-        "-L|--dereference -P|--no-dereference:links -R|-r|--recursive:recursive "
+        "-L|--dereference:follows -P|--no-dereference:links -R|-r|--recursive:recursive "
         "-s|--symbolic-link:symbolic --attributes-only --copy-contents --force --interactive "
         "--no-clobber --preserve?=text --no-preserve=text --parents:parents --reflink?=text "
         "--remove-destination --sparse=text --strip-trailing-slashes --update?=text --verbose "

@@ -145,6 +145,7 @@ def _accesses(
 ) -> tuple[FileAccess, ...] | None:
     """Those of the inner command, with `{}` for everything that is found below the starts."""
     from bridle.core.permission.shell.programs.describe import describe  # which describes find
+    from bridle.core.permission.shell.programs.table import ROWS
 
     told: list[FileAccess] = []
     waiting = [tuple(word.replace("{}", _FOUND) for word in command)]
@@ -152,12 +153,15 @@ def _accesses(
         inner = describe(waiting.pop(), StdinSource())
         if any(run.script is not None or run.directory for run in inner.runs):
             return None  # whoever reads scripts knows more
-        told += inner.accesses
+        lists = inner.row in ROWS and ROWS[inner.row].names_only
+        told += (replace(one, names_only=lists) for one in inner.accesses)
         waiting += [run.words for run in inner.runs]
     found: list[FileAccess] = []
     for one in told:
         if one.path == _FOUND:
-            found += [replace(one, path=start, recursive=True, only=only) for start in starts]
+            follows = one.kind in ("read", "mention")  # what it is given, though find does not
+            below = replace(one, recursive=True, only=only, follows_links=follows)
+            found += [replace(below, path=start) for start in starts]
         elif _FOUND in one.path:
             found.append(replace(one, path=one.path.replace(_FOUND, HOLE)))
         elif in_directory and not one.path.startswith(("/", "~")):

@@ -153,8 +153,9 @@ _COMMANDS = (
         "|--force|--delete|--verify:changes -m=text:changes "
         "-F=read:changes -u=text:changes", refine=arguments.lists,
         samples=("git tag", "git tag -l 'v*'", "git tag -n")),
-    Row("remote|remote get-url", "reads", "", "-v|--verbose --push --all", refine=arguments.lists,
+    Row("remote", "reads", "", "-v|--verbose", refine=arguments.lists,
         samples=("git remote", "git remote -v")),
+    Row("remote get-url", "reads", "", "--push --all", samples=("git remote get-url origin",)),
     Row("remote add|remote set-url|remote remove|remote rm|remote rename|remote set-head"
         "|remote set-branches|remote update|remote prune|remote show", "runs", "",
         refine=arguments.remote_helper),

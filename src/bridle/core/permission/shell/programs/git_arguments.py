@@ -9,6 +9,14 @@ from collections.abc import Sequence
 from bridle.core.permission.shell.parsed_script import HOLE, joined
 from bridle.core.permission.shell.programs.row import Draft
 
+# Settings of a repository that name no program, no file and no other place to fetch from.
+_RUNS_NOTHING = re.compile(
+    r"user\.(name|email)|init\.defaultbranch|pull\.(rebase|ff)|push\.(default|autosetupremote)"
+    r"|fetch\.(prune|prunetags)|rebase\.(autosquash|autostash|updaterefs)|merge\.(ff|conflictstyle)"
+    r"|rerere\.\w+|color\.[\w.]+|advice\.\w+|core\.(autocrlf|eol|filemode|ignorecase|quotepath)"
+    r"|branch\.[^\n]+\.(remote|merge|rebase)|commit\.(verbose|status)"
+)
+
 
 def shows(draft: Draft) -> None:
     """`log` prints file contents only when asked; each file that is named counts all the same."""
@@ -66,6 +74,12 @@ def config(draft: Draft) -> None:
     if not edits and len(operands) < 2 and not draft.parsed.open:
         return
     file = draft.parsed.value("--file")
+    if operands[:1] == ["set"]:
+        operands = operands[1:]
+    own = not marks & {"global", "system", "runs"} and file is None
+    if own and operands and _RUNS_NOTHING.fullmatch(operands[0].lower()):
+        draft.at_least("runs")
+        return
     if "global" in marks:
         file = "~/.gitconfig"
     elif "system" in marks:
@@ -77,12 +91,12 @@ def pathspecs(draft: Draft) -> None:
     """What git writes out of its own store: files that are named, and all tracked ones below."""
     for path in draft.parsed.operands:
         plain = re.sub(r"^:(\(.*?\)|[/!^]+)?", "", path)
-        draft.access(plain or ".", "write", recursive=True)
+        draft.some_below(plain or ".")
 
 
 def checkout_index(draft: Draft) -> None:
     if "all" in draft.parsed.marks and draft.parsed.value("--prefix") is None:
-        draft.access(".", "write", recursive=True)
+        draft.some_below(".")
 
 
 def clean(draft: Draft) -> None:
@@ -90,14 +104,14 @@ def clean(draft: Draft) -> None:
         draft.effect = "reads"
         draft.accesses.clear()
     elif not draft.parsed.operands:
-        draft.access(".", "remove", recursive=True)
+        draft.some_below(".", "remove")
 
 
 def patched_files(draft: Draft) -> None:
     """The files that a patch changes, where the line itself holds the patch."""
     text = draft.stdin.text
     if text is None or draft.parsed.operands or draft.parsed.value("--input") is not None:
-        draft.access(".", "write", recursive=True)
+        draft.some_below(".")
         return
     for line in text.splitlines():
         head, _, rest = line.partition(" ")

@@ -122,8 +122,17 @@ ROWS = (
     Row("java|javaw", "runs", "mention*",
         "-version:info -cp=mention -classpath=mention --class-path=mention -jar=read "
         "-javaagent=code -agentlib=code -agentpath=code", style="single"),
-    Row("sqlite3|psql|mysql|mariadb|mongosh", "runs", "mention*", "",
+    Row("psql", "runs", "text text",
+        "-aAbeEHnqsStwWxXzl01 -c|--command=text -d|--dbname=text -f|--file=read "
+        "-F|--field-separator=text -h|--host=text -L|--log-file=write -o|--output=write "
+        "-p|--port=text -P|--pset=text -R|--record-separator=text -T|--table-attr=text "
+        "-U|--username=text -v|--set|--variable=text --csv --html --list --quiet --tuples-only "
+        "--no-align --expanded --no-psqlrc --single-transaction --no-password --password "
+        "--echo-all --echo-queries --echo-errors --echo-hidden", refine=_database),
+    Row("sqlite3|mysql|mariadb|mongosh", "runs", "mention*", "",
         refine=_database),
     Row("ed|red", "runs", "write*", "-srp", refine=_ed),
-    Row("bc", "runs", "code*", "-hilwsqv --mathlib"),
+    # Its language has no way to open a file or to run a program.
+    Row("bc", "reads", "read*", "-lwsq --mathlib --warn --standard --quiet",
+        samples=("bc -q a.txt",)),
 )  # fmt: skip

@@ -92,6 +92,13 @@ def _ssh(draft: Draft) -> None:
         draft.others += suffixes(draft.words)
 
 
+_OPENSSL = (
+    "asn1parse ca ciphers cms crl crl2pkcs7 dgst dhparam dsa dsaparam ec ecparam enc engine errstr "
+    "fipsinstall gendsa genpkey genrsa info kdf list mac nseq ocsp passwd pkcs12 pkcs7 pkcs8 pkey "
+    "pkeyparam pkeyutl prime rand rehash req rsa rsautl s_client s_server s_time sess_id smime "
+    "speed spkac srp storeutl ts verify"
+)
+
 ROWS = (
     Row("curl", "runs", "",
         "-aqfGgI0ik46jlLMnN23sSvVBZpR1 -O|--remote-name:remote_name "
@@ -146,13 +153,14 @@ ROWS = (
     Row("ssh|slogin", "runs", "", _SSH, style="posix", hosts=False, refine=_ssh),
     Row("scp", "runs", "",
         "-346ABCOpqRsTv -r:recursive -c=text -D=program -F=code -i=read -J=host -l=text -o=code "
-        "-P=text -S=program -X=text", hosts=True, refine=_copy),
+        "-P=text -S=program -X=text", hosts=True, follows_links=True, refine=_copy),
     Row("sftp", "runs", "mention*",
         "-46AaCfNpqrv -B=text -b=code -c=text -D=program -F=code -i=read -J=host -l=text -o=code "
         "-P=text -R=text -S=program -s=text -X=text", hosts=True),
     Row("rsync", "runs", "",
         "-vqcRubnIWxWHAXNDtogpESzhKkJOFiPsy468 -a|--archive:recursive -r|--recursive:recursive "
-        "-l|-L|-d -e|--rsh=program --rsync-path=program -f|--filter=text -B|--block-size=text "
+        "-l|-d -L|--copy-links:follows --copy-unsafe-links:follows --copy-dirlinks:follows "
+        "-e|--rsh=program --rsync-path=program -f|--filter=text -B|--block-size=text "
         "-T|--temp-dir=write -M|--remote-option=code --files-from=list --exclude=text "
         "--include=text --exclude-from=read --include-from=read --log-file=write "
         "--backup-dir=write/ --partial-dir=write --write-batch=write --only-write-batch=write "
@@ -162,7 +170,7 @@ ROWS = (
         "--delete-excluded:deletes --remove-source-files:deletes --chmod=text --chown=text "
         "--bwlimit=text --max-size=text --min-size=text --timeout=text --port=text --info=text "
         "--debug=text --out-format=text --progress --partial --stats --verbose --quiet --dry-run "
-        "--checksum --update --compress --links --copy-links --perms --times --group --owner "
+        "--checksum --update --compress --links --perms --times --group --owner "
         "--human-readable --ignore-existing --existing --inplace --append --no-perms --no-owner "
         "--no-group --no-times --mkpath --numeric-ids --itemize-changes --relative --backup "
         "--suffix=text",
@@ -176,6 +184,17 @@ ROWS = (
         "|aria2c|traceroute|whois|mosh|nmap", "runs",
         "mention*", "--script=code", hosts=True),
     Row("tcpdump", "runs", "", "-z=program -w=write -r=read -i=text -c=text -nvXAe"),
-    Row("openssl", "runs", "mention*", "-engine=code -provider=code -out=write -in=read "
-        "-keyout=write -key=mention -config=code", style="single"),
+    Row("openssl", "runs", "mention*", "-help:info", style="posix"),
+    Row("openssl x509", "reads", "",
+        "-in=read -inform=text -noout -text -dates -startdate -enddate -subject -issuer -serial "
+        "-fingerprint -pubkey -modulus -purpose -hash -subject_hash -issuer_hash -email -alias "
+        "-ocspid -ocsp_uri -checkend=text -checkhost=text -checkip=text -checkemail=text "
+        "-ext=text -nameopt=text -certopt=text -dateopt=text -sha1 -sha256 -sha384 -sha512 -md5 "
+        "-out=write -engine=code -provider=code -config=code", style="single",
+        samples=("openssl x509 -in cert.pem -noout -text",
+                 "openssl x509 -in cert.pem -noout -dates -subject")),
+    Row("openssl version", "none", "", "-abdefoprvm", samples=("openssl version",)),
+    Row("|".join(f"openssl {name}" for name in _OPENSSL.split()), "runs", "mention*",
+        "-engine=code -provider=code -out=write -in=read -keyout=write -key=mention -config=code",
+        style="single"),
 )  # fmt: skip

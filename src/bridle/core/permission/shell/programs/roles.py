@@ -7,6 +7,7 @@ directory for a container, `dir` the directory it changes to, `only` a glob of n
 is limited to, `shell` a script, `program` a program that it runs, `code` code that it loads,
 `config` a setting of git, `runs` anything that makes it more than a reader.
 Marks: `recursive`, `given` (there is no leading pattern among the operands), `hidden`, `untracked`,
+`follows` and `keeps` (links in a tree are followed, or not), `names` (it lists names alone),
 `info` (alone, it only prints), `writes`, `runs`, `doubt` (it can run any program), `helper` (it
 runs one that is set up elsewhere); others are the
 row's own.
@@ -85,8 +86,10 @@ def take(draft: Draft, role: str, value: str, what: str = "") -> None:
             draft.at_least("runs")
         case "mount":
             source = re.sub(r"^.*?(source|src)=([^,]*).*$", r"\2", value).partition(":")[0]
-            if "/" in source or source in (".", ".."):
+            if "/" in source or source.startswith("."):  # else it is the name of a volume
                 draft.access(source, "mention", recursive=True)
+            elif HOLE in source:
+                draft.access(HOLE, "mention")
         case "host":
             draft.hosts += hosts_in([value], bare=True) or ([HOLE] if HOLE in value else [])
         case "dir" if value:
@@ -179,6 +182,14 @@ def _command(draft: Draft) -> None:
         draft.others += suffixes(draft.words)
     else:
         draft.run(rest, row.command, remote=row.remote, environment=environment)
+
+
+def response_file(draft: Draft) -> None:
+    """`@FILE` stands for the options and files that it lists."""
+    for word in draft.words[1:]:
+        if word.startswith("@"):
+            draft.access(word[1:], "read")
+            draft.doubt(f"options of {draft.program} in a file that is not read")
 
 
 def suffixes(words: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -35,6 +36,8 @@ class Row(Struct, frozen=True):
     hosts: bool = False  # its operands may be hosts
     skips_hidden: bool = False
     tracked: bool = False
+    follows_links: bool = False
+    names_only: bool = False
     assignments: bool = False  # NAME=VALUE may stand before its command
     own: bool = False  # `refine` reads all of its words
     everywhere: bool = False  # its options may also follow its subcommands
@@ -68,6 +71,13 @@ class Draft:
         self.doubts.append(why)
         self.effect = "runs"
 
+    def some_below(self, folder: str, kind: Kind = "write") -> None:
+        """It changes files below a folder, and something else than the line says which: of the
+        working directory some, of a folder that is named for it any."""
+        self.access(folder, kind, recursive=True)
+        if self.accesses and posixpath.normpath(folder) == ".":
+            self.accesses[-1] = replace(self.accesses[-1], possible=True)
+
     def access(self, path: str, kind: Kind, *, recursive: bool = False) -> None:
         if path in ("", "-") or (kind == "read" and path.startswith(("http://", "https://"))):
             return
@@ -81,8 +91,20 @@ class Draft:
             only=tuple(self.only) if searched else (),
             skips_hidden=searched and row.skips_hidden and "hidden" not in self.parsed.marks,
             tracked=recursive and row.tracked and "untracked" not in self.parsed.marks,
+            follows_links=recursive and self._follows_links,
+            names_only=searched and self._names_only,
         )
         self.accesses.append(found)
+
+    @property
+    def _follows_links(self) -> bool:
+        marks = self.parsed.marks
+        return "follows" in marks or (self.row.follows_links and "keeps" not in marks)
+
+    @property
+    def _names_only(self) -> bool:
+        marks = self.parsed.marks
+        return "names" in marks or (self.row.names_only and "doubt" not in marks)
 
     def mention(self, words: Sequence[str]) -> None:
         for word in words:

@@ -6,11 +6,16 @@ import re
 
 from bridle.core.permission.shell.parsed_script import ANY
 from bridle.core.permission.shell.programs.awk_script import only_prints as awk_only_prints
+from bridle.core.permission.shell.programs.roles import response_file
 from bridle.core.permission.shell.programs.row import Draft, Row
 from bridle.core.permission.shell.programs.sed_script import only_prints as sed_only_prints
 
 _JQ_NAMED = {"--arg": 2, "--argjson": 2, "--slurpfile": 2, "--rawfile": 2}
-_JQ_LOADS = re.compile(r"include|import|env|ENV")  # files of its own, or secrets
+_JQ_VALUES = frozenset({"-f", "--from-file", "-L", "--indent"})
+_YQ_VALUES = frozenset({
+    "-o", "--output-format", "-p", "--input-format", "-w", "--width", "-s", "--split-exp",
+})  # fmt: skip
+_JQ_LOADS = re.compile(r"include|import|env|ENV|load|eval")  # files of its own, or secrets
 
 
 def _tail(draft: Draft) -> None:
@@ -74,13 +79,16 @@ def _jq(draft: Draft) -> None:
             at += count
         elif word in ("--args", "--jsonargs"):
             arguments = True
-        elif word in ("-f", "--from-file", "-L", "--indent", "--seq"):
-            at += word in ("-f", "--from-file", "-L", "--indent")
+        elif word in _JQ_VALUES or (draft.program == "yq" and word in _YQ_VALUES):
+            at += 1
         elif not word.startswith("-") or word == "-":
             if not filtered:
                 filtered = True
                 if _JQ_LOADS.search(word):
                     draft.at_least("runs")
+            elif draft.program == "yq" and _JQ_LOADS.search(word):  # `yq eval EXPRESSION FILE`
+                draft.at_least("runs")
+                files.append(word)
             elif not arguments:
                 files.append(word)
     for file in files:
@@ -101,6 +109,13 @@ ROWS = (
     Row("cat|zcat|bzcat|xzcat|zstdcat", "reads", "read*",
         "-AbeEnstTuv --show-all --number-nonblank --show-ends --number --squeeze-blank --show-tabs "
         "--show-nonprinting", samples=("cat a.txt", "cat -n a.txt src/b.py")),
+    Row("bat|batcat", "reads", "read*",
+        "-AnpPSusfdLV -l|--language=text -H|--highlight-line=text -r|--line-range=text "
+        "-m|--map-syntax=text --style=text --color=text --decorations=text --italic-text=text "
+        "--paging=text --pager=program --theme=text --tabs=text --wrap=text --file-name=text "
+        "--terminal-width=text --diff-context=text --ignored-suffix=text --show-all --plain "
+        "--number --diff --squeeze-blank --chop-long-lines --force-colorization --list-themes "
+        "--list-languages --no-config", samples=("bat -pp a.txt",)),
     Row("tac", "reads", "read*", "-br -s|--separator=text --before --regex",
         samples=("tac a.txt",)),
     Row("head", "reads", "read*", _COUNTED, samples=("head -3 a.txt", "head -n 1 -q a.txt")),
@@ -208,7 +223,7 @@ ROWS = (
         "-adfow -n|--bytes=text -t|--radix=text -T|--target=text -e|--encoding=text "
         "-U|--unicode=text -s|--output-separator=text --all --data --print-file-name "
         "--include-all-whitespace -#",
-        samples=("strings a.txt",)),
+        refine=response_file, samples=("strings a.txt",)),
     Row("look", "reads", "text read", "-abdf -t|--terminate=text", samples=()),
     Row("ptx", "reads", "read*", "-AGrftC -b|--break-file=read -i|--ignore-file=read "
         "-o|--only-file=read -g|--gap-size=text -w|--width=text", when=(("old", "read write"),)),
@@ -237,14 +252,15 @@ ROWS = (
         style="posix", refine=_awk,
         samples=("awk '{print $1}' a.txt", "awk -F, 'NR>1 {n++} END {print n}' a.txt")),
     Row("jq|gojq|jaq", "reads", "",
-        "-cnesrRCMSaj -f|--from-file=read:given -L=code --tab --indent=text --arg --argjson "
+        "-cnesrRCMSaj -f|--from-file=read:given,runs -L=code --tab --indent=text --arg --argjson "
         "--slurpfile --rawfile --args --jsonargs --compact-output --null-input --exit-status "
         "--slurp --raw-output --raw-input --color-output --monochrome-output --sort-keys "
         "--ascii-output --join-output --raw-output0 --stream "
         "--stream-errors --seq --unbuffered", refine=_jq,
         samples=("jq . data.json", "jq -r .a data.json", "jq --arg x 1 .a data.json")),
     Row("yq", "reads", "",
-        "-cnesrRCMSajyYPNtmopv -w|--width=text -f|--from-file=read:given -L=code --tab "
+        "-cneRCMSajyYPNtmvr -o|--output-format=text -p|--input-format=text -w|--width=text "
+        "-s|--split-exp=text:runs -f|--from-file=read:given,runs -L=code --tab "
         "--indent=text --arg --argjson --slurpfile --rawfile --args --jsonargs --yaml-output "
         "--yml-output --yaml-roundtrip --yml-roundtrip --indentless-lists --indentless "
         "-i|--in-place:inplace --exit-status --slurp --raw-output "

@@ -1,0 +1,17 @@
+"""What bash and a POSIX shell read in different ways."""
+
+from __future__ import annotations
+
+import re
+
+_DIFFERENT = re.compile(
+    r"""\$['"\[]|\(\(|\[\[|[<>]\(|&>|>&|\|&|<<<|(?<!\$)\{[^\s;]|=\(|;&|\+=|[?*+@!]\(|\$\{[ \t\n|]"""
+    r"""|\b(?:function|select|coproc|time|source|shopt|declare|typeset|let|pushd|popd|dirs|mapfile"""
+    r"""|readarray|enable|bind|builtin|complete|compgen|caller|history|fc|help|chdir|local|export"""
+    r"""|readonly|alias|posix)\b"""
+)
+
+
+def is_read_differently(text: str) -> bool:
+    """Whether bash may make something else of a text than a POSIX shell does."""
+    return _DIFFERENT.search(text) is not None

@@ -1,0 +1,103 @@
+"""Connections of the HTTP server: whoever does not send a whole request in time is disconnected.
+
+Anybody on this machine can connect, with or without the token. Connections that have not sent the
+head of a request are few: one too many, and the oldest of them is closed. A client that sends its
+request at once is read before that, since only some connections are accepted at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_WITHIN = 5.0  # seconds from the connection to the last header
+BODY_WITHIN = 30.0  # seconds from the last header to the end of the request
+MOST_WAITING = 256  # connections without a request; several times what is accepted at once
+ACCEPTED_AT_ONCE = 64
+QUEUED = 4096  # by the kernel: one that finds no room is tried again after a second
+
+
+class Config(uvicorn.Config):
+    """Of one server. `waiting`: connections without the head of a request, oldest first."""
+
+    def __init__(self, app: Any, **settings: Any) -> None:
+        super().__init__(
+            app, http=Connection, ws="none", backlog=ACCEPTED_AT_ONCE, lifespan="on", **settings
+        )
+        self.waiting: dict[Connection, None] = {}
+
+
+class Connection(H11Protocol):
+    config: Config
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._awaited = ""  # the part of a request that the timer is for
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        waiting = self.config.waiting
+        waiting[self] = None
+        if len(waiting) > MOST_WAITING:
+            next(iter(waiting))._give_up()
+        self._set_timer()
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        self._set_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _set_timer(self) -> None:
+        if self.cycle is not None:
+            self.config.waiting.pop(self, None)
+        awaited = self._next_part()
+        if awaited == self._awaited:
+            return
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        self._awaited = awaited
+        if awaited:
+            seconds = HEAD_WITHIN if awaited == "head" else BODY_WITHIN
+            self._timer = self.loop.call_later(seconds, self._give_up)
+
+    def _next_part(self) -> str:
+        """What of a request is still to come. Between two requests it is none: for that there is
+        the server's own limit."""
+        if self.conn.their_state is h11.SEND_BODY:
+            return "body"
+        begun = self.cycle is None or bool(self.conn.trailing_data[0])
+        return "head" if begun and self.conn.their_state is h11.IDLE else ""
+
+    def _give_up(self) -> None:
+        self._stop_waiting()
+        self.transport.abort()
+
+    def _stop_waiting(self) -> None:
+        self.config.waiting.pop(self, None)
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+
+
+class Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Whoever serves has handlers of their own."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(QUEUED)  # asyncio takes the number to accept at once for this one as well

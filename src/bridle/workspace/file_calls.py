@@ -1,0 +1,44 @@
+"""Calls of the file tools: each one run, with its result."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from bridle.workspace import calls, file_results
+from bridle.workspace.calls import Call
+from bridle.workspace.files import Files
+from bridle.workspace.telling import Told
+
+
+def run_file_call(files: Files, call: Call, members: Collection[str] | None = None) -> Told:
+    """`members`: of an archive, those that may be unpacked."""
+    match call:
+        case calls.ReadFile(path=path, offset=offset, limit=limit, binary=binary):
+            return file_results.file(files.read_file(path, offset, limit, binary))
+        case calls.WriteFile(path=path, content=content, expected_hash=known):
+            return file_results.edit(files.write_file(path, content, known or None))
+        case calls.ReplaceLinesInFile(path=path, start=start, end=end):
+            return file_results.edit(
+                files.replace_lines_in_file(path, start, end, call.new_text, call.expected_old_text)
+            )
+        case calls.ReplaceTextInFile(path=path, old_text=old, new_text=new, count=count):
+            return file_results.edit(files.replace_text_in_file(path, old, new, count))
+        case calls.MoveFile(source=source, destination=destination):
+            return file_results.moved(files.move_file(source, destination))
+        case calls.DeleteFile(path=path, recursive=recursive):
+            return file_results.removed(files.delete_file(path, recursive))
+        case calls.CreateDirectory(path=path):
+            return file_results.made_folder(files.create_directory(path))
+        case calls.ListDirectory(path=path, depth=depth, ignored=ignored, limit=limit):
+            return file_results.tree(files.list_directory(path, depth, ignored, limit))
+        case calls.SearchFiles(pattern=pattern, path=path, kind=kind):
+            return file_results.matches(
+                files.search_files(pattern, path, kind, call.limit, call.context)
+            )
+        case calls.ImportFile(source=source, path=path, unpack=unpack):
+            return file_results.imported(files.import_file(source, path, unpack, members))
+        case calls.ExportFile(path=path, export_as=name):
+            return file_results.exported(files.export_file(path, name or None))
+        case calls.ExportZip(paths=paths, export_as=name):
+            return file_results.exported(files.export_zip(paths, name))
+    raise AssertionError(call)

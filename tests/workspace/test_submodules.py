@@ -1,0 +1,148 @@
+"""Submodules and work trees of git: what git makes works, what else is made there runs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from protected_tricks import EVIL, GOOD
+from repositories import Git
+
+from bridle.workspace.protection.watcher import Undone, Watcher
+
+FILE = "-c protocol.file.allow=always"
+
+
+@pytest.fixture
+async def watch(root: Path, tmp_path: Path) -> AsyncIterator[Watcher]:
+    found = Watcher(root, tmp_path / "aside")
+    yield found
+    await found.close()
+
+
+@pytest.fixture
+def library(repository: Path, git: Git, tmp_path: Path) -> Path:
+    """A submodule of `repository` at `lib`, which is not checked out: an empty folder."""
+    there = tmp_path / "library"
+    (there / ".vscode").mkdir(parents=True)
+    (there / ".vscode/tasks.json").write_bytes(GOOD)
+    git("init", "-q", cwd=there)
+    git("add", "-A", cwd=there)
+    git("commit", "-qm", "library", cwd=there)
+    git(*FILE.split(), "submodule", "add", "-q", str(there), "sub")
+    git("commit", "-qam", "submodule")
+    git("submodule", "deinit", "-q", "--all")
+    subprocess.run(["rm", "-rf", str(repository / ".git/modules")], check=True)
+    return there
+
+
+async def run(watch: Watcher, root: Path, command: str) -> tuple[Undone, ...]:
+    hold = await watch.begin()
+    env = {"PATH": os.environ["PATH"], "HOME": str(root.parent)}
+    shell = await asyncio.create_subprocess_exec("sh", "-ec", command, cwd=root, env=env)
+    assert await shell.wait() == 0
+    return await hold.end()
+
+
+def look_with_git(root: Path) -> None:
+    subprocess.run(["git", "status"], cwd=root, capture_output=True, check=False)
+
+
+async def test_a_submodule_is_checked_out_whole_and_protected_from_then_on(
+    repository: Path, git: Git, watch: Watcher, library: Path
+) -> None:
+    found = await run(watch, repository, f"git {FILE} submodule update -q --init; git status")
+    assert {one.why for one in found} <= {"it came with a folder that is new"}
+    assert (repository / "sub/.vscode/tasks.json").read_bytes() == GOOD
+    assert git("status", "--porcelain") == ""
+    assert git("-C", "sub", "config", "core.worktree") == "../../../sub"
+    evil = (
+        "echo evil > sub/.vscode/tasks.json; git -C sub config core.fsmonitor evil;"
+        "echo evil > .git/modules/sub/hooks/post-commit"
+    )
+    found = await run(watch, repository, evil)
+    assert {(one.path, one.restored) for one in found} == {
+        ("sub/.vscode/tasks.json", True),
+        (".git/modules/sub/config", True),
+        (".git/modules/sub/hooks/post-commit", True),
+    }
+    assert git("-C", "sub", "status", "--porcelain") == ""
+
+
+MADE = "mkdir -p .git/modules/x/hooks; cp -r .git/HEAD .git/objects .git/refs .git/modules/x;"
+CONFIG, HOOK = ".git/modules/x/config", ".git/modules/x/hooks/pre-commit"
+
+
+def with_setting(line: str) -> str:
+    return f"{MADE} printf '[core]\\n\\t{line}\\n' > {CONFIG}"
+
+
+MADE_BY_HAND = {
+    "a program": with_setting("fsmonitor = touch ran"),
+    "a hook": f"{MADE} cp .git/config {CONFIG}; echo touch ran > {HOOK}; chmod +x {HOOK}",
+    "files outside": with_setting("worktree = ../../../../.."),
+    "files in .git": with_setting("worktree = ../../../.git"),
+    "any path": with_setting("worktree = /"),
+    "another repository": (
+        "mkdir -p .git/worktrees/x evil; echo ../../../evil > .git/worktrees/x/commondir"
+    ),
+}
+
+
+@pytest.mark.parametrize("command", MADE_BY_HAND.values(), ids=MADE_BY_HAND)
+async def test_a_repository_made_by_hand_in_git_s_own_folders_runs_nothing(
+    repository: Path, git: Git, watch: Watcher, library: Path, command: str
+) -> None:
+    """It has the place of a submodule that `git status` of the workspace would look into."""
+    use = "mkdir -p sub; echo 'gitdir: ../.git/modules/x' > sub/.git"
+    found = await run(watch, repository, f"{command}; {use}")
+    assert any(one.restored for one in found), found
+    assert not (repository / ".git/worktrees/x/commondir").exists()
+    settings = repository / ".git/modules/x/config"
+    said = git("config", "-f", str(settings), "--list") if settings.exists() else ""
+    assert "core.worktree" not in said and "core.fsmonitor" not in said
+    hooks = repository / ".git/modules/x/hooks"
+    assert not hooks.exists() or list(hooks.iterdir()) == []
+    look_with_git(repository)
+    assert not list(repository.rglob("ran"))
+
+
+async def test_a_link_in_the_place_of_a_submodule_s_folder_is_replaced(
+    repository: Path, git: Git, watch: Watcher, library: Path
+) -> None:
+    await run(watch, repository, f"git {FILE} submodule update -q --init")
+    config = (repository / ".git/modules/sub/config").read_bytes()
+    evil = "mv .git/modules/sub away; cp -r away evil; ln -s ../../evil .git/modules/sub"
+    found = await run(watch, repository, f"{evil}; echo '[core] fsmonitor = evil' > evil/config")
+    assert (".git/modules/sub/config", True) in {(one.path, one.restored) for one in found}
+    assert not (repository / ".git/modules/sub").is_symlink()
+    assert (repository / ".git/modules/sub/config").read_bytes() == config
+
+
+async def test_a_work_tree_is_added_and_removed(
+    repository: Path, git: Git, watch: Watcher, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    hold = await watch.begin()
+    git("worktree", "add", "-q", str(tree))
+    watch.check()
+    assert git("status", "--porcelain", cwd=tree) == ""
+    git("worktree", "remove", str(tree))
+    await hold.end()
+    assert git("worktree", "list", "--porcelain").count("worktree ") == 1
+
+
+async def test_a_folder_that_was_empty_counts_as_new(root: Path, watch: Watcher) -> None:
+    (root / "empty").mkdir()
+    found = await run(watch, root, "echo one > empty/.env; mkdir empty/.vscode")
+    assert {(one.path, one.restored, one.why) for one in found} == {
+        ("empty/.env", False, "it came with a folder that is new"),
+        ("empty/.vscode", False, "it came with a folder that is new"),
+    }
+    found = await run(watch, root, f"echo '{EVIL.decode()}' > empty/.env")
+    assert [(one.path, one.restored) for one in found] == [("empty/.env", True)]
+    assert (root / "empty/.env").read_text() == "one\n"
