@@ -76,7 +76,8 @@ class FreshMachine:
             "--fork",
             "--kill-child",
         ]
-        script = f"set -e\n{self._mounts()}\nexec {shlex.join(inside)}"
+        # The shell stays as the first process: it reaps what others leave, as an init does.
+        script = f"set -e\n{self._mounts()}\n{shlex.join(inside)}\nexit"
         entered = [*namespaces, "sh", "-c", script]
         nothing = subprocess.DEVNULL
         return subprocess.run(entered, env=variables, stdin=nothing, timeout=within).returncode

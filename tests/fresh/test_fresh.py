@@ -40,6 +40,8 @@ def test_a_root_that_cannot_be_built_leaves_nothing_half_made(tmp_path: Path) ->
     (tools / "debootstrap").chmod(0o755)
     env = {"PATH": f"{tools}:{os.defpath}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, FRESH], env=env, capture_output=True, text=True)
+    if done.stdout.endswith("gives no mount namespace\n"):
+        pytest.skip(done.stdout)
     told = "test-fresh: skipped: debootstrap failed: E: no such mirror\n"
     assert (done.returncode, done.stdout) == (0, told), done.stderr
     assert list((tmp_path / "cache/bridle/fresh").iterdir()) == []
