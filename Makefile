@@ -25,6 +25,12 @@ test: $(READY) ## the tests that need nothing but this checkout
 	PYTEST_DEBUG_TEMPROOT="$$($(BIN)/python tests/memory_folder.py)" \
 	  $(BIN)/pytest -n 5 --dist worksteal -m "not real and not torture" --ignore tests/real
 
+test-fresh: ## both commands of the README on a minimal Debian, as an ordinary user (root, debootstrap)
+	$(PYTHON) tests/fresh
+
+test-fresh-root: ## the same as root
+	$(PYTHON) tests/fresh --user root
+
 test-policy: $(READY) ## 10,000 generated shell lines, read, run by bash and dash, and run under enforcement
 	BRIDLE_POLICY_LINES=10000 $(BIN)/pytest -n 2 -m "not torture" tests/policy/differential
 
@@ -81,4 +87,4 @@ fix: $(READY) ## format and mend what ruff can
 help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup check test test-policy test-real torture bench bench-hooks bench-mcp bench-tui demo lock docs verdicts fix help
+.PHONY: setup check test test-fresh test-fresh-root test-policy test-real torture bench bench-hooks bench-mcp bench-tui demo lock docs verdicts fix help

@@ -29,9 +29,12 @@ def main(words: list[str] | None = None) -> int:
     mend_streams()
     head = None
     if words[:1] == ["run"] and not {"-h", "--help"} & set(words):
-        from bridle.sessions.headstart import head_start
+        from bridle.surfaces.cli.preconditions import met
 
-        head = head_start()
+        if met(words):
+            from bridle.sessions.headstart import head_start
+
+            head = head_start()
     from bridle.surfaces.cli.main import main as command_line
 
     return command_line(words, head)

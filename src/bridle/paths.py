@@ -107,6 +107,11 @@ class Paths(NamedTuple):
 
 
 def find_paths(environment: Mapping[str, str] = os.environ) -> Paths:
+    if (user := environment.get("HOME")) and not user.startswith("/"):
+        # or each folder that bridle is started in would have a store and rules of its own
+        raise ConfigError(
+            f"HOME is not an absolute path: {user}", hint="set HOME to the whole path of your home"
+        )
     if home := environment.get("BRIDLE_HOME"):
         root = Path(home).expanduser().absolute()
         return Paths(root, root / "state", root / "cache", root / "sockets")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -10,10 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from debian import apt, ensure
 from ordinary_user import OrdinaryUser, as_root, until
 
 SYSTEM_CONFIG = Path("/etc/ssh/ssh_config.d")
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+UNPACKED = CACHE / "bridle/sshd"  # by .ci/packages: installed, it would start a service
 
 
 @dataclass(frozen=True)
@@ -34,22 +36,23 @@ class Server:
     system_file: Path
 
 
-def ensure_client() -> None:
-    ensure("ssh", "openssh-client")
-
-
-def can_have_sshd() -> bool:
-    return _installed() is not None or shutil.which("apt-get") is not None
+def missing() -> str:
+    """What is not there for a server and its client; nothing if all of it is."""
+    if not shutil.which("ssh"):
+        return "ssh is not installed"
+    if not _installed() and not (UNPACKED / "usr/sbin/sshd").exists():
+        return "sshd is neither installed nor unpacked by .ci/packages"
+    if not SYSTEM_CONFIG.is_dir():
+        return f"the system's ssh_config does not include {SYSTEM_CONFIG}"
+    return ""
 
 
 def sshd_for(user: OrdinaryUser) -> Program:
-    """The system's, or Debian's package unpacked; installed it would start a service."""
+    """The system's, or Debian's package unpacked."""
     if installed := _installed():
         return Program(installed)
-    folder = user.own(user.home / "sshd")
-    apt("download", "openssh-server", "libwrap0", cwd=folder)
-    for package in folder.glob("*.deb"):
-        as_root("dpkg-deb", "--extract", str(package), str(folder))
+    folder = user.home / "sshd"
+    as_root("cp", "--recursive", str(UNPACKED), str(folder))
     user.own(folder)
     library = next(folder.glob("usr/lib/*/libwrap.so.0")).parent
     helpers = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-auth"}  # of newer ones

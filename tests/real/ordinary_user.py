@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-CHECKOUT = Path(__file__).parents[2]
+from checkout import copy_checkout
 
 
 @dataclass(frozen=True)
@@ -154,12 +154,7 @@ class Clone:
     @classmethod
     def make(cls, user: OrdinaryUser, python: str) -> Clone:
         folder = user.home / "bridle"
-        listed = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-        for name in as_root(*listed, cwd=CHECKOUT).split("\0"):
-            source = CHECKOUT / name
-            if name and source.is_file():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(source, folder / name)
+        copy_checkout(folder)
         return cls(user, user.own(folder), python)
 
     def make_demo(self) -> subprocess.CompletedProcess[str]:

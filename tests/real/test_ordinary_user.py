@@ -77,11 +77,8 @@ def chosen(ready: Clone) -> str:
 
 @pytest.fixture(scope="module")
 def server(user: OrdinaryUser) -> Iterator[local_sshd.Server]:
-    if not local_sshd.can_have_sshd():
-        pytest.skip("neither sshd nor apt-get to get it with")
-    local_sshd.ensure_client()
-    if not local_sshd.SYSTEM_CONFIG.is_dir():
-        pytest.skip(f"the system's ssh_config does not include {local_sshd.SYSTEM_CONFIG}")
+    if reason := local_sshd.missing():
+        pytest.skip(reason)
     with local_sshd.serving(user, local_sshd.sshd_for(user)) as running:
         yield running
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -13,7 +14,6 @@ from typing import Any
 import pytest
 import screen_story
 import screen_tour as tour
-from debian import ensure
 from stages import KEY, Actor
 
 from bridle.testing.model_double import ModelDouble
@@ -47,8 +47,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module", autouse=True)
 def terminal() -> None:
-    if not ensure("tmux", "tmux"):
-        pytest.skip("there is no tmux")
+    if not shutil.which("tmux"):
+        pytest.skip("tmux is not installed")
 
 
 async def test_a_task_from_its_prompt_to_its_resumption(

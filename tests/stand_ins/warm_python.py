@@ -50,10 +50,22 @@ def run_bridle(
     env: Mapping[str, str],
     input: bytes | None = None,
     libraries: tuple[str, ...] = (),
+    wrapper: tuple[str, ...] = (),
+    stdout: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """With its output captured; without input it reads from nowhere."""
+    """With its output captured, or written to `stdout`; without input it reads from nowhere.
+
+    `wrapper`: a command that the warm Python is started by, with fewer rights or other mounts.
+    """
     stdin = input is not None
-    program = start_bridle(words, cwd=cwd, env=env, stdin=stdin, libraries=libraries)
+    if wrapper or stdout:
+        libraries = (*LIBRARIES, *OURS, *libraries)
+        request = _request(words, cwd, env)
+        program: Forked | subprocess.Popen[bytes] = Forked(
+            _nursery(libraries, wrapper), request, stdin=stdin, stdout=stdout
+        )
+    else:
+        program = start_bridle(words, cwd=cwd, env=env, stdin=stdin, libraries=libraries)
     with ThreadPoolExecutor(3) as pool:
         if program.stdin:
             pool.submit(_write, program.stdin, input or b"")
@@ -76,7 +88,7 @@ def start_bridle(
     libraries: tuple[str, ...] = (),
 ) -> Forked | subprocess.Popen[bytes]:
     """With pipes for its streams; `libraries` beside those that every command has."""
-    request = json.dumps([words, str(cwd), dict(env)]).encode()
+    request = _request(words, cwd, env)
     told = any(name.startswith(FOR_PYTHON) for name in env) or env.get("LANG", LANG) != LANG
     if not told and len(request) <= MOST:
         return Forked(_nursery((*LIBRARIES, *OURS, *libraries)), request, stdin=stdin)
@@ -88,6 +100,10 @@ def start_bridle(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+
+
+def _request(words: Sequence[str], cwd: Path, env: Mapping[str, str]) -> bytes:
+    return json.dumps([words, str(cwd), dict(env)]).encode()
 
 
 def _write(stream: IO[bytes], data: bytes) -> None:
@@ -103,15 +119,20 @@ def _read(stream: IO[bytes]) -> str:
 class Forked:
     """A process of another, with what `subprocess.Popen` has of it."""
 
-    def __init__(self, nursery: socket.socket, request: bytes, *, stdin: bool) -> None:
+    def __init__(
+        self, nursery: socket.socket, request: bytes, *, stdin: bool, stdout: Path | None = None
+    ) -> None:
         ends = [os.pipe() for _ in range(4 if stdin else 3)]
-        (out, stdout), (err, stderr), (news, tell), *feed = ends
+        (out, printed), (err, stderr), (news, tell), *feed = ends
+        if stdout:
+            os.close(printed)
+            printed = os.open(stdout, os.O_WRONLY)
         theirs = feed[0][0] if stdin else os.open(os.devnull, os.O_RDONLY)
         self.stdin: IO[bytes] | None = os.fdopen(feed[0][1], "wb") if stdin else None
         self.stdout: IO[bytes] = os.fdopen(out, "rb")
         self.stderr: IO[bytes] = os.fdopen(err, "rb")
-        socket.send_fds(nursery, [request], [theirs, stdout, stderr, tell])
-        for fd in (theirs, stdout, stderr, tell):
+        socket.send_fds(nursery, [request], [theirs, printed, stderr, tell])
+        for fd in (theirs, printed, stderr, tell):
             os.close(fd)
         self._news = os.fdopen(news)
         self.pid = int(self._news.readline())
@@ -156,12 +177,12 @@ class Forked:
 
 
 @cache
-def _nursery(libraries: tuple[str, ...]) -> socket.socket:
+def _nursery(libraries: tuple[str, ...], wrapper: tuple[str, ...] = ()) -> socket.socket:
     """One for all tests of a worker. Its own streams are pipes, as those of its children are."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno()), *libraries],
+            [*wrapper, sys.executable, __file__, str(theirs.fileno()), *libraries],
             env={"LANG": LANG},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -93,18 +93,6 @@ def tools() -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture(scope="session")
-def bubblewrap() -> None:
-    """Debian's package, where it is missing and root can get it; else tests say so and skip."""
-    if shutil.which("bwrap") or os.geteuid() != 0 or not shutil.which("apt-get"):
-        return
-    apt = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60"]
-    install = [*apt, "install", "--yes", "--no-install-recommends", "bubblewrap"]
-    if subprocess.run(install, capture_output=True).returncode:  # it knows no packages yet
-        subprocess.run([*apt, "update"], capture_output=True)
-        subprocess.run(install, capture_output=True)
-
-
 @pytest.fixture(params=["here", "ordinary user"])
 def place(request: pytest.FixtureRequest) -> Iterator[confined_run.Place]:
     """This user, and for root one without privileges as well."""
@@ -119,7 +107,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[confined_run.Place]:
 
 
 @pytest.fixture(params=["medium", "high"])
-def isolation(request: pytest.FixtureRequest, bubblewrap: None) -> str:
+def isolation(request: pytest.FixtureRequest) -> str:
     """Each level of isolation that this machine gives; one that leaks is no reason to look away."""
     confined_run.skip_if_missing(request.param)
     return str(request.param)

@@ -60,6 +60,10 @@ class Case(NamedTuple):
     victim: str
 
 
+class LevelRefused(Exception):
+    """The stage's user cannot have the level; says why."""
+
+
 class Kill(NamedTuple):
     """One kill and what came of it."""
 
@@ -184,7 +188,9 @@ def _kill_once(case: Case, stage: Stage, records: Path, chance: random.Random) -
         pids = {"harness": harness.pid}
         victims = case.victim.split(" and ")
         for line in harness.stdout:
-            who, pid = line.split()
+            who, pid = line.split(maxsplit=1)
+            if who == "refused":
+                raise LevelRefused(pid.strip())
             pids[who] = int(pid)
             if who == "ready" or (moment == "early" and pids.keys() >= set(victims)):
                 break
@@ -221,7 +227,11 @@ def _wait(harness: subprocess.Popen[str]) -> None:
 
 async def _harness(level: str, records: str) -> None:
     told = json.loads(sys.stdin.readline())
-    warden = await Warden.start(level=level, records=Path(records), marker=told["marker"])
+    try:
+        warden = await Warden.start(level=level, records=Path(records), marker=told["marker"])
+    except SupervisionUnavailable as error:
+        print("refused", error.message, flush=True)
+        return
     print("warden", warden.pid, flush=True)
     try:
         child = await warden.spawn(told["argv"], cwd="/", env={"PATH": os.environ["PATH"]})

@@ -84,7 +84,10 @@ def test_kills_at_random_moments_leave_nothing(level: Level, rounds: int) -> Non
 def test_kills_as_an_ordinary_user_leave_nothing(
     ordinary_user: kills.Stage, wanted: str, count: int
 ) -> None:
-    done = kills.run_kills(count, [wanted], seed=time.time_ns(), stage=ordinary_user)
+    try:
+        done = kills.run_kills(count, [wanted], seed=time.time_ns(), stage=ordinary_user)
+    except kills.LevelRefused as reason:
+        pytest.skip(str(reason))
     assert [kill for kill in done if kill.left or kill.seconds > kills.WITHIN] == []
 
 

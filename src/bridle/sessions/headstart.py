@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bridle.core.errors import BridleError
 from bridle.paths import find_paths
 from bridle.sessions.scratch import open_scratch, with_scratch
 from bridle.supervision.launch import LEVELS, Launched, launch, spawn_early
@@ -84,7 +85,7 @@ def head_start() -> HeadStart | None:
     named = os.environ.get("BRIDLE_SUPERVISION", "")
     try:
         return HeadStart(find_paths().spawns, named if named in LEVELS else "auto")
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, BridleError):
         return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -34,11 +34,16 @@ class Reception:
     async def open(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.unlink(missing_ok=True)  # we hold the lease: what lies here is a dead owner's
-        before = os.umask(0o177)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self._server = await asyncio.start_unix_server(self._welcome, path, limit=self._limit)
-        finally:
-            os.umask(before)
+            listening.bind(str(path))
+            path.chmod(0o600)  # before it listens; a umask would count for other threads, too
+            self._server = await asyncio.start_unix_server(
+                self._welcome, sock=listening, limit=self._limit
+            )
+        except BaseException:
+            listening.close()
+            raise
         self._path = path
 
     async def close(self) -> None:

@@ -48,6 +48,12 @@ def remove_scratch(scratch: Path) -> None:
             os.close(lock)
 
 
+def remove_open_scratches() -> None:
+    """Those of sessions that failed to start; the others are gone when their session is closed."""
+    for path, _ in list(_open.values()):
+        remove_scratch(path)
+
+
 def sweep_scratches(environment: Mapping[str, str]) -> None:
     """Remove the folders whose owners were killed: nobody holds their locks."""
     try:

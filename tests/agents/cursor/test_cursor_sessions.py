@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +87,11 @@ def alive(word: str) -> list[int]:
 
 
 def below(pid: int) -> list[int]:
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
-    parents = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
+    parents = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended meanwhile
+            parent = path.read_text().rpartition(") ")[2].split()[1]
+            parents.append((int(path.parent.name), int(parent)))
     found = [pid]
     for one in found:
         found += [child for child, parent in parents if parent == one]

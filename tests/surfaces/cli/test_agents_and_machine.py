@@ -409,7 +409,7 @@ def test_doctor_needs_one_line_for_all_that_is_not_installed(bench: Bench) -> No
     text = bench.run("doctor").stdout
     assert "! not installed: claude, claude-agent-acp, codex, " in text
     assert "    to mend it: `bridle agents` tells how\n" in text
-    assert text.count("not installed") == 1
+    assert text.count("! not installed: ") == 1
 
 
 BROKEN = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from bridle.surfaces.drawn import phrases
 CHECKED_BY_ITSELF = 256 * 10**6  # bytes of a store that is read as a whole without being asked to
 SCARCE = 10**9  # bytes of free space
 LARGE = 10**9  # bytes of files that nobody may have looked at
+ELSEWHERE = "make it writable, or set BRIDLE_HOME to a folder that is"
 
 
 def store(paths: Paths, full: bool) -> Iterator[Finding]:
@@ -22,9 +24,14 @@ def store(paths: Paths, full: bool) -> Iterator[Finding]:
 
     yield Finding("store", "ok", f"SQLite {apsw.sqlite_lib_version()}")
     if not paths.store.exists():
-        yield Finding("store", "ok", f"{paths.store}: not there yet")
+        if reason := unwritable(paths.store):
+            yield Finding("store", "bad", f"{paths.store} cannot be made: {reason}", ELSEWHERE)
+        else:
+            yield Finding("store", "ok", f"{paths.store}: not there yet")
         return
     try:
+        if reason := unwritable(paths.store):
+            yield Finding("store", "bad", f"{paths.store} cannot be written: {reason}", ELSEWHERE)
         yield _health(paths.store, full)
     except BridleError as error:
         yield Finding("store", "bad", error.message, error.hint)
@@ -54,6 +61,8 @@ def leftovers(paths: Paths) -> Iterator[Finding]:
 
     for folder in dict.fromkeys((paths.state, paths.cache, paths.sockets)):
         yield from _folder(folder)
+        if reason := unwritable(folder):
+            yield Finding("files", "bad", f"{folder} cannot be written: {reason}", ELSEWHERE)
     yield _space(paths.state)
     swept = sweep(paths.spawns)
     if killed := [pid for one in swept for pid in one.killed]:
@@ -69,6 +78,19 @@ def leftovers(paths: Paths) -> Iterator[Finding]:
         if (size := _size(folder)) > LARGE:
             mend = f"look through {folder}, and delete what you do not need"
             yield Finding("files", "note", f"{folder} takes {phrases.size(size)}", mend)
+
+
+def unwritable(path: Path) -> str:
+    """Why it can neither be written nor made, as the kernel says; nothing where it can."""
+    there = next(place for place in (path, *path.parents) if os.path.lexists(place))
+    if there != path and not there.is_dir():
+        return f"{there} is not a folder"
+    needed = os.W_OK | os.X_OK if there.is_dir() else os.W_OK
+    if os.access(there, needed):
+        return ""
+    if os.statvfs(there).f_flag & os.ST_RDONLY:
+        return f"{there} is on a read-only file system"
+    return f"you may not write to {there}"
 
 
 def _folder(folder: Path) -> Iterator[Finding]:

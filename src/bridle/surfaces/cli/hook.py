@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bridle.hooks.dialects import spoken
 from bridle.hooks.messages import HookReply, refusal
+from bridle.surfaces.cli.preconditions import check_current_folder
 
 if TYPE_CHECKING:
     from bridle.core.permission import Context, Policy
@@ -79,6 +80,8 @@ def _places(named: Path | None, event: HookEvent) -> tuple[Path, Path]:
     told = str(getattr(event, "cwd", "") or next(iter(getattr(event, "workspace_roots", ())), ""))
     by_variable = next((os.environ[name] for name in _PROJECT if os.environ.get(name)), "")
     project = named or Path(by_variable or told or ".")
+    if not project.is_absolute():
+        check_current_folder()
     project = Path(os.path.realpath(project))
     return project, Path(os.path.realpath(project / told))
 

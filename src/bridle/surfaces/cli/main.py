@@ -8,10 +8,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridle.core.errors import BridleError, UsageError
 from bridle.surfaces.cli.parser import build
+from bridle.surfaces.cli.preconditions import check_arguments, check_current_folder
 from bridle.surfaces.cli.streams import terminal
 from bridle.surfaces.cli.words import parse
 from bridle.surfaces.exits import BROKEN_PIPE, CANCELLED
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR)
+_TOO_MUCH = (errno.ENAMETOOLONG, errno.ELOOP, errno.EMLINK)
+_ANYWHERE = ("hook", "schema")  # commands that need no current folder
 
 
 def main(words: list[str], head: HeadStart | None = None) -> int:
@@ -43,6 +48,7 @@ def _guarded(words: list[str], head: HeadStart | None) -> int:
     if not words and terminal():
         words = ["tui"]
     try:
+        check_arguments(words)
         options = parse(build(words[0] if words else ""), words)
         options.color = getattr(options, "color", None)
         options.debug = getattr(options, "debug", False)
@@ -64,9 +70,24 @@ def _guarded(words: list[str], head: HeadStart | None) -> int:
             raise
         if debug:
             _traceback()
+        if isinstance(error, OSError) and (told := _of_the_machine(error)):
+            complain(*told)
+            return 1
         hint = "" if debug else "this is a bug: `--debug` shows where"
         complain(f"{type(error).__name__}: {error}", hint)
         return 1
+
+
+def _of_the_machine(error: OSError) -> tuple[str, str] | None:
+    """Message and hint of an error that is in the user's files and not in bridle."""
+    if not isinstance(error.filename, str) or error.errno not in _NO_ROOM + _REFUSED + _TOO_MUCH:
+        return None
+    from bridle.paths import find_paths
+
+    path = Path(error.filename)
+    own = any(path.is_relative_to(folder) or folder.is_relative_to(path) for folder in find_paths())
+    hint = "set BRIDLE_HOME to a folder that can be written" if own else ""
+    return f"{error.filename}: {error.strerror}", hint
 
 
 def _lost_output(error: OSError) -> int:
@@ -97,11 +118,13 @@ def _run(options: Namespace) -> int:
     if options.command is None:
         options.parser.print_help()
         return 0
+    module, _, name = options.command.partition(":")
+    if module not in _ANYWHERE:
+        check_current_folder()
     if options.debug:
         from bridle.surfaces.cli.log import start
 
         start(getattr(options, "env", None) or ())
-    module, _, name = options.command.partition(":")
     command: Callable[[Namespace], int] = getattr(
         import_module(f"bridle.surfaces.cli.{module}"), name
     )

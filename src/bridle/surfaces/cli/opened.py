@@ -23,13 +23,17 @@ Work = Callable[["Harness", Namespace], Coroutine[Any, Any, int]]
 @asynccontextmanager
 async def harness(options: Namespace, cwd: Path | str = ".") -> AsyncIterator[Harness]:
     import bridle
+    from bridle.sessions.scratch import remove_open_scratches
 
-    async with bridle.open(cwd=cwd) as opened:
-        options.color = options.color or opened.config.color
-        if opened.mended:
-            sys.stderr.write(f"{opened.mended}\n")
-        _tell_withheld(opened.config)
-        yield opened
+    try:
+        async with bridle.open(cwd=cwd) as opened:
+            options.color = options.color or opened.config.color
+            if opened.mended:
+                sys.stderr.write(f"{opened.mended}\n")
+            _tell_withheld(opened.config)
+            yield opened
+    finally:
+        remove_open_scratches()
 
 
 def command(work: Work) -> Callable[[Namespace], int]:

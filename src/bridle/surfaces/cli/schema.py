@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from inspect import cleandoc
 
 import msgspec
 
@@ -20,6 +21,9 @@ def document() -> str:
     (entry, item), parts = msgspec.json.schema_components(
         [Entry, Item], ref_template="#/$defs/{name}"
     )
+    for part in parts.values():
+        if "description" in part:  # a docstring, which Python 3.13 has without its indentation
+            part["description"] = cleandoc(part["description"])
     whole = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "bridle --json",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -29,6 +30,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=f"`{self.prog} --help` tells how it is used")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """argparse would leave out what cannot be written, and exit 0."""
+        if message:
+            (file or sys.stderr).write(message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
