@@ -23,6 +23,7 @@ from bridle.sessions.export.patch import hunks
 from bridle.surfaces.drawn import phrases
 from bridle.surfaces.drawn.markdown import Markdown
 from bridle.surfaces.drawn.outcome import Outcome
+from bridle.surfaces.drawn.prose import Block
 
 MARKDOWN_CAP = 16_384  # characters of one block; more than that is shown as it is
 DIFF_LINES = 40
@@ -33,11 +34,11 @@ _LEVEL_STYLES = {"info": "dim", "warning": "yellow", "error": "red"}
 _STEP_MARKS = {"pending": "☐", "in_progress": "◐", "completed": "☑"}
 
 
-def message(block: str) -> RenderableType:
-    """A sealed block of an agent's words; cleaned by whoever sealed it."""
-    if len(block) > MARKDOWN_CAP:
-        return Text(block)
-    return Padding(Markdown(block), (0, 0, 1, 0))
+def message(block: Block) -> RenderableType:
+    """A sealed block of an agent's words; its control characters were revealed before."""
+    if block.verbatim or len(block.text) > MARKDOWN_CAP:
+        return Text(block.text, overflow="fold")
+    return Padding(Markdown(block.text), (0, 0, 1, 0))
 
 
 def thought(text: str, lines: int = 3) -> RenderableType:

@@ -48,7 +48,7 @@ def draw(piece: Piece, frame: Frame) -> RenderableType:
         case Asked():
             return _prompt(thing.turn)
         case Said():
-            return Padding(pieces.message(thing.text), (0, 1, 0, INDENT))
+            return Padding(pieces.message(thing.block), (0, 1, 0, INDENT))
         case Saying():
             return Padding(Text(thing.text), (0, 1, 1, INDENT))
         case Ended():
