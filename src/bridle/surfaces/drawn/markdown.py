@@ -15,7 +15,12 @@ from rich.segment import Segment
 from rich.text import Text
 
 from bridle.core.terminal import reveal
-from bridle.surfaces.drawn.markdown_text import highlighted, inline_text, missing_letters
+from bridle.surfaces.drawn.markdown_text import (
+    highlighted,
+    inline_text,
+    missing_letters,
+    without_entities,
+)
 
 NESTING = 100  # blocks inside blocks; deeper ones are shown as they were written
 _HEADINGS = {"h1": "bold underline"}
@@ -61,9 +66,11 @@ def _parsed(text: str) -> list[Token] | None:
     """None where letters would be lost: cells beyond a table's head, nesting that is too deep."""
     try:
         tokens = _parser().parse(text)
+        plain = without_entities(text)
+        checked = _parser().parse(plain) if plain != text else tokens
     except RecursionError:
         return None
-    return None if missing_letters(text, tokens) else tokens
+    return None if missing_letters(plain, checked) else tokens
 
 
 def last_block(text: str) -> int:

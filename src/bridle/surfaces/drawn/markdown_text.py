@@ -69,9 +69,14 @@ def highlighted(code: str, info: str) -> Text:
     return text
 
 
+def without_entities(source: str) -> str:
+    """The same blocks: letters of an entity may be markup or not, which only a parser knows."""
+    return _ENTITY.sub("¶", source)
+
+
 def missing_letters(source: str, tokens: Sequence[Token]) -> Counter[str]:
     """Letters and digits of the source that no token holds: they are never markup."""
-    written = Counter(filter(str.isalnum, _ENTITY.sub("", source)))
+    written = Counter(filter(str.isalnum, source))
     written.subtract(char for part in _contents(tokens) for char in part)
     return +written
 
