@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 NARROWEST = 16  # cells
 _OF_ONE = ("agent", "model", "mode")  # wishes that are no other session's
 _OF_PANES = frozenset({
-    "cancel_turn", "pick_agent", "pick_model", "pick_mode", "pick_theme", "browse_sessions",
+    "cancel_turn", "pick_agent", "pick_model", "pick_mode", "pick_approval",
+    "next_approval", "pick_theme", "browse_sessions",
     "mcp_panel", "new_tab", "close_tab", "next_tab", "previous_tab", "go_to_tab",
     "repo_action", "repo_link",
 })  # fmt: skip
@@ -67,7 +68,11 @@ class BridleApp(App[int]):
         Binding("ctrl+q", "leave", "Quit", id="quit", priority=True),
         Binding("ctrl+g", "pick_agent", "Agent", id="agent"),
         Binding("ctrl+o", "pick_model", "Model", id="model"),
-        Binding("shift+tab", "pick_mode", "Mode", id="mode", key_display="⇧tab", priority=True),
+        Binding(
+            "shift+tab", "next_approval", "Approval", id="approval", key_display="⇧tab",
+            priority=True,
+        ),
+        Binding("f5", "pick_mode", "Mode", id="mode", show=False),
         Binding("ctrl+l", "browse_sessions", "Sessions", id="sessions"),
         Binding("f4", "mcp_panel", "MCP servers", id="mcp", show=False),
         Binding("f8", "pick_theme", "Theme", id="theme", show=False),
@@ -395,6 +400,12 @@ class BridleApp(App[int]):
 
     def action_pick_mode(self) -> None:
         self._attempt(choosing.mode(self), "choosing")
+
+    def action_pick_approval(self) -> None:
+        self._attempt(choosing.approval(self), "choosing")
+
+    def action_next_approval(self) -> None:
+        self._attempt(choosing.next_approval(self), "approval")
 
     def action_pick_theme(self) -> None:
         self._attempt(choosing.theme(self), "choosing")

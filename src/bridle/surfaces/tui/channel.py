@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from bridle.core.agent import File, Mode
 from bridle.core.errors import SessionBusy, SessionNotFound
 from bridle.core.events import Answer, Entry
-from bridle.core.options import WhenBusy
+from bridle.core.options import Preset, WhenBusy
 from bridle.sessions.session import AttachedSession, Session
 
 if TYPE_CHECKING:
     from bridle.app import Harness
+    from bridle.config import Config
     from bridle.store.session_row import SessionRow
 
 SURFACE = "terminal"
@@ -125,17 +126,40 @@ class Channel:
         if session:
             await session.cancel()
 
-    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+    async def configure(
+        self,
+        *,
+        model: str | None = None,
+        mode: Mode | None = None,
+        approve: Preset | None = None,
+    ) -> None:
         """Of a session that nobody runs now it is kept for when it goes on."""
-        given = {"model": model, "mode": mode}
+        given = {"model": model, "mode": mode, "approve": approve}
         given = {name: value for name, value in given.items() if value is not None}
         async with self._deciding:
             session = self._session
         if session:
-            await session.configure(model=model, mode=mode)
+            await session.configure(model=model, mode=mode, approve=approve)
             self.wishes = {**self.wishes, **dict.fromkeys(given)}  # its log has it
         else:
             self.wishes |= given
+
+    @property
+    def approve(self) -> str:
+        """The preset by which its requests are judged, or will be."""
+        row = self.row
+        kept = row.settings.get("approve") if row else None
+        wished = None if self.running and kept else self.wishes.get("approve")
+        return str(wished or kept or self.config.approve)
+
+    @property
+    def config(self) -> Config:
+        """As it counts in the folder of the session."""
+        if self.cwd == self.harness.cwd or not self.cwd.is_dir():
+            return self.harness.config
+        from bridle.config import load
+
+        return load(self.cwd, paths=self.harness.paths)
 
     def choose(self, agent: str) -> None:
         """Who begins it; a model that was wished for is another's."""

@@ -45,6 +45,24 @@ async def mode(app: BridleApp) -> None:
         await _carry_out(app, f"/mode {chosen}")
 
 
+async def approval(app: BridleApp) -> None:
+    from bridle.surfaces.tui import approval as approvals
+
+    await app.opened()
+    pane, now = app.pane, approvals.current(app.pane)
+    picker = approvals.ApprovalPicker(now, plans=approvals.plans(pane))
+    chosen = await app.push_screen_wait(picker)
+    if chosen and chosen != now:
+        await _carry_out(app, f"/approve {chosen}")
+
+
+async def next_approval(app: BridleApp) -> None:
+    from bridle.surfaces.tui import approval as approvals
+
+    await app.opened()
+    await approvals.choose_next(app.pane)
+
+
 async def theme(app: BridleApp) -> None:
     from bridle.surfaces.tui.theme_picker import ThemePicker
 

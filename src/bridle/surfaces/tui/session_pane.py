@@ -79,6 +79,8 @@ class SessionPane(Vertical):
         self._starting = False  # a prompt waits for its agent
         self._shell: ShellLine | None = None  # the last one that was run here
         self.told: Piece | None = None  # the last card
+        self.choosing = asyncio.Lock()
+        self.chosen = ("", 0.0)  # the last approval, and when
         self.box.commands = self._commands
 
     def compose(self) -> ComposeResult:
@@ -415,6 +417,7 @@ class SessionPane(Vertical):
             agent=agent,
             model=wished.get("model") or told or (row.model if row else None),
             mode=wished.get("mode") or transcript.mode or (row.mode if row else None),
+            approve=channel.approve if channel else "",
             session=channel.id if channel else None,
             totals=_totals(transcript, row),
             queued=len(self._queue),

@@ -22,12 +22,16 @@ class Standing:
     agent: str
     model: str | None = None
     mode: str | None = None
+    approve: str = ""  # the preset
     session: str | None = None
     totals: Totals | None = None
     queued: int = 0
     waiting: int = 0  # requests that nobody has answered
     working: str = ""  # what goes on, and since when
     elsewhere: bool = False  # another process runs it
+
+
+_PRESETS = {"auto": "yellow"}  # what the eye should meet
 
 
 class StatusBar(Widget):
@@ -64,6 +68,8 @@ class StatusBar(Widget):
         for word in (now.model, now.mode):
             if word:
                 left.append(f" · {phrases.one_line(word, 40)}")
+        if now.approve:
+            left.append(f" · approve {now.approve}", style=_PRESETS.get(now.approve, ""))
         if now.working:
             left.append(f"  {now.working}", style="cyan")
         right: list[Text] = []

@@ -41,13 +41,7 @@ def row_of(pane: SessionPane) -> SessionRow:
 
 def config_of(pane: SessionPane) -> Config:
     """As it counts in the folder of the session."""
-    channel = channel_of(pane)
-    harness = channel.harness
-    if channel.cwd == harness.cwd or not channel.cwd.is_dir():
-        return harness.config
-    from bridle.config import load
-
-    return load(channel.cwd, paths=harness.paths)
+    return channel_of(pane).config
 
 
 def agent_of(pane: SessionPane) -> str:
