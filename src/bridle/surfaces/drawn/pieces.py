@@ -18,7 +18,7 @@ from bridle.core.events import (
     ToolStarted,
 )
 from bridle.core.events import Text as ToolText
-from bridle.core.terminal import clean
+from bridle.core.terminal import clean, reveal
 from bridle.sessions.export.patch import hunks
 from bridle.surfaces.drawn import phrases
 from bridle.surfaces.drawn.markdown import Markdown
@@ -101,13 +101,19 @@ def _output(text: str) -> Text:
     )
 
 
-def diff(change: Diff, limit: int = DIFF_LINES) -> RenderableType:
+def diff(change: Diff, limit: int = DIFF_LINES, *, heads: bool = True) -> RenderableType:
+    """`heads` tell the numbers of lines, where they are those of the file.
+
+    Without them it is for who decides: no line is cut.
+    """
     texts = {name: clean(getattr(change, name) or "") for name in ("old", "new")}
     given = change.patch if change.patch is None else clean(change.patch)
     lines = hunks(Diff(change.path, **texts, patch=given), context=2)
-    shown = Text(no_wrap=True, overflow="ellipsis")
+    lines = lines if heads else [line for line in lines if not line.startswith("@@ ")]
+    shown = Text(no_wrap=heads, overflow="ellipsis" if heads else "fold")
     for line in lines[:limit]:
-        shown.append(line[:500].expandtabs(4) + "\n", style=_line_style(line))
+        text = line[: 500 if heads else None]
+        shown.append(text.expandtabs(4) + "\n", style=_line_style(line))
     if len(lines) > limit:
         shown.append(f"… {len(lines) - limit} more lines\n", style="dim")
     shown.right_crop(1)
@@ -133,6 +139,11 @@ def plan(steps: Sequence[PlanStep]) -> RenderableType:
         lines.append(f"  {_STEP_MARKS[step.status]} {phrases.one_line(step.text)}\n", style=style)
     lines.right_crop(1)
     return lines
+
+
+def plan_text(text: str) -> RenderableType:
+    """A plan that was presented, in the words of the agent."""
+    return Padding(Markdown(reveal(text)), (0, 0, 1, 2))
 
 
 def asked(request: PermissionRequested | QuestionAsked) -> Text:

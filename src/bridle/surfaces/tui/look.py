@@ -16,9 +16,10 @@ from bridle.core.events import Content, Diff, Image, Notice, RequestAnswered
 from bridle.core.events import Text as ToolText
 from bridle.core.terminal import reveal
 from bridle.surfaces.drawn import phrases, pieces
+from bridle.surfaces.drawn.difference import difference
 from bridle.surfaces.drawn.outcome import Outcome
+from bridle.surfaces.drawn.preview import plan_of
 from bridle.surfaces.tui.colors import colored
-from bridle.surfaces.tui.difference import difference
 from bridle.surfaces.tui.outline import Asked, Card, Ended, Piece, Said, Saying, is_silent
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -237,4 +238,6 @@ def _request(request: Request) -> RenderableType:
             request_id="", answer=request.answer, by=request.by, surface=request.surface
         )
         line.append(f"  → {phrases.answered(told)}", style="bold")
+    if plan := plan_of(request.asked):
+        return Padding(Group(pieces.plan_text(plan), line), (0, 1, 1, INDENT))
     return Padding(line, (0, 1, 1, INDENT))

@@ -250,6 +250,15 @@ class SessionPane(Vertical):
     def on_request_prompt_answered(self, message: RequestPrompt.Answered) -> None:
         self._attempt(self._answer(message.request_id, message.answer))
 
+    def on_request_prompt_edits_allowed(self, message: RequestPrompt.EditsAllowed) -> None:
+        self._attempt(self._allow_edits(message.request_id, message.answer))
+
+    async def _allow_edits(self, request_id: str, answer: Answer) -> None:
+        from bridle.surfaces.tui import approval
+
+        await self._answer(request_id, answer)
+        await approval.choose(self, "edits")
+
     async def _answer(self, request_id: str, answer: Answer) -> None:
         assert self.channel is not None
         try:
@@ -384,7 +393,8 @@ class SessionPane(Vertical):
         if self._editor and self._editor.is_mounted and self._editor.asked not in waiting:
             self._editor.outdated()
         had_focus = self._request.has_focus
-        fresh = self._request.ask(waiting)
+        approve = self.channel.approve if waiting and self.channel else ""
+        fresh = self._request.ask(waiting, approve)
         if fresh:
             if (self.box.has_focus and not self.box.text) or had_focus:
                 self._request.take_keys(from_box=not had_focus)
