@@ -141,6 +141,8 @@ class PermissionDialog:
                 self._scroll.top += _SCROLLS[key]
             case "?":
                 self._whole, self._scroll.top = not self._whole, 0
+            case _ if key == ESCAPE:
+                self._whole, self._scroll.top = False, 0
             case "w" if self._offers_edits:
                 return ALL_EDITS
             case "e" if not self.request.changeable:
@@ -173,7 +175,7 @@ class PermissionDialog:
     @property
     def nested(self) -> bool:
         """Escape leads back to the question; else it is nothing to it."""
-        return self._reason is not None or self._always is not None
+        return self._reason is not None or self._always is not None or self._whole
 
     @property
     def typing(self) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bridle.app import Harness
     from bridle.config import Config
     from bridle.store.session_row import SessionRow
+    from bridle.surfaces.tui.welcome import AgentSearch
 
 SURFACE = "terminal"
 TAIL = 1_500  # entries that are read when a session is opened; the rest when somebody looks
@@ -25,10 +26,18 @@ TAIL = 1_500  # entries that are read when a session is opened; the rest when so
 class Channel:
     """Wishes count until the session is there; from then on its log and its row say what is."""
 
-    def __init__(self, harness: Harness, cwd: Path, row: SessionRow | None = None, **wishes: Any):
+    def __init__(
+        self,
+        harness: Harness,
+        cwd: Path,
+        row: SessionRow | None = None,
+        search: AgentSearch | None = None,
+        **wishes: Any,
+    ) -> None:
         self.harness = harness
         self.cwd = Path(row.cwd) if row else cwd
         self.wishes = wishes  # agent, model, mode, approve
+        self._search = search  # who begins it, where nobody is named
         self._id = row.id if row else None
         self._session: Session | AttachedSession | None = None
         self._deciding = asyncio.Lock()  # who runs it is found out, or it is begun: once
@@ -45,6 +54,11 @@ class Channel:
             return self.harness.find(self._id) if self._id else None
         except SessionNotFound:
             return None
+
+    @property
+    def agent(self) -> str | None:
+        """Who begins it, as far as that is known."""
+        return self.wishes.get("agent") or (self._search.agent if self._search else None)
 
     @property
     def ours(self) -> bool:
@@ -96,6 +110,8 @@ class Channel:
     async def prompt(
         self, text: str, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
     ) -> None:
+        if self._id is None and self.agent is None and self._search:
+            self.wishes["agent"] = await self._search.found()
         async with self._deciding:
             session = self._session or await self._begin()
         await session.prompt(text, files=files, when_busy=when_busy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bridle.core.errors import BridleError
 from bridle.surfaces.drawn import phrases
 
 if TYPE_CHECKING:
@@ -70,7 +71,21 @@ async def theme(app: BridleApp) -> None:
     dark = {name: theme.dark for name, theme in themes.items()}
     chosen = await app.push_screen_wait(ThemePicker(list(themes), app.theme, dark))
     if chosen:
-        await app.keep_theme(chosen)
+        await keep_theme(app, chosen)
+
+
+async def keep_theme(app: BridleApp, name: str) -> None:
+    """For this screen, and for the next."""
+    import asyncio
+
+    from bridle.config.edit import set_value
+
+    app.theme = name
+    harness = await app.opened()
+    try:
+        await asyncio.to_thread(set_value, harness.paths, "screen.theme", name)
+    except BridleError as error:
+        app.pane.complain(error)
 
 
 async def session(app: BridleApp) -> None:

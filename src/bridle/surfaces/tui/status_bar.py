@@ -12,7 +12,8 @@ from textual.widget import Widget
 from bridle.surfaces.drawn import phrases
 
 if TYPE_CHECKING:
-    from bridle.core.transcript import Totals
+    from bridle.core.transcript import Totals, Transcript
+    from bridle.store.session_row import SessionRow
 
 
 @dataclass(frozen=True)
@@ -103,3 +104,19 @@ def _used(totals: Totals) -> list[Text]:
     if totals.context_used is not None:
         parts.append(_context(totals.context_used, totals.context_limit))
     return parts
+
+
+def totals_of(transcript: Transcript, row: SessionRow | None) -> Totals:
+    """Of all turns, though only the last of them may have been read."""
+    totals = transcript.totals
+    if row is None:
+        return totals
+    from msgspec.structs import replace
+
+    return replace(
+        totals,
+        input_tokens=row.input_tokens,
+        output_tokens=row.output_tokens,
+        cached_tokens=row.cached_tokens,
+        cost_usd=row.cost_usd,
+    )

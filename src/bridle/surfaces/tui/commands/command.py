@@ -51,8 +51,8 @@ def agent_of(pane: SessionPane) -> str:
         return row.agent
     from bridle.roster import roster
 
-    wishes = channel.wishes
-    return roster(config_of(pane), wishes.get("agent"), wishes.get("model"), channel.cwd).names[0]
+    model = channel.wishes.get("model")
+    return roster(config_of(pane), channel.agent, model, channel.cwd).names[0]
 
 
 def refuse_while_busy(pane: SessionPane) -> None:
