@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import takewhile
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -15,6 +13,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from bridle.core.terminal import reveal
+from bridle.surfaces.drawn.markdown_parser import parser
 from bridle.surfaces.drawn.markdown_text import (
     highlighted,
     inline_text,
@@ -22,7 +21,6 @@ from bridle.surfaces.drawn.markdown_text import (
     without_entities,
 )
 
-NESTING = 100  # blocks inside blocks; deeper ones are shown as they were written
 _HEADINGS = {"h1": "bold underline"}
 
 
@@ -42,42 +40,15 @@ class Markdown:
             yield Segment.line()
 
 
-class _Parser(MarkdownIt):
-    """Links stay as they are written: none of them is followed."""
-
-    def normalizeLink(self, url: str) -> str:
-        return url
-
-    def normalizeLinkText(self, link: str) -> str:
-        return link
-
-    def validateLink(self, url: str) -> bool:
-        return True
-
-
-@cache
-def _parser() -> MarkdownIt:
-    """HTML and link definitions are no markup here: a terminal would show nothing of them."""
-    parser = _Parser("commonmark", {"html": False, "maxNesting": NESTING})
-    return parser.enable(["table", "strikethrough"]).disable("reference")
-
-
 def _parsed(text: str) -> list[Token] | None:
     """None where letters would be lost: cells beyond a table's head, nesting that is too deep."""
     try:
-        tokens = _parser().parse(text)
+        tokens = parser().parse(text)
         plain = without_entities(text)
-        checked = _parser().parse(plain) if plain != text else tokens
+        checked = parser().parse(plain) if plain != text else tokens
     except RecursionError:
         return None
     return None if missing_letters(plain, checked) else tokens
-
-
-def last_block(text: str) -> int:
-    """The number of the line with which its last block begins that is in no other one."""
-    tokens: list[Token] = []
-    _parser().block.parse(text, _parser(), {}, tokens)
-    return max((token.map[0] for token in tokens if token.level == 0 and token.map), default=0)
 
 
 @dataclass

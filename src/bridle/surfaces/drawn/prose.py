@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from bridle.core.terminal import Revealer
+from bridle.surfaces.drawn.markdown_parser import last_block
 
 TAIL_CAP = 32_768  # characters; a block that never ends is let go in parts
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
@@ -87,8 +88,6 @@ class Prose:
             return False
         if _ITEM.match(line) or line.startswith(("  ", "\t", " \t")):
             return False
-        from bridle.surfaces.drawn.markdown import last_block
-
         return last_block("\n".join([*self._block, line])) == len(self._block)
 
     def _overflow(self) -> list[Block]:
