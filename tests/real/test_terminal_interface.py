@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import approval_tour
 import pytest
 import screen_story
 import screen_tour as tour
 from stages import KEY, Actor
 
 from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Say, reply
+from bridle.testing.model_script import Call, Say, reply
 
 FACTS: dict[str, dict[str, Any]] = {
     "claude": {
@@ -28,6 +29,7 @@ FACTS: dict[str, dict[str, Any]] = {
     },
     "gemini": {
         "model": "gemini-2.5-pro",
+        "plans": False,
         "steers": False,
         "changes": False,
         "tools": "does not support",
@@ -72,7 +74,9 @@ async def test_a_task_from_its_prompt_to_its_resumption(
     )
 
 
-@pytest.mark.parametrize("sitting", [tour.speak, tour.permit, tour.command, tour.choose])
+@pytest.mark.parametrize(
+    "sitting", [tour.speak, tour.permit, approval_tour.approve, tour.command, tour.choose]
+)
 async def test_the_whole_screen(
     sitting: Callable[[tour.Cast, Path], None], actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
@@ -99,6 +103,7 @@ def _add_server(agent: str, environment: Mapping[str, str]) -> None:
 
 def _cast(actor: Actor, double: ModelDouble, folder: Path) -> tour.Cast:
     stage, new = actor.stage, actor.project / "new.txt"
+    poem = actor.project / "poem.txt"
     story = "\n\n".join(f"Part {number} of it." for number in range(1, 61))
     done = reply(Say("That was it."))
     double.scenarios |= {
@@ -107,7 +112,15 @@ def _cast(actor: Actor, double: ModelDouble, folder: Path) -> tour.Cast:
         "run": [reply(stage.shell("echo done >> ran.txt")), done],
         "write": [reply(stage.write(new, "moon\n")), done],
         "wait": [reply(stage.shell(tour.WAIT)), reply(Say("The wait is over."))],
-    }
+        "words": [reply(Say(approval_tour.WORDS))],
+        "edit": [
+            reply(stage.read(poem)), reply(stage.edit(poem, "line 40\n", "changed\n")), done,
+        ],
+        "plan": [
+            reply(Call("ExitPlanMode", {"plan": approval_tour.PLAN})),
+            reply(stage.write(new, "moon\n")), done,
+        ],
+    }  # fmt: skip
     if asks := not actor.lacks("ask"):
         double.scenarios["ask"] = [
             reply(stage.ask("Which colour?", "red", "blue")),

@@ -1,12 +1,21 @@
-"""Model and mode of a session, set while it lives."""
+"""Model, mode and preset of a session, set while it lives."""
 
 from __future__ import annotations
 
 import json
+from copy import copy
 
+import pytest
+from msgspec.structs import replace
 from session_desk import Desk
 
-from bridle.core.events import MessageChunk, SettingsChanged, ToolFinished
+from bridle.core.errors import Unsupported, UsageError
+from bridle.core.events import (
+    MessageChunk,
+    PermissionRequested,
+    SettingsChanged,
+    ToolFinished,
+)
 from bridle.sessions.session import Session
 
 
@@ -62,3 +71,68 @@ async def test_a_model_is_set_by_the_name_that_is_the_same_for_all(desk: Desk) -
     await session.configure(model="house-1")
     entries = [entry async for entry in session.run('[{"say": "{model}"}]')]
     assert [e.event.text for e in entries if isinstance(e.event, MessageChunk)] == ["mock-deep"]
+
+
+WRITES = [{"write": "a.txt", "text": "x"}, {"run": "touch b.txt; curl example.invalid"}]
+
+
+async def asked(session: Session) -> PermissionRequested:
+    async for entry in session.entries():
+        if isinstance(entry.event, PermissionRequested) and session.waits_for(
+            entry.event.request_id
+        ):
+            return entry.event
+    raise AssertionError("nothing was asked")
+
+
+async def test_another_preset_counts_at_once_and_answers_what_is_open(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    await session.prompt(json.dumps(WRITES))
+    assert (await asked(session)).tool == "Write"
+    await session.configure(approve="edits")
+    command = await asked(session)
+    assert (command.tool, (desk.project / "a.txt").read_text()) == ("Bash", "x")
+    await session.configure(approve="readonly")
+    await session.idle()
+    assert told(desk, session) == [
+        SettingsChanged(approve="edits"),
+        SettingsChanged(approve="readonly"),
+    ]
+    assert not (desk.project / "b.txt").exists()
+
+
+async def test_another_preset_is_kept_for_when_the_session_goes_on(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    attached = desk.sessions.attach(desk.sessions.catalog.get(session.id))
+    await attached.configure(approve="edits")
+    await session.ask(json.dumps([{"write": "a.txt", "text": "x"}]))
+    assert (desk.project / "a.txt").exists()
+    assert session.transcript().approve == "edits"
+    assert desk.sessions.catalog.get(session.id).settings["approve"] == "edits"
+
+
+async def test_no_agent_says_by_which_preset_it_is_judged(desk: Desk) -> None:
+    session = await desk.start(approve="readonly")
+    steps = [{"send": {"type": "settings", "approve": "auto"}}, {"write": "a.txt", "text": "x"}]
+    await session.ask(json.dumps(steps))
+    assert not (desk.project / "a.txt").exists()
+    assert session.transcript().approve is None
+    assert desk.sessions.catalog.get(session.id).settings["approve"] == "readonly"
+
+
+async def test_an_agent_that_withholds_tools_when_it_starts_takes_no_preset_later(
+    desk: Desk,
+) -> None:
+    desk.agent = copy(desk.agent)
+    desk.agent.info = replace(desk.agent.info, preset_at_launch=True)
+    session = await desk.start(approve="ask")
+    with pytest.raises(Unsupported, match="another preset while it runs"):
+        await session.configure(approve="auto")
+    assert told(desk, session) == []
+
+
+async def test_an_unknown_preset_is_refused(desk: Desk) -> None:
+    session = await desk.start(approve="ask")
+    with pytest.raises(UsageError, match="editz"):
+        await session.configure(approve="editz")  # type: ignore[arg-type]
+    assert told(desk, session) == []

@@ -50,6 +50,7 @@ class Cast:
     steers: bool = True
     changes: bool = True  # takes an input that was changed
     asks: bool = True
+    plans: bool = True  # presents a plan, and waits until it is approved
     own_command: str | None = None
     server: str | None = None  # an MCP server that it keeps, with the tool `shout`
     tools: str = "shout"  # what is told when somebody wants the tools of the server
@@ -551,7 +552,7 @@ def _plan(who: Sitting) -> None:
     assert not (who.cast.project / "new.txt").exists()
     who.command("/mode agent", "Mode: agent")
     who.until(lambda screen: "plan" not in _status(screen))
-    who.play("write", "[y] allow", "+moon")
+    who.play("write", "[y] allow", "1+ moon")
     who.press("y")
     who.over(turns + 2, "+ moon")
     assert (who.cast.project / "new.txt").read_text() == "moon\n"
@@ -734,12 +735,12 @@ def _pickers(who: Sitting) -> None:
     who.press("Enter")
     who.sees(f"Model: {cast.model}", "from the next prompt on")
     who.until(lambda screen: cast.model in _status(screen))
-    who.press("BTab")
+    who.press("F5")
     who.sees("─ Mode ", "● agent")
-    who.press("BTab", "Enter")
+    who.press("Down", "Enter")
     who.sees("Mode: plan")
     who.until(lambda screen: "plan" in _status(screen))
-    who.press("BTab")
+    who.press("F5")
     who.sees("─ Mode ", "● plan")
     who.press("Up", "Enter")
     who.sees("Mode: agent")

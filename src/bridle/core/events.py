@@ -263,6 +263,7 @@ class SettingsChanged(_Event, frozen=True):
     mode: str | None = None
     commands: tuple[str, ...] | None = None
     title: str | None = None
+    approve: str | None = None  # the preset that requests are judged by
     forgotten: str | None = None  # a rule that the session remembered, as people are told it
 
 

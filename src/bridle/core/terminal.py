@@ -133,3 +133,7 @@ class Revealer:
         text = self._carry + text
         self._carry = "\r" if text.endswith("\r") else ""
         return reveal(text[: len(text) - len(self._carry)])
+
+    def end(self) -> str:
+        """A carriage return that nothing followed."""
+        return reveal(self._carry)

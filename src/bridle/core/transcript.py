@@ -81,6 +81,7 @@ class Transcript:
     native_id: str | None = None
     model: str | None = None
     mode: str | None = None
+    approve: str | None = None  # the preset, where somebody changed it
     title: str | None = None
     commands: tuple[str, ...] = ()
     opening: list[Block] = field(default_factory=list)  # before the first turn
@@ -316,6 +317,7 @@ class Fold:
             case SettingsChanged():
                 transcript.model = event.model or transcript.model
                 transcript.mode = event.mode or transcript.mode
+                transcript.approve = event.approve or transcript.approve
                 transcript.title = event.title or transcript.title
                 if event.commands is not None:
                     transcript.commands = event.commands

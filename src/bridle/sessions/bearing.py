@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from bridle.agents.support import refuse_open_gate, undeclared_asks
 from bridle.core.agent import Mode
+from bridle.core.errors import Unsupported
 from bridle.core.events import AgentReady, Event, Notice, SettingsChanged
+from bridle.core.options import Preset
 from bridle.core.permission import Context
 from bridle.core.versions import warning
 from bridle.sessions.connection import Connection
@@ -48,6 +51,18 @@ class Bearing:
             await conversation.configure(model=model, mode=mode)
         elif model:
             self._log.say(SettingsChanged(model=model))
+
+    def approve(self, preset: Preset) -> None:
+        """Counts at once; refused of an agent that it would not reach before it starts anew."""
+        info, spec = self._line.agent.info, replace(self._line.spec, approve=preset)
+        refuse_open_gate(info, spec)
+        asks = not undeclared_asks(info) and "surface" not in spec.options
+        if self._line.begun and (info.preset_at_launch or not asks):
+            raise Unsupported(
+                info.title, "another preset while it runs", hint="resume the session with --approve"
+            )
+        self._line.approve(preset)
+        self._log.say(SettingsChanged(approve=preset))
 
     def set_mode(self, mode: Mode) -> None:
         self._line.spec = replace(self._line.spec, mode=mode)

@@ -33,7 +33,8 @@ class Connection:
         opened: Callable[[Agent, SessionSpec], None],
     ) -> None:
         self.agent: Agent = order.agent
-        self.spec: SessionSpec = _approved(order)
+        self._preset = order.terms.approve
+        self.spec: SessionSpec = replace(order.spec, approve=self._preset)
         self.model = order.spec.model  # or what the agent says that it is
         self.native_id = native_id
         self.conversation: Conversation | None = None
@@ -54,6 +55,11 @@ class Connection:
     def begun(self) -> bool:
         """It is open, or about to be."""
         return self._opening is not None
+
+    def approve(self, preset: str) -> None:
+        """For this agent, and any that follows it in the session."""
+        self._preset = preset
+        self.spec = replace(self.spec, approve=preset)
 
     def warm(self) -> None:
         """Starts the agent before there is a prompt; what goes wrong is told by the prompt."""
@@ -76,7 +82,7 @@ class Connection:
             await asyncio.shield(conversation.close())  # it must end, whoever stops waiting for it
         if self._listening:
             await asyncio.wait([self._listening])
-        self.agent, self.spec, self.native_id = order.agent, _approved(order), None
+        self.agent, self.spec, self.native_id = order.agent, self._approved(order), None
         self.model = order.spec.model
         self.blank = True
         self._host = self._make_host(order.terms)
@@ -88,6 +94,9 @@ class Connection:
             await self.conversation.close()
         if self._listening:
             await self._listening
+
+    def _approved(self, order: Order) -> SessionSpec:
+        return replace(order.spec, approve=self._preset)
 
     async def _connect(self) -> Conversation:
         spec, can = self.spec, self.agent.info.can
@@ -124,7 +133,3 @@ class Connection:
             self.conversation = self._opening = None
         failure = Failure(kind="stream_broken", message=message)
         await self._lost(TurnEnded(reason="failed", failure=failure))
-
-
-def _approved(order: Order) -> SessionSpec:
-    return replace(order.spec, approve=order.terms.approve)

@@ -25,7 +25,7 @@ from bridle.core.events import (
     QuestionAsked,
     RequestAnswered,
 )
-from bridle.core.options import WhenBusy
+from bridle.core.options import Preset, WhenBusy
 from bridle.hooks.peer import peer_of
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.reception import Reception
@@ -67,6 +67,7 @@ class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
 class Configure(msgspec.Struct, frozen=True, tag="configure"):
     model: str | None = None
     mode: Mode | None = None
+    approve: Preset | None = None
 
 
 Call = Follow | FollowRequests | SendPrompt | GiveAnswer | ForgetRule | Cancel | Configure
@@ -127,8 +128,8 @@ class Door:
                     self._runner.forget_rule(told)
                 case Cancel():
                     await self._runner.cancel()
-                case Configure(model=model, mode=mode):
-                    await self._runner.configure(model=model, mode=mode)
+                case Configure(model=model, mode=mode, approve=approve):
+                    await self._runner.configure(model=model, mode=mode, approve=approve)
         except BridleError as error:
             return Said(error=type(error).__name__, message=error.message, hint=error.hint)
         except msgspec.MsgspecError as error:

@@ -126,6 +126,11 @@ class Requests:
         clock = _clock_of(request.request_id)
         self._clocks.start(clock, self.limit, self._expire, request.request_id)
 
+    def judge_by(self, policy: Policy, context: Context) -> None:
+        """Another preset counts from now on."""
+        self._policy = policy
+        self.judge_again(context)
+
     def judge_again(self, context: Context) -> None:
         """There is a new rule: it answers what else is open."""
         for request in list(self._open.values()):

@@ -37,7 +37,7 @@ from bridle.core.events import (
     UserMessage,
 )
 from bridle.core.failure import Failure
-from bridle.core.options import WhenBusy, check_options, check_required
+from bridle.core.options import Preset, WhenBusy, check_options, check_required
 from bridle.core.permission import Context, Policy, Rule
 from bridle.core.permission.command_acts import load_reader
 from bridle.sessions.aside import Aside
@@ -92,7 +92,7 @@ class Runner:
         history: Callable[[], Iterable[Entry]],
         native_id: str | None,
         last_turn: int,
-        policy: Policy,
+        policy: Callable[[str], Policy],  # of a preset
         context: Context,
         recall: Callable[[], Recollection],
         remembered: Remembered,
@@ -103,6 +103,7 @@ class Runner:
         enforcement: SessionEnforcement | None = None,
     ) -> None:
         limits = order.terms.limits
+        self._policy = policy
         self._enforcement = enforcement
         self._relay = relay
         self._aside = Aside(self._went_wrong)
@@ -141,7 +142,7 @@ class Runner:
         self._liaison = Liaison(
             partial(
                 Requests,
-                policy,
+                policy(order.terms.approve),
                 self._clocks,
                 limits.request,
                 recall=recall,
@@ -253,9 +254,19 @@ class Runner:
             if self._background and not self._turns:
                 await conversation.close()
 
-    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
-        check_options({"model": model, "mode": mode})
-        await self._bearing.configure(model=model, mode=mode)
+    async def configure(
+        self,
+        *,
+        model: str | None = None,
+        mode: Mode | None = None,
+        approve: Preset | None = None,
+    ) -> None:
+        check_options({"model": model, "mode": mode, "approve": approve})
+        if approve:
+            self._bearing.approve(approve)
+            self._requests.judge_by(self._policy(approve), self._bearing.context)
+        if model or mode:
+            await self._bearing.configure(model=model, mode=mode)
 
     async def idle(self) -> None:
         """Until no turn is open, none is queued, and nothing works in the background."""
@@ -492,8 +503,10 @@ class Runner:
 
     def _hear(self, event: Event, raw: bytes | None) -> None:
         kind = type(event)
-        if kind is SettingsChanged and self._bearing.knows(event):
-            return
+        if isinstance(event, SettingsChanged):
+            event = replace(event, approve=None)  # no agent says what it may do
+            if self._bearing.knows(event):
+                return
         if kind in _NOTED:
             self._note(event)
         if isinstance(event, AgentStarted) and self._enforcement:

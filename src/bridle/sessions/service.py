@@ -8,7 +8,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -186,9 +186,9 @@ class Sessions:
             order = order._replace(spec=spec)
         known = _known(terms)
         budget = Budget(terms.turn_cap)
-        policy = Policy.preset(
-            terms.approve,
-            terms.tools,
+        policy = partial(
+            Policy.preset,
+            only=terms.tools,
             rules=(*terms.rules, *((WORKSPACE,) if terms.bench else ())),
             tightening=terms.tightening,
         )
@@ -208,7 +208,7 @@ class Sessions:
             spec.cwd,
             terms,
             self._paths,
-            policy,
+            policy(terms.approve),
             context,
             remembered=remembered.rules,
             saved=self._paths.processes / row.id / "protected" if survives else None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from bridle.core.agent import File, Mode, Prompt
 from bridle.core.errors import SessionBusy, SessionError
 from bridle.core.events import Answer, Entry
-from bridle.core.options import WhenBusy, check_options, check_required
+from bridle.core.options import Preset, WhenBusy, check_options, check_required
 from bridle.sessions.broadcast import Broadcast
 from bridle.sessions.door import (
     Call,
@@ -131,8 +131,14 @@ class Session:
     async def cancel(self) -> None:
         await self._runner.cancel()
 
-    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
-        await self._runner.configure(model=model, mode=mode)
+    async def configure(
+        self,
+        *,
+        model: str | None = None,
+        mode: Mode | None = None,
+        approve: Preset | None = None,
+    ) -> None:
+        await self._runner.configure(model=model, mode=mode, approve=approve)
 
     async def idle(self) -> None:
         """Until nothing runs, nothing is queued, and every entry is durable."""
@@ -179,9 +185,15 @@ class AttachedSession:
     async def cancel(self) -> None:
         await self._call(Cancel())
 
-    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
-        check_options({"model": model, "mode": mode})
-        await self._call(Configure(model, mode))
+    async def configure(
+        self,
+        *,
+        model: str | None = None,
+        mode: Mode | None = None,
+        approve: Preset | None = None,
+    ) -> None:
+        check_options({"model": model, "mode": mode, "approve": approve})
+        await self._call(Configure(model, mode, approve))
 
     async def entries(self, since: int = 0) -> AsyncIterator[Entry]:
         """Past, then live; ends with its owner."""

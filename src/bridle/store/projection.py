@@ -35,6 +35,8 @@ _UPDATE = f"""
         title = coalesce(:title, title), prompt = coalesce(prompt, :prompt),
         model = coalesce(:model, model), mode = coalesce(:mode, mode),
         native_id = coalesce(:native_id, native_id),
+        settings = CASE WHEN :approve IS NULL THEN settings
+                   ELSE CAST(json_set(CAST(settings AS TEXT), '$.approve', :approve) AS BLOB) END,
         input_tokens = input_tokens + :input_tokens,
         output_tokens = output_tokens + :output_tokens,
         cached_tokens = cached_tokens + :cached_tokens,
@@ -71,7 +73,7 @@ class Projection:
             "number": number, "entries": self._last.seq, "turns": self._last.turn,
             "at": self._last.at, "turn_changed": 0, "open_turn": None, "status": None,
             "title": None,
-            "prompt": None, "model": None, "mode": None, "native_id": None,
+            "prompt": None, "model": None, "mode": None, "native_id": None, "approve": None,
             "input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "cost_usd": None,
         }  # fmt: skip
         counts = {"input_tokens": 0, "output_tokens": 0, "cached_tokens": 0}
@@ -97,8 +99,9 @@ class Projection:
                         "INSERT OR IGNORE INTO native_ids VALUES (?, ?, ?)",
                         (agent, _text(native_id), number),
                     )
-                case SettingsChanged(model=model, mode=mode, title=title):
+                case SettingsChanged(model=model, mode=mode, title=title, approve=approve):
                     row |= {
+                        "approve": _text(approve) or row["approve"],
                         "model": _text(model) or row["model"],
                         "mode": _text(mode) or row["mode"],
                         "title": _text(title) or row["title"],

@@ -78,7 +78,7 @@ def test_sessions_of_this_folder_are_told_from_others(told: Bench) -> None:
 
 def test_a_stored_session_is_shown_as_it_looked(told: Bench) -> None:
     shown = told.run("sessions", "show", "last").stdout
-    assert "A zebra runs." in shown
+    assert "A zebra ␛[31mruns␛[0m." in shown
     assert "✓ completed" in shown
     assert "\x1b" not in shown
     assert not any(line.endswith(" ") for line in shown.splitlines())

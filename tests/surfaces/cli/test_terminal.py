@@ -33,7 +33,7 @@ def test_y_allows(bench: Bench) -> None:
     terminal = run(bench, ASKS)
     terminal.wait_for("[y] allow")
     assert "to try" in terminal.text
-    assert "+one" in terminal.text
+    assert "1+ one" in terminal.text
     terminal.press("y")
     assert terminal.end() == 0
     assert "→ allowed from terminal" in terminal.text
@@ -45,7 +45,7 @@ def test_a_write_over_a_file_shows_the_lines_that_go(bench: Bench) -> None:
     terminal = run(bench, ASKS)
     terminal.wait_for("[y] allow")
     assert "replaces a file of 1 line" in terminal.text
-    assert "-zero" in terminal.text
+    assert "1- zero" in terminal.text
     terminal.press("n")
     assert terminal.end() == 0
 

@@ -16,8 +16,8 @@ from bridle.core.events import (
     QuestionAsked,
 )
 from bridle.surfaces.cli.keyboard import _keys
-from bridle.surfaces.drawn.dialog import EDIT, Dialog, PermissionDialog, QuestionDialog
-from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, ENTER, ESCAPE
+from bridle.surfaces.drawn.dialog import ALL_EDITS, EDIT, Dialog, PermissionDialog, QuestionDialog
+from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, DOWN, ENTER, ESCAPE, PAGE_DOWN, UP
 
 REQUEST = PermissionRequested(
     request_id="r", tool="Bash", title="Bash `rm x`", input={"command": "rm x"}, reason="tidy up"
@@ -32,10 +32,19 @@ def typed(dialog: Dialog, *keys: str) -> Answer | str | None:
     return reply
 
 
-def drawn(dialog: Dialog) -> str:
+def drawn(dialog: Dialog, most: int = 1_000) -> str:
     file = io.StringIO()
-    Console(file=file, width=80, markup=False).print(dialog.draw())
+    Console(file=file, width=80, markup=False).print(dialog.draw(lambda: most))
     return file.getvalue()
+
+
+def lines(dialog: Dialog, most: int = 1_000) -> list[str]:
+    """Without the frame."""
+    return [line.strip("│ ") for line in drawn(dialog, most).splitlines()[1:-1]]
+
+
+def request(tool: str, **input: object) -> PermissionRequested:
+    return PermissionRequested(request_id="r", tool=tool, title=tool, input=input)
 
 
 def test_one_key_answers() -> None:
@@ -121,15 +130,15 @@ def test_a_write_over_a_file_shows_what_it_replaces(tmp_path: Path) -> None:
         return drawn(PermissionDialog(request, tmp_path))
 
     (tmp_path / "old").write_text("kept\ngone\u200b\n")
-    (tmp_path / "large").write_bytes(b"x" * 300_000)
+    (tmp_path / "large").write_bytes(b"x" * 3_000_000)
     (tmp_path / "binary").write_bytes(b"\xff\x00")
     os.mkfifo(tmp_path / "pipe")
     old = asked("old")
-    for words in ("replaces a file of 2 lines", " kept", "-gone\\u200b", "+new"):
+    for words in ("replaces a file of 2 lines", "1  kept", "2- gone\\u200b", "2+ new"):
         assert words in old
-    assert "+kept" not in old
-    assert "replaces a file of 300.0 kB" in asked("large")
-    assert "replaces a file that cannot be shown" in asked("binary")
+    assert "+ kept" not in old
+    assert "a file of 3.0 MB, too large to compare" in asked("large")
+    assert "there is a file that cannot be shown" in asked("binary")
     assert "there is something else than a file already" in asked("pipe")
     assert "+kept" in asked("large")
     assert "replaces" not in asked("new")
@@ -187,3 +196,93 @@ def test_always_is_not_offered_for_what_says_too_little() -> None:
     assert "does not say enough to be remembered" in drawn(dialog)
     assert typed(dialog, "s") is None
     assert typed(dialog, "y") == Answer("allow")
+
+
+def test_an_edit_is_shown_where_it_stands_in_the_file(tmp_path: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(1, 5_001))
+    (tmp_path / "a.py").write_text(text)
+    change = {"old_string": "line 4321\n", "new_string": "one\u2028two\n" + "x" * 90 + "\n"}
+    dialog = PermissionDialog(request("Edit", file_path="a.py", **change), tmp_path)
+    assert lines(dialog)[:-2] == [
+        "Edit",
+        "4318  line 4318",
+        "4319  line 4319",
+        "4320  line 4320",
+        "4321- line 4321",
+        "4321+ one\\u2028two",
+        "4322+",
+        "x" * 71,
+        "x" * 19,
+        "4323  line 4322",
+        "4324  line 4323",
+        "4325  line 4324",
+    ]
+
+
+def test_an_edit_that_does_not_fit_the_file_is_shown_without_numbers(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a\n")
+    dialog = PermissionDialog(request("Edit", path="a.py", old_str="b\n", new_str="c\n"), tmp_path)
+    assert lines(dialog)[1:4] == [
+        "it does not fit the file as it stands: the text is not there",
+        "-b",
+        "+c",
+    ]
+
+
+def test_each_file_of_a_patch_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n2\n")
+    (tmp_path / "b").write_text("1\n")
+    patch = "*** Begin Patch\n*** Update File: a\n 1\n-2\n+3\n*** Delete File: b\n*** End Patch"
+    dialog = PermissionDialog(request("MultiEdit", patch=patch), tmp_path)
+    assert lines(dialog)[:-2] == [
+        "MultiEdit", "a", "1  1", "2- 2", "2+ 3", "b", "deletes the file", "1- 1",
+    ]  # fmt: skip
+
+
+PLAN = request("ExitPlanMode", plan="# Plan\n1. Use `Vec<u8>`\n2. Type <Tab>\n")
+
+
+def test_a_plan_is_shown_as_markdown_with_the_mode_that_follows() -> None:
+    assert lines(PermissionDialog(PLAN)) == [
+        "ExitPlanMode",
+        "Plan",
+        "",
+        "1. Use Vec<u8>",
+        "2. Type <Tab>",
+        "Then it works in mode agent: each edit and command is asked about (approve",
+        "ask).",
+        "[y] allow  [n] deny  [w] allow, and all edits of this session  [a] always…",
+        "[r] deny, and why  [e] edit  [?] all of it",
+    ]
+    auto = " ".join(lines(PermissionDialog(PLAN, None, "auto")))
+    assert "edits and commands go on unasked (approve auto)" in auto
+
+
+def test_all_edits_are_allowed_where_that_spares_a_question() -> None:
+    edit = request("Write", path="a", content="x")
+    assert typed(PermissionDialog(edit), "w") == ALL_EDITS
+    assert typed(PermissionDialog(PLAN), "w") == ALL_EDITS
+    assert typed(PermissionDialog(edit, None, "edits"), "w") is None
+    assert typed(PermissionDialog(REQUEST), "w") is None
+    assert "all edits" not in drawn(PermissionDialog(REQUEST))
+
+
+def test_what_does_not_fit_is_scrolled_to() -> None:
+    plan = "\n\n".join(f"paragraph {number}" for number in range(30))
+    dialog = PermissionDialog(request("ExitPlanMode", plan=plan))
+    assert lines(dialog, 12)[0] == "ExitPlanMode"
+    assert "… lines 1 to 7 of 60: ↑ ↓ show the others" in lines(dialog, 12)
+    dialog.press(DOWN)
+    assert lines(dialog, 12)[0] == "paragraph 0"
+    for _ in range(9):
+        dialog.press(PAGE_DOWN)
+    assert "paragraph 29" in lines(dialog, 12)
+    dialog.press(UP)
+    assert "… lines 53 to 59 of 60: ↑ ↓ show the others" in lines(dialog, 12)
+    assert len(lines(dialog, 12)) == 12
+
+
+def test_arrows_are_keys_when_they_come_alone() -> None:
+    assert list(_keys("\x1b[A")) == [UP]
+    assert list(_keys("\x1bOB")) == [DOWN]
+    assert list(_keys("\x1b[6~")) == [PAGE_DOWN]

@@ -1,9 +1,11 @@
+import re
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
-from bridle.surfaces.drawn.prose import TAIL_CAP, Prose
+from bridle.surfaces.drawn.prose import TAIL_CAP, Block, Prose
 
 TEXT = "# Title\n\nOne *two*\nthree\n\n```py\na = 1\n\nb = 2\n```\n\n- x\n- y\n\n\nend"
 BLOCKS = ["# Title", "One *two*\nthree", "```py\na = 1\n\nb = 2\n```", "- x\n- y", "end"]
@@ -12,7 +14,7 @@ BLOCKS = ["# Title", "One *two*\nthree", "```py\na = 1\n\nb = 2\n```", "- x\n- y
 def whole(chunks: list[str]) -> list[str]:
     prose = Prose()
     sealed = [block for chunk in chunks for block in prose.feed(chunk)]
-    return sealed + prose.end()
+    return [block.text for block in sealed + prose.end()]
 
 
 def test_a_blank_line_seals_a_block_but_not_inside_a_fence() -> None:
@@ -26,18 +28,53 @@ def test_the_blocks_do_not_depend_on_where_the_stream_was_cut(cuts: list[int]) -
     assert whole(chunks) == BLOCKS
 
 
+def test_a_list_goes_on_after_a_blank_line() -> None:
+    listed = "1. one\n\n   more\n\n2. two\n\n   ```\n   code\n\n   code\n   ```"
+    assert whole([f"{listed}\n\nthen this\n\nand this"]) == [listed, "then this", "and this"]
+
+
+def test_a_fence_ends_with_as_many_bars_as_it_began_with() -> None:
+    fence = "````\n```\n\n**x**\n````"
+    assert whole([f"{fence}\n\nend"]) == [fence, "end"]
+
+
+def _words(page: str) -> list[str]:
+    return re.sub(r"<[^>]*>", " ", page).split()
+
+
+LINES = st.sampled_from([
+    "", "", "- *a*", "  - *b*", "  *c*", "1. *d*", "   *e*", "*e*", "```", "  ```", "````", "~~~ x",
+    "    *f*", "> *g*", "# h", "---", "* * *", "\t*i*", " *j*", "2) *k*", "> - l", "| *m* |",
+    "| - |", "- ```", "``` a`b",
+])  # fmt: skip
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(st.lists(LINES, max_size=14).map("\n".join))
+def test_blocks_laid_out_one_by_one_are_the_whole_laid_out_at_once(text: str) -> None:
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("reference")
+    shown = "".join(map(markdown.render, whole([text])))
+    assert _words(shown) == _words(markdown.render(text))
+
+
 def test_the_tail_is_what_is_not_sealed_yet() -> None:
     prose = Prose()
-    assert prose.feed("done\n\nfirst\nsecond\nthi") == ["done"]
+    assert prose.feed("done\n\nfirst\nsecond\nthi") == [Block("done")]
     assert prose.tail(2) == "second\nthi"
 
 
-def test_a_block_that_never_ends_is_let_go_in_parts() -> None:
+def test_a_block_that_never_ends_is_let_go_in_parts_whose_markup_means_nothing() -> None:
     prose = Prose()
-    sealed = [block for _ in range(100) for block in prose.feed("x" * 1_000 + "\n")]
-    assert len("".join(sealed)) + len(prose.tail(10**6)) >= 100_000
-    assert len(prose.tail(10**6)) <= TAIL_CAP + 1_001
+    sealed = prose.feed("```\n")
+    for _ in range(100):
+        sealed += prose.feed("# " + "x" * 1_000 + "\n")
+        assert len(prose.tail(10**6)) <= TAIL_CAP + 1_003
+    sealed += prose.feed("```\n\n# end")
+    sealed += prose.end()
+    assert "\n".join(block.text for block in sealed).count("# x") == 100
+    assert [block.verbatim for block in sealed] == [True, True, True, True, False]
 
 
-def test_an_escape_sequence_cut_in_two_is_not_shown() -> None:
-    assert whole(["red \x1b[3", "1mtext\x1b]0;title", " more\x07 end"]) == ["red text end"]
+def test_an_escape_sequence_cut_in_two_is_seen_and_not_obeyed() -> None:
+    told = whole(["red \x1b[3", "1mtext\x1b]0;title", " more\x07 end"])
+    assert told == ["red ␛[31mtext␛]0;title more␇ end"]

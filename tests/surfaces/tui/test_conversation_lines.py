@@ -19,8 +19,8 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
+from bridle.surfaces.drawn.difference import SIDE_BY_SIDE, difference
 from bridle.surfaces.tui.colors import colored
-from bridle.surfaces.tui.difference import SIDE_BY_SIDE, difference
 from bridle.surfaces.tui.document import MOST, Document
 from bridle.surfaces.tui.look import Frame, draw
 from bridle.surfaces.tui.outline import Asked, Card, Ended, Outline, Piece, Said, Saying

@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 
 from bridle.core.events import Answer
+from bridle.surfaces.drawn.prose import Block
 from bridle.surfaces.tui import channel, keymap
 from bridle.surfaces.tui.app import BridleApp
 from bridle.surfaces.tui.commands import COMMANDS, Command
@@ -227,14 +228,16 @@ class _Numbered:
     """An outline of as many pieces; each is drawn as lines with its number."""
 
     def __init__(self, count: int) -> None:
-        self.pieces = [Piece(Said(str(number))) for number in range(count)]
+        self.pieces = [Piece(Said(Block(str(number)))) for number in range(count)]
 
     def refresh(self, tick: int = 0) -> None: ...
 
     @staticmethod
     def draw(piece: Piece, width: int) -> list[Strip]:
         assert isinstance(piece.thing, Said)
-        return [Strip([Segment(f"{piece.thing.text} {line}")]) for line in range(400 // width)]
+        return [
+            Strip([Segment(f"{piece.thing.block.text} {line}")]) for line in range(400 // width)
+        ]
 
 
 def _text(document: Document, y: int) -> str:

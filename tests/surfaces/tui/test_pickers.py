@@ -6,8 +6,10 @@ import importlib
 import pkgutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from textual.app import App
 from textual.binding import Binding
 from textual.color import Color
@@ -18,6 +20,7 @@ from bridle.surfaces import tui
 from bridle.surfaces.tui import fuzzy, keymap, themes
 from bridle.surfaces.tui.agent_picker import AgentPicker
 from bridle.surfaces.tui.app import BridleApp
+from bridle.surfaces.tui.approval import ApprovalPicker
 from bridle.surfaces.tui.mode_picker import ModePicker
 from bridle.surfaces.tui.model_picker import ModelPicker
 from bridle.surfaces.tui.picker import Picker, Row
@@ -264,7 +267,7 @@ async def test_a_mode_is_chosen_and_told_to_the_agent(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
-        await who.press("shift+tab")
+        await who.press("f5")
         await who.until(lambda: _on(who, ModePicker))
         await who.press("shift+tab", "enter")
         await who.until(lambda: who.pane.standing().mode == "plan")
@@ -276,12 +279,78 @@ async def test_a_mode_that_the_agent_has_not_is_off_and_says_so(
     async with desk(machine.home, machine.project, monkeypatch) as who:
         assert who.pane.channel
         who.pane.channel.wishes["agent"] = "replay"
-        await who.press("shift+tab")
+        await who.press("f5")
         await who.until(lambda: _on(who, ModePicker))
         await who.press("down", "enter")
         await who.sees("Replay has no other mode than agent")
         assert _on(who, ModePicker)
         await who.press("escape")
+
+
+async def test_a_key_goes_round_from_asking_to_planning(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the first prompt, and while the agent works, with what it waits for."""
+    turns = [[{"run": "touch a"}, {"write": "b", "text": "x"}, {"hang": True}]]
+    async with desk(machine.home, machine.project, monkeypatch, turns) as who:
+        await who.sees("mock · approve ask")
+        await who.press("shift+tab")
+        await who.sees("mock · approve edits")
+        await who.press("shift+tab", "shift+tab")
+        await who.sees("mock · plan · approve ask")
+        await who.press("shift+tab")
+        await who.sees("mock · agent · approve ask")
+        await who.write("go")
+        await who.press("enter")
+        await who.asked("permission")
+        await who.press("shift+tab", "shift+tab")
+        await who.sees("approve auto")
+        await who.until((machine.project / "b").exists)
+        await who.press("shift+tab")
+        await who.sees("plan · approve ask")
+        settings = who.pane.channel and who.pane.channel.row and who.pane.channel.row.settings
+        assert settings and settings["approve"] == "ask"
+        who.pane.box.focus()
+        await who.press("escape")
+        await who.rests(1)
+
+
+async def test_an_approval_is_chosen_from_a_list_or_by_its_name(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(machine.home, machine.project, monkeypatch) as who:
+        await who.write("/approve ")
+        await who.press("enter")
+        await who.until(lambda: _on(who, ApprovalPicker))
+        await who.press("down", "down", "enter")
+        await who.sees("Approval: auto")
+        await who.sees("mock · approve auto")
+        await who.write("/approve readonly")
+        await who.press("enter")
+        await who.sees("mock · approve readonly")
+        await who.write("/approve editz")
+        await who.press("enter")
+        await who.sees("there is no preset 'editz'")
+
+
+async def test_an_agent_that_takes_a_preset_only_when_it_starts_is_started_anew(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[list[dict[str, Any]]] = [[{"say": "one"}], [{"write": "b", "text": "x"}]]
+    async with desk(machine.home, machine.project, monkeypatch, turns) as who:
+        channel = who.pane.channel
+        assert channel
+        agent = channel.harness.agent("mock")
+        monkeypatch.setattr(agent, "info", replace(agent.info, preset_at_launch=True))
+        await who.write("go")
+        await who.press("enter")
+        await who.rests(1)
+        await who.press("shift+tab")
+        await who.sees("approve edits")
+        await who.write("on")
+        await who.press("enter")
+        await who.rests(2)
+        assert (machine.project / "b").exists()
 
 
 async def test_an_agent_that_is_not_known_is_told_in_place_of_its_modes(
@@ -290,7 +359,7 @@ async def test_an_agent_that_is_not_known_is_told_in_place_of_its_modes(
     async with desk(machine.home, machine.project, monkeypatch) as who:
         assert who.pane.channel
         who.pane.channel.wishes["agent"] = "nobody"
-        await who.press("shift+tab")
+        await who.press("f5")
         await who.sees("It did not work")
         await who.sees("nobody")
 
@@ -375,7 +444,7 @@ async def test_without_colour_only_the_highlight_is_reversed(
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with desk(machine.home, machine.project, monkeypatch) as who:
-        await who.press("shift+tab")
+        await who.press("f5")
         await who.until(lambda: _on(who, ModePicker))
         app = who.app
         strips = [
@@ -440,7 +509,7 @@ async def test_in_a_dialog_the_keys_of_the_app_do_nothing(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
-        await who.press("shift+tab")
+        await who.press("f5")
         await who.until(lambda: _on(who, ModePicker))
         await who.press("ctrl+t", "ctrl+g", "ctrl+w", "alt+1")
         await who.pilot.pause()

@@ -6,6 +6,7 @@ import json
 import shutil
 from typing import Any
 
+import approval_tour
 import pytest
 import screen_story
 import screen_tour
@@ -50,6 +51,9 @@ def _cast(bench: Bench) -> screen_tour.Cast:
         "run": [{"run": "echo done >> ran.txt"}, done],
         "write": [{"write": "new.txt", "text": "moon\n"}, done],
         "wait": [{"run": screen_tour.WAIT}, {"listen": 5}, {"say": "The wait is over."}],
+        "words": [{"say": approval_tour.WORDS}],
+        "edit": [{"edit": "poem.txt", "old": "line 40\n", "new": "changed\n"}, done],
+        "plan": [{"present": approval_tour.PLAN}, {"write": "new.txt", "text": "moon\n"}, done],
         "ask": [{"question": [{"text": "Which colour?", "choices": choices}]},
                 {"say": "Well chosen."}],
     }  # fmt: skip
@@ -74,6 +78,10 @@ def test_the_prompt_box_a_shell_and_a_turn_that_is_steered(bench: Bench) -> None
 
 def test_permissions_a_question_and_a_plan(bench: Bench) -> None:
     screen_tour.permit(_cast(bench), bench.home)
+
+
+def test_all_that_was_said_and_is_approved_is_seen(bench: Bench) -> None:
+    approval_tour.approve(_cast(bench), bench.home)
 
 
 def test_every_slash_command(bench: Bench) -> None:

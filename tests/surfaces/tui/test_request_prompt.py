@@ -72,3 +72,40 @@ async def test_a_key_that_is_pressed_twice_answers_one_request(
         await who.press("y")
         await who.rests(1)
     assert (machine.project / "ran.txt").read_text() == "two\n"
+
+
+async def test_all_edits_of_the_session_are_allowed_with_one_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    turns = [[{"write": "a", "text": "x\n"}, {"edit": "a", "old": "x", "new": "y"}]]
+    async with desk(machine.home, machine.project, monkeypatch, turns, approve="ask") as who:
+        await who.write("go")
+        await who.press("enter")
+        await who.asked("[w] allow, and all edits of this session")
+        await who.press("w")
+        await who.rests(1)
+        await who.sees("approve edits")
+        assert (machine.project / "a").read_text() == "y\n"
+
+
+async def test_a_plan_is_read_on_the_screen_and_stays_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    plan = "# The plan\n1. Use **Vec<u8>**\n2. Type <Tab>"
+    turns = [[{"present": plan}, {"write": "a", "text": "x\n"}, {"say": "The end."}]]
+    wishes = {"approve": "ask", "mode": "plan"}
+    async with desk(machine.home, machine.project, monkeypatch, turns, **wishes) as who:
+        await who.write("go")
+        await who.press("enter")
+        await who.asked("2. Type <Tab>")
+        await who.sees("Then it works in mode agent: each edit and command is asked about")
+        assert '"plan"' not in who.seen()
+        await who.press("y")
+        await who.asked("Write a")
+        await who.sees("· agent · approve ask")
+        await who.press("w")
+        await who.rests(1)
+        await who.sees("1. Use Vec<u8>")
+        assert (machine.project / "a").exists()

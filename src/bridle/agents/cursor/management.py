@@ -44,6 +44,7 @@ INFO = AgentInfo(
         "NODE_USE_ENV_PROXY",
     ),
     asks=frozenset({"write", "shell", "mcp"}),
+    preset_at_launch=True,
 )
 
 

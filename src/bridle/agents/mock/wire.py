@@ -18,7 +18,14 @@ from bridle.core.failure import Failure
 from bridle.core.wire import Launch, Reply
 
 CHILD = Path(__file__).with_name("child.py")
-TOOLS = {"read": "Read", "write": "Write", "edit": "Edit", "run": "Bash", "task": "Task"}
+TOOLS = {
+    "read": "Read",
+    "write": "Write",
+    "edit": "Edit",
+    "run": "Bash",
+    "task": "Task",
+    "present": "ExitPlanMode",
+}
 PLAIN: dict[str, type[ev.Event]] = {  # messages whose fields are an event's own
     "ready": ev.AgentReady,
     "plan": ev.PlanChanged,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from bridle.core.blocks import Block, Call, Message, Plan, Request, Thought, Turn, Words
 from bridle.core.events import Content, Diff, Image, Notice, Text
+from bridle.core.terminal import reveal
 from bridle.core.transcript import Transcript
 from bridle.sessions.export.document import (
     DEEPEST,
@@ -142,4 +143,5 @@ def _list(lines: list[str]) -> str:
 
 
 def _e(text: str) -> str:
-    return html.escape(text, quote=True)
+    """A browser shows nothing of a control character, and obeys one that turns the direction."""
+    return html.escape(reveal(text), quote=True)

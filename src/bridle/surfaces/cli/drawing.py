@@ -39,6 +39,7 @@ from bridle.core.events import (
 from bridle.core.terminal import Cleaner, clean
 from bridle.surfaces.drawn import phrases, pieces
 from bridle.surfaces.drawn.outcome import Outcomes, seconds_between
+from bridle.surfaces.drawn.preview import plan_of
 from bridle.surfaces.drawn.prose import Prose
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -48,8 +49,14 @@ CALL_LINES = 6
 
 class Drawing:
     def __init__(
-        self, *, prompts: bool, resumable: bool, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        prompts: bool,
+        resumable: bool,
+        approve: str = "ask",
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.approve = approve  # the preset that counts now
         self.outcomes = Outcomes()
         self.finished: list[RenderableType] = []
         self.requests: dict[str, PermissionRequested | QuestionAsked] = {}  # the open ones
@@ -241,6 +248,8 @@ class Drawing:
             self._calls[asked.call_id] = (self._calls[asked.call_id][0], entry.at, self._clock())
         if asked is None or (event.by == "policy" and event.answer.option == "allow"):
             return
+        if plan := plan_of(asked):
+            self.finished.append(pieces.plan_text(plan))
         line = pieces.asked(asked).append(f"  → {phrases.answered(event)}", style="bold")
         self.finished.append(line)
 
@@ -265,11 +274,13 @@ class Drawing:
             self.finished.append(Text(f"● {clean(event.model)}", style="dim"))
 
     def _settings(self, event: SettingsChanged) -> None:
+        self.approve = event.approve or self.approve
         changed = [
             f"{name} {value}"
             for name, value in (
                 ("model", event.model),
                 ("mode", event.mode),
+                ("approve", event.approve),
                 ("asks again:", event.forgotten),
             )
             if value

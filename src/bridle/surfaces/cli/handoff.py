@@ -26,5 +26,6 @@ async def _handoff(options: Namespace) -> int:
             row.id, options.agent, unattended=keyboard is None, **asked.limits(options)
         )
         await session.prompt(options.words or GO_ON)
-        scene = Scene(Path(row.cwd), opened.resumable(harness, session.agent))
+        approve = opened.preset(harness, session.id)
+        scene = Scene(Path(row.cwd), opened.resumable(harness, session.agent), approve=approve)
         return await watch_session(options, session, scene, session.since, [], keyboard)

@@ -13,11 +13,22 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, ENTER, ESCAPE
+from bridle.surfaces.drawn.keys import (
+    BACKSPACE,
+    CLEAR,
+    DOWN,
+    ENTER,
+    ESCAPE,
+    PAGE_DOWN,
+    PAGE_UP,
+    UP,
+)
 
 _SAME = {"\n": ENTER, "\b": BACKSPACE}
 _CONTROLS = frozenset({ENTER, BACKSPACE, CLEAR})
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\x1b])")  # arrows and the like
+_WHOLE = frozenset({ESCAPE, UP, DOWN, PAGE_UP, PAGE_DOWN})
+_APPLICATION = {"\x1bOA": UP, "\x1bOB": DOWN}
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\x1b])")  # those among other keys
 
 
 class Keyboard:
@@ -107,8 +118,9 @@ class Keyboard:
 
 def _keys(text: str) -> Iterator[str]:
     """Each key; what came in one go with others was pasted, and stays one text."""
-    if text == ESCAPE:
-        yield ESCAPE
+    text = _APPLICATION.get(text, text)
+    if text in _WHOLE:
+        yield text
         return
     text = "".join(_SAME.get(c, c) for c in _SEQUENCE.sub("", text))
     text = "".join(c for c in text if c.isprintable() or c in _CONTROLS)

@@ -17,7 +17,7 @@ from bridle.surfaces.cli.drawing import Drawing
 from bridle.surfaces.cli.editor import edit
 from bridle.surfaces.cli.keyboard import Keyboard
 from bridle.surfaces.cli.view import Reachable, Scene
-from bridle.surfaces.drawn.dialog import EDIT, Dialog, PermissionDialog, dialog_for
+from bridle.surfaces.drawn.dialog import ALL_EDITS, EDIT, Dialog, PermissionDialog, dialog_for
 from bridle.surfaces.drawn.outcome import Outcomes
 
 INTERVAL = 0.05  # seconds between two refreshes at least
@@ -31,7 +31,9 @@ class LiveView:
     ) -> None:
         self._session = session
         self._folder = scene.folder
-        self._drawing = Drawing(prompts=scene.prompts, resumable=scene.resumable)
+        self._drawing = Drawing(
+            prompts=scene.prompts, resumable=scene.resumable, approve=scene.approve
+        )
         self._console = Console(
             no_color=not color, highlight=False, markup=False, emoji=False, force_terminal=True
         )
@@ -111,9 +113,14 @@ class LiveView:
             self._painted.set()  # nobody waits for one who is gone
 
     def _below(self) -> RenderableType | None:
-        parts = [self._drawing.below(), self._dialog.draw() if self._dialog else None]
+        dialog = self._dialog.draw(self._room) if self._dialog else None
+        parts = [self._drawing.below(), dialog]
         shown = [part for part in parts if part is not None]
         return Group(*shown) if shown else None
+
+    def _room(self) -> int:
+        """Lines of a dialog within its frame, so that its keys are seen below what moves."""
+        return max(6, self._console.size.height - 8)
 
     def _paint(self, pieces: Sequence[RenderableType], below: RenderableType | None) -> None:
         self._live.update(below if below is not None else Text(""), refresh=not pieces)
@@ -130,7 +137,8 @@ class LiveView:
         if self._dialog and self._dialog.request.request_id in open_here:
             return
         request = next(iter(open_here.values()), None)
-        self._dialog = dialog_for(request, self._folder) if request else None
+        approve = self._drawing.approve
+        self._dialog = dialog_for(request, self._folder, approve) if request else None
         if request and not self._keyboard.away:
             self._keyboard.forget()
 
@@ -143,7 +151,10 @@ class LiveView:
             reply = dialog.press(key)
             if reply == EDIT and isinstance(dialog, PermissionDialog):
                 reply = await self._edit(keyboard, dialog)
-            if isinstance(reply, Answer):
+            if reply == ALL_EDITS and isinstance(dialog, PermissionDialog):
+                await self._answer(dialog.request.request_id, dialog.allowed)
+                await self._allow_edits()
+            elif isinstance(reply, Answer):
                 await self._answer(dialog.request.request_id, reply)
             self._stirred.set()
 
@@ -156,6 +167,12 @@ class LiveView:
             finally:
                 self._live.start()
         return dialog.edited(text)
+
+    async def _allow_edits(self) -> None:
+        try:
+            await self._session.configure(approve="edits")
+        except BridleError as error:
+            await self.tell(f"error: {error.message}")
 
     async def _answer(self, request_id: str, answer: Answer) -> None:
         self._given.add(request_id)

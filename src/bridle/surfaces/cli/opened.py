@@ -75,6 +75,11 @@ def row(harness: Harness, session: str, folder: Path | None = None) -> SessionRo
         ) from None
 
 
+def preset(harness: Harness, session: str) -> str:
+    """By which its requests are judged."""
+    return str(harness.find(session).settings.get("approve") or harness.config.approve)
+
+
 def resumable(harness: Harness, agent: str) -> bool:
     """An agent that cannot resume by itself is told what was before; a recording cannot go on."""
     name = agent if agent.startswith("acp:") else agent.partition(":")[0]

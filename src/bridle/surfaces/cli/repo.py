@@ -134,7 +134,8 @@ async def _session(options: Namespace, crumb: Breadcrumb, found: Found, prompt: 
             **asked.limits(options),
         )
         await session.prompt(prompt)
-        scene = Scene(folder, opened.resumable(harness, session.agent))
+        approve = opened.preset(harness, session.id)
+        scene = Scene(folder, opened.resumable(harness, session.agent), approve=approve)
         notes = [f"skill {found.skill.id}: {_line(found.skill.source)}"]
         return await watch_session(options, session, scene, 0, notes, keyboard)
 

@@ -88,7 +88,8 @@ async def _run(
             session = await harness.resume(row.id, fork=options.fork, **wishes)
             since, folder = session.since, Path(row.cwd)
         await session.prompt(text, files=[File(*file) for file in files])
-        scene = Scene(folder, opened.resumable(harness, session.agent))
+        approve = opened.preset(harness, session.id)
+        scene = Scene(folder, opened.resumable(harness, session.agent), approve=approve)
         return await watch_session(options, session, scene, since, notes, keyboard)
 
 

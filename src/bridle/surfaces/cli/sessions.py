@@ -58,7 +58,12 @@ async def follow(harness: Harness, options: Namespace) -> int:
 
     row = _row(harness, options)
     session = harness.attach(row.id)
-    scene = Scene(Path(row.cwd), opened.resumable(harness, row.agent), prompts=True)
+    scene = Scene(
+        Path(row.cwd),
+        opened.resumable(harness, row.agent),
+        prompts=True,
+        approve=opened.preset(harness, row.id),
+    )
     keyboard = watch.find_keyboard(options)
     view = await watch.open_view(options, session, keyboard, scene)
     waiting = None if keyboard else watch.Waiting(view, session.id, None)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bridle.core.events import Answer, Entry
+from bridle.core.options import Preset
 from bridle.surfaces.drawn.outcome import Outcomes
 
 
@@ -26,6 +27,7 @@ class Scene:
     folder: Path  # where its agent works
     resumable: bool  # it can be gone on with later
     prompts: bool = False  # show them too, because somebody else wrote them
+    approve: str = "ask"  # the preset when it begins
 
 
 class Reachable(Protocol):
@@ -37,3 +39,4 @@ class Reachable(Protocol):
         self, request_id: str, answer: Answer, *, surface: str = ...
     ) -> Awaitable[None] | None: ...
     async def cancel(self) -> None: ...
+    async def configure(self, *, approve: Preset | None = ...) -> None: ...

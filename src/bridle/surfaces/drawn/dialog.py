@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,17 +12,28 @@ from rich.panel import Panel
 from rich.segment import Segment
 from rich.text import Text
 
-from bridle.core.events import Answer, Diff, Option, PermissionRequested, Question, QuestionAsked
+from bridle.core.events import Answer, Option, PermissionRequested, Question, QuestionAsked
 from bridle.core.permission.always import rule_for
 from bridle.core.terminal import clean
+from bridle.core.tools import WRITES
 from bridle.sessions.remembered import project_of
 from bridle.surfaces.drawn import phrases, pieces
-from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, ENTER, ESCAPE
+from bridle.surfaces.drawn.keys import (
+    BACKSPACE,
+    CLEAR,
+    DOWN,
+    ENTER,
+    ESCAPE,
+    PAGE_DOWN,
+    PAGE_UP,
+    UP,
+)
+from bridle.surfaces.drawn.preview import Preview
 
 EDIT = "edit"  # what a key press may ask of the view, besides an answer
-INPUT_LINES = 20
-ANY = 1_000  # lines: as many as there are
-STANDING_CAP = 256 * 1024  # bytes of a file that is compared with what would replace it
+ALL_EDITS = "all edits"  # allow this, and set the preset to edits
+ANY = 100_000  # lines: as many as there are
+_SCROLLS = {UP: -1, DOWN: 1, PAGE_UP: -10, PAGE_DOWN: 10}
 _DIGITS = "123456789"
 
 
@@ -67,13 +77,24 @@ class Keys:
         yield line
 
 
+@dataclass
+class Scroll:
+    """Which of the lines that do not fit is the first to be seen."""
+
+    top: int = 0
+
+
 class _Fitted:
     """As many lines as there is room for; those with the keys are always among them."""
 
     def __init__(
-        self, upper: Sequence[RenderableType], lower: RenderableType, most: Callable[[], int]
+        self,
+        upper: Sequence[RenderableType],
+        lower: RenderableType,
+        most: Callable[[], int],
+        scroll: Scroll,
     ) -> None:
-        self._upper, self._lower, self._most = upper, lower, most
+        self._upper, self._lower, self._most, self._scroll = upper, lower, most, scroll
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         options = options.update(height=None)
@@ -81,20 +102,27 @@ class _Fitted:
         upper = console.render_lines(Group(*self._upper), options, pad=False)
         room = self._most() - len(lower)
         if len(upper) > room:
-            shown = max(1, room - 1)
-            more = Text("… there is more than fits here", style="dim")
-            told = console.render_lines(more, options, pad=False) if room > 1 else []
-            upper = upper[:shown] + told
+            shown, total = max(1, room - 1), len(upper)
+            top = self._scroll.top = min(max(0, self._scroll.top), total - shown)
+            where = f"… lines {top + 1} to {top + shown} of {total}: ↑ ↓ show the others"
+            told = console.render_lines(Text(where, style="dim"), options, pad=False)
+            upper = upper[top : top + shown] + (told[:1] if room > 1 else [])
         for line in upper + lower:
             yield from line
             yield Segment.line()
 
 
 class PermissionDialog:
-    def __init__(self, request: PermissionRequested, folder: Path | None = None) -> None:
+    """`approve` is the preset that it is asked under."""
+
+    def __init__(
+        self, request: PermissionRequested, folder: Path | None = None, approve: str = "ask"
+    ) -> None:
         self.request = request
         self._keys = _option_keys(request.options)
-        self._old, self._replaces = _standing(request, folder)
+        self._preview = Preview(request, folder)
+        self._approve = approve
+        self._scroll = Scroll()
         self._whole = False
         self._reason: Line | None = None
         self._always: Always | None = None
@@ -109,8 +137,14 @@ class PermissionDialog:
         if self._always:
             return self._choose_scope(self._always, key)
         match key:
+            case _ if key in _SCROLLS:
+                self._scroll.top += _SCROLLS[key]
             case "?":
-                self._whole = not self._whole
+                self._whole, self._scroll.top = not self._whole, 0
+            case _ if key == ESCAPE:
+                self._whole, self._scroll.top = False, 0
+            case "w" if self._offers_edits:
+                return ALL_EDITS
             case "e" if not self.request.changeable:
                 self._complaint = "this agent takes no changed input: [r] says what to do instead"
             case "e":
@@ -141,7 +175,7 @@ class PermissionDialog:
     @property
     def nested(self) -> bool:
         """Escape leads back to the question; else it is nothing to it."""
-        return self._reason is not None or self._always is not None
+        return self._reason is not None or self._always is not None or self._whole
 
     @property
     def typing(self) -> bool:
@@ -153,25 +187,50 @@ class PermissionDialog:
         """Why the last thing that was typed was not taken."""
         return self._complaint
 
+    @property
+    def allowed(self) -> Answer:
+        """What goes with all edits of the session."""
+        option = self._keys.get("y")
+        return Answer(option.id if option else "allow")
+
+    @property
+    def _offers_edits(self) -> bool:
+        """Where it would spare a question: elsewhere a rule or a guard asks."""
+        edits = self.request.tool in WRITES or self._preview.plan
+        return bool(edits) and self._approve == "ask"
+
     def input_text(self) -> str:
         return msgspec.json.format(msgspec.json.encode(self.request.input), indent=2).decode()
 
-    def draw(self, most: Callable[[], int] = lambda: ANY) -> RenderableType:
-        """In at most so many lines, without its frame."""
-        parts: list[RenderableType] = [pieces.title(phrases.revealed(self.request.title))]
-        if self.request.reason:
-            parts.append(Text(phrases.one_line(phrases.revealed(self.request.reason)), style="dim"))
+    def draw(
+        self, most: Callable[[], int] = lambda: ANY, dark: bool | None = None
+    ) -> RenderableType:
+        """In at most so many lines, without its frame; `dark` is the ground, where it is known."""
+        request = self.request
+        parts: list[RenderableType] = [pieces.title(phrases.revealed(request.title))]
+        if request.reason and request.reason.strip() != self._preview.plan:
+            parts.append(Text(phrases.one_line(phrases.revealed(request.reason)), style="dim"))
         if self._whole:
-            parts.append(_capped(phrases.revealed(self.input_text())))
+            parts.append(Text(phrases.revealed(self.input_text()), style="dim"))
         else:
-            parts += self._preview()
+            parts += self._preview.draw(dark)
+        return _framed(
+            "plan" if self._preview.plan else "permission",
+            _Fitted(parts, Group(*self._lower()), most, self._scroll),
+        )
+
+    def _lower(self) -> Iterator[RenderableType]:
+        """What is always seen."""
         if self._complaint:
-            parts.append(Text(phrases.one_line(self._complaint), style="red"))
+            yield Text(phrases.one_line(self._complaint), style="red")
         if self._reason:
-            lower: RenderableType = self._reason.draw()
+            yield self._reason.draw()
+        elif self._always:
+            yield self._always.draw()
         else:
-            lower = self._always.draw() if self._always else self._choices()
-        return _framed("permission", _Fitted(parts, lower, most))
+            if self._preview.plan:
+                yield Text(_AFTER_PLAN.get(self._approve, _AFTER_PLAN["ask"]), style="bold")
+            yield self._choices()
 
     def _type_reason(self, line: Line, key: str) -> Answer | None:
         if key == ENTER:
@@ -187,26 +246,12 @@ class PermissionDialog:
         option = self._keys.get("n" if always.denies else "y")
         return always.press(key, option.id if option else "deny" if always.denies else "allow")
 
-    def _preview(self) -> list[RenderableType]:
-        """What it would do, where its input shows that plainly."""
-        match self.request.input:
-            case {"old_string": str(old), "new_string": str(new)} | {
-                "old": str(old),
-                "new": str(new),
-            }:
-                return [pieces.diff(_revealed(old, new), 12)]
-            case {"content": str(text)} | {"text": str(text)} if self.request.tool == "Write":
-                note = [Text(self._replaces, style="yellow")] if self._replaces else []
-                return [*note, pieces.diff(_revealed(self._old, text), 12)]
-            case {"command": str(command)} if "\n" in command or len(command) > 72:
-                return [_capped(phrases.revealed(command), 12)]
-            case _:
-                return []
-
     def _choices(self) -> Keys:
         keys = Keys()
         for key, option in self._keys.items():
             keys.add(key, _LABELS.get(key) or phrases.one_line(option.label, 40))
+        if self._offers_edits:
+            keys.add("w", "allow, and all edits of this session")
         keys.add("a", "always…")
         if "n" in self._keys:
             keys.add("r", "deny, and why")
@@ -217,6 +262,11 @@ class PermissionDialog:
 
 
 _LABELS = {"y": "allow", "n": "deny"}
+_AFTER_PLAN = {
+    "ask": "Then it works in mode agent: each edit and command is asked about (approve ask).",
+    "edits": "Then it works in mode agent: edits go on, commands are asked about (approve edits).",
+    "auto": "Then it works in mode agent: edits and commands go on unasked (approve auto).",
+}
 
 
 def _option_keys(options: Sequence[Option]) -> dict[str, Option]:
@@ -279,6 +329,7 @@ class QuestionDialog:
         self.request = request
         self._left = list(request.questions)
         self._answers: dict[str, str] = {}
+        self._scroll = Scroll()
         self._now = self._next()
 
     @property
@@ -288,6 +339,9 @@ class QuestionDialog:
 
     def press(self, key: str) -> Answer | None:
         now = self._now
+        if key in _SCROLLS:
+            self._scroll.top += _SCROLLS[key]
+            return None
         if key == ESCAPE and (now.line is None or not now.question.choices):
             return Answer("deny", note="The user did not want to answer.")
         if now.line is not None:
@@ -304,7 +358,9 @@ class QuestionDialog:
             return self._answer(", ".join(now.question.choices[n].label for n in now.chosen))
         return None
 
-    def draw(self, most: Callable[[], int] = lambda: ANY) -> RenderableType:
+    def draw(
+        self, most: Callable[[], int] = lambda: ANY, dark: bool | None = None
+    ) -> RenderableType:
         """In at most so many lines, without its frame."""
         now = self._now
         question = now.question
@@ -318,7 +374,7 @@ class QuestionDialog:
             parts.append(line)
         lower = now.line.draw() if now.line else self._keys(question)
         title = phrases.one_line(question.header) or "it asks"
-        return _framed(title, _Fitted(parts, lower, most))
+        return _framed(title, _Fitted(parts, lower, most, self._scroll))
 
     def _keys(self, question: Question) -> Keys:
         keys = Keys()
@@ -351,40 +407,12 @@ class QuestionDialog:
 Dialog = PermissionDialog | QuestionDialog
 
 
-def dialog_for(request: PermissionRequested | QuestionAsked, folder: Path) -> Dialog:
+def dialog_for(
+    request: PermissionRequested | QuestionAsked, folder: Path, approve: str = "ask"
+) -> Dialog:
     if isinstance(request, PermissionRequested):
-        return PermissionDialog(request, folder)
+        return PermissionDialog(request, folder, approve)
     return QuestionDialog(request)
-
-
-def _standing(request: PermissionRequested, folder: Path | None) -> tuple[str, str]:
-    """Of a file that it would write over: the text, and what to say about it."""
-    if folder is None or request.tool != "Write" or not request.paths:
-        return "", ""
-    path = folder / request.paths[0]
-    try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):  # reading a pipe could take for ever
-            return "", "there is something else than a file already"
-        if found.st_size > STANDING_CAP:
-            return "", f"replaces a file of {phrases.size(found.st_size)}"
-        text = path.read_bytes().decode()
-    except FileNotFoundError:
-        return "", ""
-    except (OSError, ValueError):
-        return "", "replaces a file that cannot be shown"
-    lines = len(text.splitlines())
-    return text, f"replaces a file of {lines} line{'s' if lines != 1 else ''}"
-
-
-def _revealed(old: str, new: str) -> Diff:
-    return Diff("", old=phrases.revealed(old), new=phrases.revealed(new))
-
-
-def _capped(text: str, limit: int = INPUT_LINES) -> Text:
-    lines = text.splitlines()
-    more = [f"… {len(lines) - limit} more lines"] if len(lines) > limit else []
-    return Text("\n".join([*(line[:2_000] for line in lines[:limit]), *more]), style="dim")
 
 
 def _framed(title: str, body: RenderableType) -> Panel:

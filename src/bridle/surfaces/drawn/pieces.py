@@ -18,11 +18,12 @@ from bridle.core.events import (
     ToolStarted,
 )
 from bridle.core.events import Text as ToolText
-from bridle.core.terminal import clean
+from bridle.core.terminal import clean, reveal
 from bridle.sessions.export.patch import hunks
 from bridle.surfaces.drawn import phrases
 from bridle.surfaces.drawn.markdown import Markdown
 from bridle.surfaces.drawn.outcome import Outcome
+from bridle.surfaces.drawn.prose import Block
 
 MARKDOWN_CAP = 16_384  # characters of one block; more than that is shown as it is
 DIFF_LINES = 40
@@ -33,11 +34,11 @@ _LEVEL_STYLES = {"info": "dim", "warning": "yellow", "error": "red"}
 _STEP_MARKS = {"pending": "☐", "in_progress": "◐", "completed": "☑"}
 
 
-def message(block: str) -> RenderableType:
-    """A sealed block of an agent's words; cleaned by whoever sealed it."""
-    if len(block) > MARKDOWN_CAP:
-        return Text(block)
-    return Padding(Markdown(block), (0, 0, 1, 0))
+def message(block: Block) -> RenderableType:
+    """A sealed block of an agent's words; its control characters were revealed before."""
+    if block.verbatim or len(block.text) > MARKDOWN_CAP:
+        return Text(block.text, overflow="fold")
+    return Padding(Markdown(block.text), (0, 0, 1, 0))
 
 
 def thought(text: str, lines: int = 3) -> RenderableType:
@@ -100,13 +101,19 @@ def _output(text: str) -> Text:
     )
 
 
-def diff(change: Diff, limit: int = DIFF_LINES) -> RenderableType:
+def diff(change: Diff, limit: int = DIFF_LINES, *, heads: bool = True) -> RenderableType:
+    """`heads` tell the numbers of lines, where they are those of the file.
+
+    Without them it is for who decides: no line is cut.
+    """
     texts = {name: clean(getattr(change, name) or "") for name in ("old", "new")}
     given = change.patch if change.patch is None else clean(change.patch)
     lines = hunks(Diff(change.path, **texts, patch=given), context=2)
-    shown = Text(no_wrap=True, overflow="ellipsis")
+    lines = lines if heads else [line for line in lines if not line.startswith("@@ ")]
+    shown = Text(no_wrap=heads, overflow="ellipsis" if heads else "fold")
     for line in lines[:limit]:
-        shown.append(line[:500].expandtabs(4) + "\n", style=_line_style(line))
+        text = line[: 500 if heads else None]
+        shown.append(text.expandtabs(4) + "\n", style=_line_style(line))
     if len(lines) > limit:
         shown.append(f"… {len(lines) - limit} more lines\n", style="dim")
     shown.right_crop(1)
@@ -132,6 +139,11 @@ def plan(steps: Sequence[PlanStep]) -> RenderableType:
         lines.append(f"  {_STEP_MARKS[step.status]} {phrases.one_line(step.text)}\n", style=style)
     lines.right_crop(1)
     return lines
+
+
+def plan_text(text: str) -> RenderableType:
+    """A plan that was presented, in the words of the agent."""
+    return Padding(Markdown(reveal(text)), (0, 0, 1, 2))
 
 
 def asked(request: PermissionRequested | QuestionAsked) -> Text:

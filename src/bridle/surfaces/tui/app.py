@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
 from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import ContentSwitcher
 
 from bridle.core.errors import BridleError
 from bridle.surfaces.tui import choosing, themes
+from bridle.surfaces.tui.app_keys import KEYS, OF_PANES
 from bridle.surfaces.tui.breadcrumb_bar import BreadcrumbBar, BreadcrumbFrame
 from bridle.surfaces.tui.harmless import Harmless
 from bridle.surfaces.tui.key_line import KeyLine
@@ -36,16 +37,11 @@ if TYPE_CHECKING:
     from bridle.config import Config
     from bridle.management import Report
     from bridle.store.session_row import SessionRow
-    from bridle.surfaces.tui.channel import Channel
+    from bridle.surfaces.tui.welcome import Welcome
 
 
 NARROWEST = 16  # cells
 _OF_ONE = ("agent", "model", "mode")  # wishes that are no other session's
-_OF_PANES = frozenset({
-    "cancel_turn", "pick_agent", "pick_model", "pick_mode", "pick_theme", "browse_sessions",
-    "mcp_panel", "new_tab", "close_tab", "next_tab", "previous_tab", "go_to_tab",
-    "repo_action", "repo_link",
-})  # fmt: skip
 
 
 def _palette() -> type[Provider]:
@@ -60,33 +56,7 @@ class BridleApp(App[int]):
     ContentSwitcher { height: 1fr; }
     CommandPalette SearchIcon { display: none; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "cancel_turn", "Cancel", id="cancel"),
-        Binding("f2", "repo_action", "Next step", id="repo-action"),
-        Binding("f3", "repo_link", "Copy link", id="repo-link", show=False),
-        Binding("ctrl+q", "leave", "Quit", id="quit", priority=True),
-        Binding("ctrl+g", "pick_agent", "Agent", id="agent"),
-        Binding("ctrl+o", "pick_model", "Model", id="model"),
-        Binding("shift+tab", "pick_mode", "Mode", id="mode", key_display="⇧tab", priority=True),
-        Binding("ctrl+l", "browse_sessions", "Sessions", id="sessions"),
-        Binding("f4", "mcp_panel", "MCP servers", id="mcp", show=False),
-        Binding("f8", "pick_theme", "Theme", id="theme", show=False),
-        Binding("ctrl+t", "new_tab", "New tab", id="new-tab", show=False),
-        Binding("ctrl+w", "close_tab", "Close tab", id="close-tab", show=False, priority=True),
-        Binding("ctrl+pagedown", "next_tab", "Next tab", id="next-tab", show=False, priority=True),
-        Binding(
-            "ctrl+pageup", "previous_tab", "Previous tab", id="previous-tab", show=False,
-            priority=True,
-        ),
-        *(
-            Binding(
-                f"alt+{number}", f"go_to_tab({number})", f"Tab {number}", id=f"tab-{number}",
-                show=False, priority=True,
-            )
-            for number in range(1, 10)
-        ),
-        Binding("ctrl+p", "command_palette", "Commands", id="palette", show=False, priority=True),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS]
     COMMANDS: ClassVar[set[Any]] = {_palette}
 
     def __init__(
@@ -107,6 +77,7 @@ class BridleApp(App[int]):
         self._code = 0  # to exit with
         self._farewells: set[asyncio.Task[None]] = set()
         self.reports: dict[str, Report] = {}  # what agents told of themselves, as far as asked
+        self._welcome: Welcome | None = None  # once the harness is open
         themes.dress(self, themes.usual(cwd))
         self._filters.insert(0, Harmless())
 
@@ -160,26 +131,20 @@ class BridleApp(App[int]):
         """Opens the harness once the first picture is on the screen, and keeps it to the end."""
         import bridle
         from bridle.surfaces.tui.channel import Channel
+        from bridle.surfaces.tui.welcome import Welcome
 
         async with bridle.open(cwd=self._cwd) as harness:
             self._harness = harness
             self._obey_config(harness.config)
             row = harness.find(self._session) if self._session else None
-            if row is None:
-                await self._welcome(harness)
-            self.pane.begin(Channel(harness, self._cwd, row, **self._wishes))
+            self._welcome = Welcome(self, harness, self._wishes)
+            search = self._welcome.begin(self._cwd) if row is None else None
+            self.pane.begin(Channel(harness, self._cwd, row, search=search, **self._wishes))
             self._open.set()
             self.query_one(BreadcrumbBar).begin(harness.config.screen.breadcrumb, self.pane.folder)
             await self._leaving.wait()
             await asyncio.gather(*self._farewells, return_exceptions=True)
         self.exit(self._code)
-
-    async def _welcome(self, harness: Harness) -> None:
-        from bridle.surfaces.tui.welcome import first_agent, greeting
-
-        choice = await first_agent(harness, self._wishes.get("agent"))
-        self._wishes["agent"] = choice.agent
-        self.pane.conversation.greet(greeting(choice, str(self._cwd)))
 
     async def opened(self) -> Harness:
         await self._open.wait()
@@ -204,17 +169,6 @@ class BridleApp(App[int]):
     def _recolor(self, theme: Theme) -> None:
         for pane in self.panes:
             pane.conversation.redraw()
-
-    async def keep_theme(self, name: str) -> None:
-        """For this screen, and for the next."""
-        self.theme = name
-        harness = await self.opened()
-        from bridle.config.edit import set_value
-
-        try:
-            await asyncio.to_thread(set_value, harness.paths, "screen.theme", name)
-        except BridleError as error:
-            self.pane.complain(error)
 
     def _heed_signals(self) -> None:
         """Who ends the program, or its terminal, ends what runs here; a second SIGTERM, at once."""
@@ -266,28 +220,23 @@ class BridleApp(App[int]):
         from bridle.surfaces.tui.channel import Channel
 
         harness = await self.opened()
+        assert self._welcome is not None
         shown = row and next((pane for pane in self.panes if _shows(pane, row.id)), None)
         if shown:
             self.show_pane(shown.id or "")
             return shown
         usual = {name: self._wishes[name] for name in self._wishes if not (row and name in _OF_ONE)}
-        channel = Channel(harness, self._cwd, row, **(usual | wishes))
+        channel = Channel(harness, self._cwd, row, search=self._welcome.search, **(usual | wishes))
         before = self.pane
         self._opened_panes += 1
         pane = SessionPane(channel.cwd, channel, id=f"pane-{self._opened_panes}")
         await self.query_one(ContentSwitcher).add_content(pane)
         self.show_pane(pane.id or "")
         if row is None:
-            self._greet(pane, channel)
+            self._welcome.greet(pane)
         elif before.blank:
             await self._remove(before)
         return pane
-
-    def _greet(self, pane: SessionPane, channel: Channel) -> None:
-        from bridle.surfaces.tui.welcome import Choice, greeting
-
-        agent = channel.wishes.get("agent") or channel.harness.config.agent
-        pane.conversation.greet(greeting(Choice(agent), str(channel.cwd)))
 
     def show_pane(self, id: str) -> None:
         """One that is being closed meanwhile stays out of sight."""
@@ -396,6 +345,12 @@ class BridleApp(App[int]):
     def action_pick_mode(self) -> None:
         self._attempt(choosing.mode(self), "choosing")
 
+    def action_pick_approval(self) -> None:
+        self._attempt(choosing.approval(self), "choosing")
+
+    def action_next_approval(self) -> None:
+        self._attempt(choosing.next_approval(self), "approval")
+
     def action_pick_theme(self) -> None:
         self._attempt(choosing.theme(self), "choosing")
 
@@ -416,7 +371,7 @@ class BridleApp(App[int]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """In a dialog all keys but the last are its own; a word is deleted before a tab is."""
-        if action in _OF_PANES and isinstance(self.screen, ModalScreen):
+        if action in OF_PANES and isinstance(self.screen, ModalScreen):
             return False
         if action == "close_tab":
             return not (self.pane.box.has_focus and self.pane.box.text)

@@ -72,3 +72,13 @@ def worded(error: E) -> E:
     if isinstance(error, BridleError):
         error.hint = _OURS.sub("/", error.hint)
     return error
+
+
+def unforeseen(error: Exception) -> tuple[str, str]:
+    """What went wrong within bridle itself, and where."""
+    from pathlib import Path
+    from traceback import extract_tb
+
+    place = extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return f"{type(error).__name__}: {error}", f"this is a bug of bridle, at {where}"

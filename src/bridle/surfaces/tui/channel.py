@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from bridle.core.agent import File, Mode
 from bridle.core.errors import SessionBusy, SessionNotFound
 from bridle.core.events import Answer, Entry
-from bridle.core.options import WhenBusy
+from bridle.core.options import Preset, WhenBusy
 from bridle.sessions.session import AttachedSession, Session
 
 if TYPE_CHECKING:
     from bridle.app import Harness
+    from bridle.config import Config
     from bridle.store.session_row import SessionRow
+    from bridle.surfaces.tui.welcome import AgentSearch
 
 SURFACE = "terminal"
 TAIL = 1_500  # entries that are read when a session is opened; the rest when somebody looks
@@ -24,10 +26,18 @@ TAIL = 1_500  # entries that are read when a session is opened; the rest when so
 class Channel:
     """Wishes count until the session is there; from then on its log and its row say what is."""
 
-    def __init__(self, harness: Harness, cwd: Path, row: SessionRow | None = None, **wishes: Any):
+    def __init__(
+        self,
+        harness: Harness,
+        cwd: Path,
+        row: SessionRow | None = None,
+        search: AgentSearch | None = None,
+        **wishes: Any,
+    ) -> None:
         self.harness = harness
         self.cwd = Path(row.cwd) if row else cwd
         self.wishes = wishes  # agent, model, mode, approve
+        self._search = search  # who begins it, where nobody is named
         self._id = row.id if row else None
         self._session: Session | AttachedSession | None = None
         self._deciding = asyncio.Lock()  # who runs it is found out, or it is begun: once
@@ -44,6 +54,11 @@ class Channel:
             return self.harness.find(self._id) if self._id else None
         except SessionNotFound:
             return None
+
+    @property
+    def agent(self) -> str | None:
+        """Who begins it, as far as that is known."""
+        return self.wishes.get("agent") or (self._search.agent if self._search else None)
 
     @property
     def ours(self) -> bool:
@@ -95,6 +110,8 @@ class Channel:
     async def prompt(
         self, text: str, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
     ) -> None:
+        if self._id is None and self.agent is None and self._search:
+            self.wishes["agent"] = await self._search.found()
         async with self._deciding:
             session = self._session or await self._begin()
         await session.prompt(text, files=files, when_busy=when_busy)
@@ -125,17 +142,40 @@ class Channel:
         if session:
             await session.cancel()
 
-    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+    async def configure(
+        self,
+        *,
+        model: str | None = None,
+        mode: Mode | None = None,
+        approve: Preset | None = None,
+    ) -> None:
         """Of a session that nobody runs now it is kept for when it goes on."""
-        given = {"model": model, "mode": mode}
+        given = {"model": model, "mode": mode, "approve": approve}
         given = {name: value for name, value in given.items() if value is not None}
         async with self._deciding:
             session = self._session
         if session:
-            await session.configure(model=model, mode=mode)
+            await session.configure(model=model, mode=mode, approve=approve)
             self.wishes = {**self.wishes, **dict.fromkeys(given)}  # its log has it
         else:
             self.wishes |= given
+
+    @property
+    def approve(self) -> str:
+        """The preset by which its requests are judged, or will be."""
+        row = self.row
+        kept = row.settings.get("approve") if row else None
+        wished = None if self.running and kept else self.wishes.get("approve")
+        return str(wished or kept or self.config.approve)
+
+    @property
+    def config(self) -> Config:
+        """As it counts in the folder of the session."""
+        if self.cwd == self.harness.cwd or not self.cwd.is_dir():
+            return self.harness.config
+        from bridle.config import load
+
+        return load(self.cwd, paths=self.harness.paths)
 
     def choose(self, agent: str) -> None:
         """Who begins it; a model that was wished for is another's."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bridle.core.errors import BridleError
 from bridle.surfaces.drawn import phrases
 
 if TYPE_CHECKING:
@@ -45,6 +46,24 @@ async def mode(app: BridleApp) -> None:
         await _carry_out(app, f"/mode {chosen}")
 
 
+async def approval(app: BridleApp) -> None:
+    from bridle.surfaces.tui import approval as approvals
+
+    await app.opened()
+    pane, now = app.pane, approvals.current(app.pane)
+    picker = approvals.ApprovalPicker(now, plans=approvals.plans(pane))
+    chosen = await app.push_screen_wait(picker)
+    if chosen and chosen != now:
+        await _carry_out(app, f"/approve {chosen}")
+
+
+async def next_approval(app: BridleApp) -> None:
+    from bridle.surfaces.tui import approval as approvals
+
+    await app.opened()
+    await approvals.choose_next(app.pane)
+
+
 async def theme(app: BridleApp) -> None:
     from bridle.surfaces.tui.theme_picker import ThemePicker
 
@@ -52,7 +71,21 @@ async def theme(app: BridleApp) -> None:
     dark = {name: theme.dark for name, theme in themes.items()}
     chosen = await app.push_screen_wait(ThemePicker(list(themes), app.theme, dark))
     if chosen:
-        await app.keep_theme(chosen)
+        await keep_theme(app, chosen)
+
+
+async def keep_theme(app: BridleApp, name: str) -> None:
+    """For this screen, and for the next."""
+    import asyncio
+
+    from bridle.config.edit import set_value
+
+    app.theme = name
+    harness = await app.opened()
+    try:
+        await asyncio.to_thread(set_value, harness.paths, "screen.theme", name)
+    except BridleError as error:
+        app.pane.complain(error)
 
 
 async def session(app: BridleApp) -> None:

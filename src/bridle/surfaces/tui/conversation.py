@@ -29,6 +29,7 @@ class Conversation(ScrollView, can_focus=True):
         Binding("up", "previous", "Previous", id="previous-piece", show=False),
         Binding("down", "next", "Next", id="next-piece", show=False),
         Binding("enter,space", "unfold", "Unfold", id="unfold", show=True),
+        Binding("escape", "leave", "Back", id="leave-conversation", show=True),
         Binding("home", "start", "Beginning", id="beginning", show=False),
         Binding("end", "end", "End", id="end", show=False),
     ]
@@ -38,6 +39,9 @@ class Conversation(ScrollView, can_focus=True):
         scrollbar-gutter: stable; overflow-x: hidden; }
     Conversation > .conversation--current { background: $boost; }
     """
+
+    class Left(Message):
+        """Somebody has looked at it long enough: the keys go back to the box."""
 
     class ReachedStart(Message):
         """Somebody looks at the oldest line that is known here, or wants the very first."""
@@ -222,6 +226,9 @@ class Conversation(ScrollView, can_focus=True):
 
     def action_next(self) -> None:
         self._move(1)
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())
 
     def action_unfold(self) -> None:
         if self._current:

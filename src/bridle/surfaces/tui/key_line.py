@@ -15,9 +15,17 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 ORDER = (
-    "send", "unfold", "steer", "cancel", "repo-action", "mode", "agent", "model", "sessions", "quit"
+    "send", "unfold", "steer", "cancel", "repo-action", "approval", "agent", "model", "sessions",
+    "quit",
 )  # fmt: skip
-DISPENSABLE = ("model", "mode", "sessions", "agent", "quit", "repo-action")  # the first goes first
+DISPENSABLE = (
+    "model",
+    "approval",
+    "sessions",
+    "agent",
+    "quit",
+    "repo-action",
+)  # the first goes first
 PALETTE = "palette"  # leads to all others, so it stays, at the right
 
 

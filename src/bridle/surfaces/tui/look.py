@@ -16,9 +16,10 @@ from bridle.core.events import Content, Diff, Image, Notice, RequestAnswered
 from bridle.core.events import Text as ToolText
 from bridle.core.terminal import reveal
 from bridle.surfaces.drawn import phrases, pieces
+from bridle.surfaces.drawn.difference import difference
 from bridle.surfaces.drawn.outcome import Outcome
+from bridle.surfaces.drawn.preview import plan_of
 from bridle.surfaces.tui.colors import colored
-from bridle.surfaces.tui.difference import difference
 from bridle.surfaces.tui.outline import Asked, Card, Ended, Piece, Said, Saying, is_silent
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -48,7 +49,7 @@ def draw(piece: Piece, frame: Frame) -> RenderableType:
         case Asked():
             return _prompt(thing.turn)
         case Said():
-            return Padding(pieces.message(thing.text), (0, 1, 0, INDENT))
+            return Padding(pieces.message(thing.block), (0, 1, 0, INDENT))
         case Saying():
             return Padding(Text(thing.text), (0, 1, 1, INDENT))
         case Ended():
@@ -237,4 +238,6 @@ def _request(request: Request) -> RenderableType:
             request_id="", answer=request.answer, by=request.by, surface=request.surface
         )
         line.append(f"  → {phrases.answered(told)}", style="bold")
+    if plan := plan_of(request.asked):
+        return Padding(Group(pieces.plan_text(plan), line), (0, 1, 1, INDENT))
     return Padding(line, (0, 1, 1, INDENT))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from bridle.core.blocks import Block, Call, Message, Plan, Request, Thought, Turn, calls_of
 from bridle.core.events import Entry, PermissionRequested
-from bridle.core.terminal import Revealer
 from bridle.core.transcript import Fold, Transcript
+from bridle.surfaces.drawn.prose import Block as Sealed
 from bridle.surfaces.drawn.prose import Prose
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Asked:
 class Said:
     """A whole block of Markdown of a message."""
 
-    text: str
+    block: Sealed
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class _Speech:
 
     def __init__(self, message: Message) -> None:
         self._message = message
-        self._prose = Prose(Revealer())
+        self._prose = Prose()
         self._read = 0
         self._sealed: list[Piece] = []
         self._tail = Piece(Saying(""))
@@ -196,14 +196,14 @@ class _Speech:
         if len(text) > self._read:
             self._seal(self._prose.feed(text[self._read :]))
             self._read = len(text)
-        if ended and self._prose.size:
+        if ended:
             self._seal(self._prose.end())
         tail = self._prose.tail(TAIL_LINES)
         if tail != self._tail.stamp:
             self._tail = Piece(Saying(tail), tail)
         return [*self._sealed, self._tail] if tail.strip() else self._sealed
 
-    def _seal(self, blocks: list[str]) -> None:
+    def _seal(self, blocks: list[Sealed]) -> None:
         self._sealed += [Piece(Said(block)) for block in blocks]
 
 

@@ -23,6 +23,7 @@ HELP = {  # what a key's short name leaves out
     "pick_agent": "who works, and who is ready to",
     "pick_model": "which model works",
     "pick_mode": "act, plan only, or answer only",
+    "next_approval": "ask, edits, auto, plan: what goes on without asking you",
     "pick_theme": "other colours",
     "browse_sessions": "find, resume, fork, rename, delete and export them",
     "mcp_panel": "of the agent, with their tools",

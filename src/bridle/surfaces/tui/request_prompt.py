@@ -11,7 +11,16 @@ from textual.app import RenderResult
 from textual.message import Message
 from textual.widget import Widget
 
-from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, ENTER, ESCAPE
+from bridle.surfaces.drawn.keys import (
+    BACKSPACE,
+    CLEAR,
+    DOWN,
+    ENTER,
+    ESCAPE,
+    PAGE_DOWN,
+    PAGE_UP,
+    UP,
+)
 
 if TYPE_CHECKING:
     from bridle.core.events import Answer, PermissionRequested, QuestionAsked
@@ -21,7 +30,10 @@ if TYPE_CHECKING:
 
 GRACE = 0.3  # seconds: a key that comes sooner was pressed before anybody saw the request
 TWICE = 1.0  # seconds: within them a key was pressed twice rather than typed for the box
-_KEYS = {"enter": ENTER, "backspace": BACKSPACE, "escape": ESCAPE, "ctrl+u": CLEAR}
+_KEYS = {
+    "enter": ENTER, "backspace": BACKSPACE, "escape": ESCAPE, "ctrl+u": CLEAR,
+    "up": UP, "down": DOWN, "pageup": PAGE_UP, "pagedown": PAGE_DOWN,
+}  # fmt: skip
 
 
 class RequestPrompt(Widget, can_focus=True):
@@ -31,6 +43,14 @@ class RequestPrompt(Widget, can_focus=True):
     """
 
     class Answered(Message):
+        def __init__(self, request_id: str, answer: Answer) -> None:
+            super().__init__()
+            self.request_id = request_id
+            self.answer = answer
+
+    class EditsAllowed(Message):
+        """This, and all edits of the session."""
+
         def __init__(self, request_id: str, answer: Answer) -> None:
             super().__init__()
             self.request_id = request_id
@@ -64,8 +84,11 @@ class RequestPrompt(Widget, can_focus=True):
     def request(self) -> Asked | None:
         return self._dialog.request if self._dialog else None
 
-    def ask(self, waiting: list[Asked]) -> bool:
-        """The requests that are open now, oldest first; True if another one is asked from now."""
+    def ask(self, waiting: list[Asked], approve: str) -> bool:
+        """The requests that are open now, oldest first; True if another one is asked from now.
+
+        `approve` is the preset that counts now.
+        """
         before, more = self.request, self._more
         now = waiting[0] if waiting else None
         self._more = max(0, len(waiting) - 1)
@@ -74,7 +97,7 @@ class RequestPrompt(Widget, can_focus=True):
         if now is not None and now != before:  # another session may use the same id
             from bridle.surfaces.drawn.dialog import dialog_for
 
-            self._dialog = dialog_for(now, self._folder)
+            self._dialog = dialog_for(now, self._folder, approve)
             self._answered = False
         elif now is None:
             self._dialog = None
@@ -100,7 +123,8 @@ class RequestPrompt(Widget, can_focus=True):
         self._answered = False
 
     def render(self) -> RenderResult:
-        return self._dialog.draw(self._most) if self._dialog else ""
+        dark = self.app.current_theme.dark
+        return self._dialog.draw(self._most, dark) if self._dialog else ""
 
     def _most(self) -> int:
         """Lines within its frame."""
@@ -112,7 +136,7 @@ class RequestPrompt(Widget, can_focus=True):
         if self._dialog is None:
             return
         from bridle.core.events import Answer
-        from bridle.surfaces.drawn.dialog import EDIT, PermissionDialog
+        from bridle.surfaces.drawn.dialog import ALL_EDITS, EDIT, PermissionDialog
 
         key = _KEYS.get(event.key) or (event.character or "")
         if not key or (len(key) == 1 and not key.isprintable() and key not in _KEYS.values()):
@@ -130,6 +154,10 @@ class RequestPrompt(Widget, can_focus=True):
         pressed = self._dialog.press(key)
         if pressed == EDIT and isinstance(self._dialog, PermissionDialog):
             self.post_message(self.EditWanted(self._dialog))
+        elif pressed == ALL_EDITS and isinstance(self._dialog, PermissionDialog):
+            self._answered, self._last_answer = True, time.monotonic()
+            allowed = self._dialog.allowed
+            self.post_message(self.EditsAllowed(self._dialog.request.request_id, allowed))
         elif isinstance(pressed, Answer):
             self._answered, self._last_answer = True, time.monotonic()
             self.post_message(self.Answered(self._dialog.request.request_id, pressed))

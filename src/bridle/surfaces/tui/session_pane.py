@@ -22,14 +22,13 @@ from bridle.surfaces.tui.conversation import Conversation
 from bridle.surfaces.tui.prompt_box import PromptBox
 from bridle.surfaces.tui.prompt_history import prompts_of
 from bridle.surfaces.tui.request_prompt import RequestPrompt
-from bridle.surfaces.tui.status_bar import Standing
+from bridle.surfaces.tui.status_bar import Standing, totals_of
 
 if TYPE_CHECKING:
     from bridle.core.agent import File
     from bridle.core.events import Answer, Entry
     from bridle.core.options import WhenBusy
-    from bridle.core.transcript import Totals, Transcript
-    from bridle.store.session_row import SessionRow
+    from bridle.core.transcript import Transcript
     from bridle.surfaces.drawn.dialog import PermissionDialog
     from bridle.surfaces.tui.channel import Channel
     from bridle.surfaces.tui.input_editor import InputEditor
@@ -79,6 +78,8 @@ class SessionPane(Vertical):
         self._starting = False  # a prompt waits for its agent
         self._shell: ShellLine | None = None  # the last one that was run here
         self.told: Piece | None = None  # the last card
+        self.choosing = asyncio.Lock()
+        self.chosen = ("", 0.0)  # the last approval, and when
         self.box.commands = self._commands
 
     def compose(self) -> ComposeResult:
@@ -184,6 +185,9 @@ class SessionPane(Vertical):
             self._reading = True
             self.run_worker(self._read_past(self.channel, message.whole), group="past")
 
+    def on_conversation_left(self, message: Conversation.Left) -> None:
+        self.take_focus()
+
     async def _read_past(self, channel: Channel, whole: bool) -> None:
         """Folded anew, since what came later may depend on it; keys are heard between two pages."""
         from bridle.surfaces.tui.outline import Outline
@@ -247,6 +251,15 @@ class SessionPane(Vertical):
 
     def on_request_prompt_answered(self, message: RequestPrompt.Answered) -> None:
         self._attempt(self._answer(message.request_id, message.answer))
+
+    def on_request_prompt_edits_allowed(self, message: RequestPrompt.EditsAllowed) -> None:
+        self._attempt(self._allow_edits(message.request_id, message.answer))
+
+    async def _allow_edits(self, request_id: str, answer: Answer) -> None:
+        from bridle.surfaces.tui import approval
+
+        await self._answer(request_id, answer)
+        await approval.choose(self, "edits")
 
     async def _answer(self, request_id: str, answer: Answer) -> None:
         assert self.channel is not None
@@ -334,12 +347,13 @@ class SessionPane(Vertical):
         """Whatever went wrong, the other sessions go on."""
         from rich.text import Text
 
+        from bridle.surfaces.tui import cards
         from bridle.surfaces.tui.outline import Card
 
         if isinstance(error, BridleError):
             message, hint = error.message, error.hint
         else:
-            message, hint = _unforeseen(error)
+            message, hint = cards.unforeseen(error)
         body = Text().append(phrases.one_line(message), style="red")
         if hint:
             body.append(f"\n{phrases.one_line(hint)}")
@@ -382,7 +396,8 @@ class SessionPane(Vertical):
         if self._editor and self._editor.is_mounted and self._editor.asked not in waiting:
             self._editor.outdated()
         had_focus = self._request.has_focus
-        fresh = self._request.ask(waiting)
+        approve = self.channel.approve if waiting and self.channel else ""
+        fresh = self._request.ask(waiting, approve)
         if fresh:
             if (self.box.has_focus and not self.box.text) or had_focus:
                 self._request.take_keys(from_box=not had_focus)
@@ -409,40 +424,18 @@ class SessionPane(Vertical):
             working = "starting"
         elif transcript.background:
             working = "works in the background"
-        agent = row.agent if row else transcript.agent or wishes.get("agent") or ""
+        begins = channel.agent if channel else None
+        agent = row.agent if row else transcript.agent or begins or "no agent yet"
         told = transcript.model if agent == transcript.agent else None  # else it is another's
         return Standing(
             agent=agent,
             model=wished.get("model") or told or (row.model if row else None),
             mode=wished.get("mode") or transcript.mode or (row.mode if row else None),
+            approve=channel.approve if channel else "",
             session=channel.id if channel else None,
-            totals=_totals(transcript, row),
+            totals=totals_of(transcript, row),
             queued=len(self._queue),
             waiting=len(transcript.requests),
             working=working,
             elsewhere=bool(channel and channel.running and not channel.ours),
         )
-
-
-def _unforeseen(error: Exception) -> tuple[str, str]:
-    from traceback import extract_tb
-
-    place = extract_tb(error.__traceback__)[-1]
-    where = f"{Path(place.filename).name}, line {place.lineno}"
-    return f"{type(error).__name__}: {error}", f"this is a bug of bridle, at {where}"
-
-
-def _totals(transcript: Transcript, row: SessionRow | None) -> Totals:
-    """Of all turns, though only the last of them may have been read."""
-    totals = transcript.totals
-    if row is None:
-        return totals
-    from msgspec.structs import replace
-
-    return replace(
-        totals,
-        input_tokens=row.input_tokens,
-        output_tokens=row.output_tokens,
-        cached_tokens=row.cached_tokens,
-        cost_usd=row.cost_usd,
-    )

@@ -12,7 +12,8 @@ from textual.widget import Widget
 from bridle.surfaces.drawn import phrases
 
 if TYPE_CHECKING:
-    from bridle.core.transcript import Totals
+    from bridle.core.transcript import Totals, Transcript
+    from bridle.store.session_row import SessionRow
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,16 @@ class Standing:
     agent: str
     model: str | None = None
     mode: str | None = None
+    approve: str = ""  # the preset
     session: str | None = None
     totals: Totals | None = None
     queued: int = 0
     waiting: int = 0  # requests that nobody has answered
     working: str = ""  # what goes on, and since when
     elsewhere: bool = False  # another process runs it
+
+
+_PRESETS = {"auto": "yellow"}  # what the eye should meet
 
 
 class StatusBar(Widget):
@@ -64,6 +69,8 @@ class StatusBar(Widget):
         for word in (now.model, now.mode):
             if word:
                 left.append(f" · {phrases.one_line(word, 40)}")
+        if now.approve:
+            left.append(f" · approve {now.approve}", style=_PRESETS.get(now.approve, ""))
         if now.working:
             left.append(f"  {now.working}", style="cyan")
         right: list[Text] = []
@@ -97,3 +104,19 @@ def _used(totals: Totals) -> list[Text]:
     if totals.context_used is not None:
         parts.append(_context(totals.context_used, totals.context_limit))
     return parts
+
+
+def totals_of(transcript: Transcript, row: SessionRow | None) -> Totals:
+    """Of all turns, though only the last of them may have been read."""
+    totals = transcript.totals
+    if row is None:
+        return totals
+    from msgspec.structs import replace
+
+    return replace(
+        totals,
+        input_tokens=row.input_tokens,
+        output_tokens=row.output_tokens,
+        cached_tokens=row.cached_tokens,
+        cost_usd=row.cost_usd,
+    )

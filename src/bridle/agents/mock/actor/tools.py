@@ -28,11 +28,15 @@ def input_of(step: dict[str, Any]) -> tuple[str, Input]:
             return "edit", {"path": path, "old": old, "new": new}
         case {"run": command}:
             return "run", {"command": command}
+        case {"present": plan}:
+            return "present", {"plan": plan}
     raise ValueError(f"no tool call: {step}")
 
 
 def touch(tool: str, input: Input) -> dict[str, Any]:
-    """Reads or changes a file; returns what the result shows."""
+    """Reads or changes a file, or presents a plan; returns what the result shows."""
+    if tool == "present":
+        return {"type": "text", "text": "approved"}
     path = input["path"]
     if tool == "read":
         with open(path, encoding="utf-8", errors="replace") as file:

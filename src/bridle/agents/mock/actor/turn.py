@@ -99,7 +99,7 @@ class Turn:
                 self._utter("text", text)
             case {"think": text}:
                 self._utter("thought", text)
-            case {"read": _} | {"write": _} | {"edit": _} | {"run": _}:
+            case {"read": _} | {"write": _} | {"edit": _} | {"run": _} | {"present": _}:
                 self._finish(self._begin(step))
             case {"parallel": steps}:
                 for call in [self._begin(one) for one in steps]:

@@ -25,6 +25,7 @@ _ROWS = (
     Command("/mcp", "[enable|disable NAME]", "MCP servers; also: list, tools NAME", servers.mcp),
     Command("/agent", "[NAME]", "which agent works, or goes on", agent.agent),
     Command("/mode", "[agent|plan|ask]", "act, plan only, or answer only", agent.mode),
+    Command("/approve", "[PRESET|plan]", "what goes on without asking you", rules.approve),
     Command("/new", "[AGENT]", "a new session in a tab of its own", sessions.new),
     Command("/clear", "", "a new session in this tab", sessions.clear),
     Command("/sessions", "[WORDS]", "all sessions, or those with the words", sessions.browse),

@@ -41,13 +41,7 @@ def row_of(pane: SessionPane) -> SessionRow:
 
 def config_of(pane: SessionPane) -> Config:
     """As it counts in the folder of the session."""
-    channel = channel_of(pane)
-    harness = channel.harness
-    if channel.cwd == harness.cwd or not channel.cwd.is_dir():
-        return harness.config
-    from bridle.config import load
-
-    return load(channel.cwd, paths=harness.paths)
+    return channel_of(pane).config
 
 
 def agent_of(pane: SessionPane) -> str:
@@ -57,8 +51,8 @@ def agent_of(pane: SessionPane) -> str:
         return row.agent
     from bridle.roster import roster
 
-    wishes = channel.wishes
-    return roster(config_of(pane), wishes.get("agent"), wishes.get("model"), channel.cwd).names[0]
+    model = channel.wishes.get("model")
+    return roster(config_of(pane), channel.agent, model, channel.cwd).names[0]
 
 
 def refuse_while_busy(pane: SessionPane) -> None:

@@ -12,9 +12,9 @@ from bridle.core.blocks import Turn, calls_of
 from bridle.core.errors import UsageError
 from bridle.core.events import Diff, FileChange
 from bridle.surfaces.drawn import phrases
+from bridle.surfaces.drawn.difference import difference
 from bridle.surfaces.tui import cards, clipboard
 from bridle.surfaces.tui.commands.command import channel_of
-from bridle.surfaces.tui.difference import difference
 from bridle.surfaces.tui.outline import Card
 
 if TYPE_CHECKING:

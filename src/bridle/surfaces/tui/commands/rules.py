@@ -1,4 +1,4 @@
-"""/policy: the rules that count here, and what they say to a call."""
+"""/policy and /approve: the rules and the preset that count here."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
+from bridle.core.errors import UsageError
 from bridle.surfaces import rulebook
 from bridle.surfaces.cli.output import Style
 from bridle.surfaces.drawn import phrases, rulings
+from bridle.surfaces.suggestion import suggestion
 from bridle.surfaces.tui import cards
 from bridle.surfaces.tui.colors import colored
 from bridle.surfaces.tui.commands.command import agent_of, channel_of, config_of
@@ -35,7 +37,7 @@ def _list(pane: SessionPane) -> None:
     rules = (*config.tightening, *remembered, *config.rules)
     notes = rulebook.notes(config.rules, config.tightening)
     told = cards.lines(
-        f"approve: {_approve(pane)}" + ("" if rules else "; there are no rules beside it"),
+        f"approve: {channel.approve}" + ("" if rules else "; there are no rules beside it"),
         "/policy rm -rf build shows what is decided of a command, and why",
     )
     rows = list(rulings.rows(rules, notes))
@@ -48,13 +50,22 @@ def _explain(pane: SessionPane, words: str) -> None:
     config, cwd = config_of(pane), channel_of(pane).cwd
     request = rulebook.request(*rulebook.call(tool, given.strip()), cwd)
     context = rulebook.context(cwd, pane.standing().mode, agent_of(pane))
-    found = rulebook.policy(config, cwd, _approve(pane)).explain(request, context)
+    found = rulebook.policy(config, cwd, channel_of(pane).approve).explain(request, context)
     account = rulings.account(request, found, Style(True), verbose=False)
     pane.tell(Card(f"/policy {phrases.one_line(words, 60)}", colored("\n".join(account))))
 
 
-def _approve(pane: SessionPane) -> str:
-    channel = channel_of(pane)
-    row = channel.row
-    kept = row.settings.get("approve") if row else None
-    return str(channel.wishes.get("approve") or kept or config_of(pane).approve)
+async def approve(app: BridleApp, words: str) -> None:
+    from bridle.surfaces.tui import approval
+
+    if not words:
+        app.action_pick_approval()
+        return
+    chosen = next((word for word in approval.WORDS if word == words), None)
+    if chosen is None:
+        raise UsageError(
+            f"there is no preset {phrases.one_line(words)!r}",
+            hint=suggestion(words, approval.WORDS),
+        )
+    await approval.choose(app.pane, chosen)
+    app.pane.tell(Card(f"Approval: {chosen}", cards.lines(approval.WORDS[chosen])))

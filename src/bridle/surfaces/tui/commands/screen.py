@@ -11,7 +11,7 @@ from textual.binding import Binding
 from bridle.core.errors import UsageError
 from bridle.surfaces.drawn import phrases
 from bridle.surfaces.suggestion import suggestion
-from bridle.surfaces.tui import cards
+from bridle.surfaces.tui import cards, choosing
 from bridle.surfaces.tui.outline import Card
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ async def theme(app: BridleApp, words: str) -> None:
     if words not in app.available_themes:
         hint = suggestion(words, app.available_themes)
         raise UsageError(f"there is no theme {phrases.one_line(words, 40)!r}", hint=hint)
-    await app.keep_theme(words)
+    await choosing.keep_theme(app, words)
     app.pane.tell(Card(f"Theme: {words}", cards.lines("it is kept in your config")))
 
 

@@ -36,8 +36,14 @@ class Line:
     new: int | None = None
 
 
-def difference(change: Diff, width: int, limit: int, *, dark: bool = True) -> RenderableType:
-    lines = list(_numbered(_harmless(change)))
+def difference(
+    change: Diff, width: int, limit: int, *, dark: bool | None = True, whole: bool = False
+) -> RenderableType:
+    """`dark` is the ground that there is; None: it is not known, and nothing is painted on it.
+
+    `whole`: a line that is too long is wrapped, for who decides about it.
+    """
+    lines = list(_numbered(change, None if whole else LONGEST))
     left_out = len(lines) - limit
     if left_out <= SPARED:
         left_out = 0
@@ -45,22 +51,18 @@ def difference(change: Diff, width: int, limit: int, *, dark: bool = True) -> Re
         lines = lines[:limit]
     paint = _Paint(_lexer(change.path), dark)
     both = {"+", "-"} <= {line.kind for line in lines}
-    shown = _sides(lines, paint) if both and width >= SIDE_BY_SIDE else _below(lines, paint)
+    beside = both and width >= SIDE_BY_SIDE and not whole
+    shown = _sides(lines, paint) if beside else _below(lines, paint, wrap=whole)
     if not left_out:
         return shown
     return Group(shown, Text(f"… {left_out} more lines", style="dim"))
 
 
-def _harmless(change: Diff) -> Diff:
-    old, new = (reveal(text or "") for text in (change.old, change.new))
-    patch = None if change.patch is None else reveal(change.patch)
-    return Diff(change.path, patch, old, new)
-
-
-def _numbered(change: Diff) -> Iterator[Line]:
+def _numbered(change: Diff, longest: int | None) -> Iterator[Line]:
     old, new, first = 1, 1, True
-    for line in hunks(change, context=2):
-        mark, text = line[:1], line[1:][:LONGEST].expandtabs(4)
+    lines = hunks(change, context=2)
+    for line in (reveal(line).replace("\n", "␊") for line in lines):  # once they are counted
+        mark, text = line[:1], line[1:][:longest].expandtabs(4)
         if found := _HUNK.match(line):
             old, new = int(found[1]), int(found[2])
             if not first:
@@ -75,17 +77,19 @@ def _numbered(change: Diff) -> Iterator[Line]:
         elif mark == "\\":
             yield Line("@", text.strip())
         else:
-            yield Line(" ", text if mark == " " else line[:LONGEST], old, new)
+            yield Line(" ", text if mark == " " else line[:longest], old, new)
             old, new = old + 1, new + 1
 
 
 class _Paint:
     """Code in its colours, on the ground of what became of the line."""
 
-    def __init__(self, lexer: str | None, dark: bool) -> None:
-        self._lexer = lexer
-        self._dark = dark
+    def __init__(self, lexer: str | None, dark: bool | None) -> None:
+        self._lexer = lexer if dark is not None else None
+        self._dark = bool(dark)
         grounds = (_ADDED, _REMOVED) if dark else (_ADDED_LIGHT, _REMOVED_LIGHT)
+        if dark is None:
+            grounds = (Style(color="green"), Style(color="red"))
         self.grounds = {"+": grounds[0], "-": grounds[1]}
 
     def code(self, text: str) -> Text:
@@ -116,10 +120,10 @@ def _lexer(path: str) -> str | None:
     return None if found == "default" else found
 
 
-def _below(lines: Sequence[Line], paint: _Paint) -> RenderableType:
+def _below(lines: Sequence[Line], paint: _Paint, *, wrap: bool) -> RenderableType:
     table = Table.grid(expand=True, padding=0)
     table.add_column(justify="right", no_wrap=True, style="dim")
-    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column(ratio=1, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")
     for line in lines:
         number = "" if line.kind == "@" else str(line.new if line.kind != "-" else line.old)
         table.add_row(f"{number} ", _marked(line, paint), style=paint.grounds.get(line.kind))
