@@ -104,8 +104,9 @@ def _set(call: Call) -> Outcome:
     while rest and rest[0][:1] in ("-", "+") and rest[0] not in ("-", "--"):
         word, *rest = rest
         named = ["histexpand"] if "H" in word else []
-        for _ in range(min(word.count("o"), len(rest))):  # also in one word with others
-            named.append(rest.pop(0))
+        count = word.count("o")  # also in one word with others
+        named += rest[:count]
+        rest = rest[count:]
         options = options | set(named) if word[0] == "-" else options - set(named)
     if "histexpand" in options - state.options:
         call.execution.shell.unread("commands of the history may stand in a line")
