@@ -239,7 +239,7 @@ def test_words_that_xargs_is_given_by_the_line_are_known() -> None:
     name for name, row in ROWS.items() if row.command is not None and " " not in name
 ])  # fmt: skip
 def test_a_wrapper_survives_being_called_alone_and_with_what_it_does_not_know(wrapper: str) -> None:
-    assert describe([wrapper]).runs == ()
+    assert [run.words for run in describe([wrapper]).runs] in ([], [("sh",)])
     for words in ([wrapper, "--no-such-option", "rm", "x"], [wrapper, HOLE, "rm", "x"]):
         found = describe(words)
         assert found.doubts

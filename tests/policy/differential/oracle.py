@@ -42,6 +42,7 @@ INSIDE = {
     "install": {"strip"},
     "npm": {"node"},
     "xargs": {"echo"},  # where no command is given
+    **{name: {"sh"} for name in ("setarch", "linux64", "x86_64", "unshare", "nsenter", "chroot")},
     "cc": {"cc1", "as", "collect2", "ld"},
     "gcc": {"cc1", "as", "collect2", "ld"},
 }
@@ -84,7 +85,9 @@ _READING_FORMS = {
         "tag": re.compile(rf"{_LISTS}|(?:-l|--list) .*"),
         "remote": re.compile(r"|-v|--verbose|(?:show|get-url).*"),
         "stash": re.compile(r"(?:list|show).*"),
-        "config": re.compile(r"(?:.* )?(?:--get\S*|--list|-l|get|list)(?: .*)?|[\w.-]+"),
+        "config": re.compile(
+            r"(?:--global |--local |--system )?[\w.-]+|(?:.* )?(?:--get\S*|--list|-l|get|list)(?: .*)?|[\w.-]+"
+        ),
         "worktree": re.compile(r"list.*"),
         "submodule": re.compile(r"|status.*|summary.*"),
         "reflog": re.compile(r"|show.*|HEAD.*|-.*"),
@@ -96,13 +99,13 @@ _READING_FORMS = {
 WRITERS = READERS | {
     *("cp", "mv", "rm", "rmdir", "mkdir", "touch", "tee", "ln", "truncate", "install", "chmod"),
     *("mkfifo", "link", "unlink", "split", "csplit", "dd", "mktemp", "shred", "fallocate", "chown"),
+    *("chgrp",),
     *("gzip", "gunzip", "bzip2", "xz", "zip", "mknod"),
 }
 
 # What they write is said by their input, and not by the line: `auto` allows that.
 UNPACKERS = frozenset({"tar", "unzip", "cpio", "patch"})
 READING_SECONDS = 3.0  # of the processor, for all policies together
-_OF_NPM = f"{tree.HOME}/.npm"  # where the real one is found it stores what it likes there
 # Temporary files: of sort, ed, dash and patch; beside the file that sed, zip, ar, ln, shred, patch
 # and bash's history rewrite.
 _SCRATCH = re.compile(
@@ -360,7 +363,7 @@ def _top_changes(facts: Facts) -> list[str]:
 def _is_scratch(path: str, facts: Facts) -> bool:
     """What programs make for themselves, and remove again unless they are killed."""
     stays = path in facts.left and not facts.timed_out
-    return path.startswith(_OF_NPM) or (_SCRATCH.search(path) is not None and not stays)
+    return _SCRATCH.search(path) is not None and not stays
 
 
 def _is_guarded(path: str) -> bool:

@@ -220,7 +220,8 @@ class Sandbox:
                     pid = int(file.read().rpartition(")")[2].split()[1])
             except OSError:
                 break
-        return ()
+        # its parent is gone: any of those that ran before may have started it
+        return tuple(dict.fromkeys(name for names in self._programs.values() for name in names))
 
     def _clear_tmp(self) -> None:
         for name in os.listdir("/tmp"):

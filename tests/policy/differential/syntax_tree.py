@@ -43,7 +43,9 @@ EXPLAINED = (
     Difference("a brace in the name of a file ends a group for it", r"[<>]\s*[^\s;&|]*[{}]"),
     Difference("an escape right after a quote begins a word for it", r"['\"]\\"),
     Difference("it keeps the escapes of backticks", r"`[^`]*\\"),
-    Difference("an escaped blank is no part of a word for it", r"\\ \d+[<>]"),
+    Difference("an escaped blank is no part of a word for it", r"\\ "),
+    Difference("backticks behind a word begin another for it", r"NAME`"),
+    Difference("a sum in a here-document is a substitution for it", r"<<[^\n]*\n(?:.|\n)*\$\(\("),
     Difference(
         "more behind the end of a here-document is the end for it",
         r"<<-?[ \t]*['\"\\]*(\w+)['\"]?(?:.|\n)*\n[ \t]*\1[^\w\n]",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
 import stat
 from pathlib import Path
 
@@ -65,9 +65,19 @@ def build(base: str = BASE) -> None:
 
 
 def remove(path: str) -> None:
-    for folder, _, _ in os.walk(path):
+    """Folder by folder: a line can nest them deeper than a path, or Python, can go."""
+    top, pending, moved = os.path.dirname(path), [path], 0
+    while pending:
+        folder = pending.pop()
         os.chmod(folder, 0o700)
-    shutil.rmtree(path)
+        for entry in list(os.scandir(folder)):
+            if entry.is_dir(follow_symlinks=False):
+                moved += 1
+                os.rename(entry.path, f"{top}/.removed-{moved}")
+                pending.append(f"{top}/.removed-{moved}")
+            else:
+                os.unlink(entry.path)
+        os.rmdir(folder)
 
 
 def snapshot(roots: tuple[str, ...]) -> Snapshot:
@@ -82,6 +92,10 @@ def snapshot(roots: tuple[str, ...]) -> Snapshot:
             os.chmod(folder, 0o700)
             entries = list(os.scandir(folder))
         except FileNotFoundError:
+            continue
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
             continue
         for entry in entries:
             status = entry.stat(follow_symlinks=False)

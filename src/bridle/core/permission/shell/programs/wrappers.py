@@ -20,6 +20,8 @@ _XARGS = (
     "-s|--max-chars=text:split --process-slot-var=text --no-run-if-empty --verbose "
     "--interactive --exit --open-tty --show-limits"
 )
+_ONLY_TELLS = frozenset({"--help", "--version", "--list", "-h", "-V"})
+_STARTS_SHELL = re.compile(r"-[A-Za-z]*[si][A-Za-z]*|--shell|--login")
 _FIRST_PERSON = (
     "-AbBEHKklnNPSsv -e|--edit:edit -i|--login -C|--close-from=text -D|--chdir=dir -g|--group=text "
     "-h|--host=text -p|--prompt=text -R|--chroot=text -r|--role=text -T|--command-timeout=text "
@@ -84,6 +86,7 @@ def _su(draft: Draft) -> None:
         rest = rest[1:]
     if rest:
         draft.run(["sh", *rest], "whole")
+    _shell_without_command(draft)
     draft.others += suffixes(draft.words)
 
 
@@ -104,6 +107,8 @@ def _sudo(draft: Draft) -> None:
     if draft.runs:
         words = list(draft.runs[0].words)
         draft.others.append(joined(words))
+    elif any(map(_STARTS_SHELL.fullmatch, draft.words[1:])):
+        draft.run(["sh"], "whole")
 
 
 def _sudoedit(draft: Draft) -> None:
@@ -128,6 +133,12 @@ def _script(draft: Draft) -> None:
     draft.others += suffixes(draft.words)
 
 
+def _shell_without_command(draft: Draft) -> None:
+    """Where it is given none, it starts a shell, which reads commands from its standard input."""
+    if not draft.runs and not _ONLY_TELLS.intersection(draft.words[1:]):
+        draft.run(["sh"], "whole")
+
+
 def _architecture(draft: Draft) -> None:
     """`setarch ARCH -R COMMAND`: the architecture may be left out."""
     if draft.runs and draft.parsed.rest == 0:
@@ -138,6 +149,7 @@ def _architecture(draft: Draft) -> None:
             draft.others += suffixes(draft.words)
         if rest := draft.words[2 + behind.rest :]:
             draft.run(rest, "whole")
+    _shell_without_command(draft)
 
 
 def _pid(draft: Draft) -> None:
@@ -148,6 +160,12 @@ def _pid(draft: Draft) -> None:
 
 def _unread(draft: Draft) -> None:
     draft.doubt(f"{draft.program} runs what cannot be read")
+    _anywhere(draft)
+
+
+def _anywhere_or_shell(draft: Draft) -> None:
+    if len(draft.words) <= 2:
+        _shell_without_command(draft)
     _anywhere(draft)
 
 
@@ -247,7 +265,8 @@ ROWS = (
              "--addr-no-randomize --whole-seconds --sticky-timeouts --read-implies-exec "
              "--mmap-page-zero --3gb --4gb --uname-2.6 --verbose --list", "whole",
              refine=_architecture),
-    _wrapper("linux32|linux64|x86_64|i386|i686", "-BFILRSTXZ3v", "whole"),
+    _wrapper("linux32|linux64|x86_64|i386|i686", "-BFILRSTXZ3v", "whole",
+             refine=_shell_without_command),
     _wrapper("choom", "-n|--adjust=text -p|--pid=text:pid", refine=_pid),
     _wrapper("runcon", "-c -t|--type=text -u|--user=text -r|--role=text -l|--range=text --compute",
              "whole"),
@@ -265,15 +284,15 @@ ROWS = (
     _wrapper("pkexec", "--user=text --disable-internal-agent --keep-cwd", "whole"),
     _wrapper("gosu|su-exec", "", "whole", skip=1),
     _wrapper("chroot", "--groups=text --userspec=text --skip-chdir", "whole", operands="dir",
-             skip=1),
+             skip=1, refine=_shell_without_command),
     _wrapper("unshare", f"{_SPACES} -frc --fork --map-user=text --map-group=text --map-root-user "
              "--map-current-user --map-auto --map-users=text --map-groups=text --kill-child?=text "
              "--mount-proc?=text --propagation=text --setgroups=text --keep-caps -R|--root=dir "
              "-w|--wd=dir -S|--setuid=text -G|--setgid=text "
-             "--monotonic=text --boottime=text", "whole"),
+             "--monotonic=text --boottime=text", "whole", refine=_shell_without_command),
     _wrapper("nsenter", f"{_SPACES} -aFZ -t|--target=text -S|--setuid=text -G|--setgid=text "
              "-r|--root?=dir -w|--wd?=dir -W|--wdns=dir --all --preserve-credentials "
-             "--no-fork --follow-context", "whole"),
+             "--no-fork --follow-context", "whole", refine=_shell_without_command),
     _wrapper("setpriv", "-d --dump --nnp --no-new-privs --ambient-caps=text --inh-caps=text "
              "--bounding-set=text --ruid=text --euid=text --rgid=text --egid=text --reuid=text "
              "--regid=text --clear-groups --keep-groups --init-groups --groups=text "
@@ -306,7 +325,8 @@ ROWS = (
     Row("ld.so", "runs", own=True, refine=_loader),
     Row("parallel|expect|at|batch|crontab|entr|run-parts|m4|dc|gdb|lldb", "runs", own=True,
         refine=_unread),
-    Row("tmux|screen|perf|proot|firejail|bwrap|capsh|watchexec|op|aws-vault|chamber|direnv|dotenv"
+    Row("capsh|firejail|proot", "runs", own=True, refine=_anywhere_or_shell),
+    Row("tmux|screen|perf|bwrap|watchexec|op|aws-vault|chamber|direnv|dotenv"
         "|ip|machinectl|vagrant|toolbox|distrobox|flatpak|snap|guix"
         "|lxc|wsl|rlwrap|sem|setuidgid", "runs",
         own=True, refine=_anywhere),
