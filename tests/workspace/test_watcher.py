@@ -282,6 +282,25 @@ async def test_of_a_repository_that_was_removed_comes_back_what_names_commands(
     assert (repository / ".git/config").read_bytes() == config
 
 
+@pytest.mark.parametrize("make", ["git init -q lib/new", "git clone -q . lib/new"])
+@pytest.mark.parametrize("remove", ["rm -rf lib/new", "rm -rf lib/new/.git"])
+@pytest.mark.parametrize("when", ["at once", "while it is watched", "by a later command"])
+async def test_a_repository_that_a_command_made_may_be_removed(
+    repository: Path, watch: Watcher, make: str, remove: str, when: str
+) -> None:
+    """Also with its settings, which are protected from the moment that it was made."""
+    if when == "by a later command":
+        await run(watch, repository, make)
+        await run(watch, repository, ": > lib/new/.git/hooks/post-merge")
+        await run(watch, repository, f"{remove} 2> errors; echo $? > code")
+    else:
+        pause = "sleep 0.4;" if when == "while it is watched" else ""
+        await run(watch, repository, f"{make}; {pause} {remove} 2> errors; echo $? > code")
+    assert (repository / "errors").read_text() == ""
+    assert (repository / "code").read_text() == "0\n"
+    assert not (repository / "lib/new/.git").exists()
+
+
 async def test_what_names_commands_comes_back_after_the_whole_repository_was_removed(
     repository: Path, watch: Watcher
 ) -> None:

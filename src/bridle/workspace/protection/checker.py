@@ -28,6 +28,7 @@ from bridle.workspace.protection.differences import (
     is_touched,
     is_worktree_link,
     state_digest,
+    still_made,
 )
 from bridle.workspace.protection.failures import Failures
 from bridle.workspace.protection.known_commits import Files, KnownCommits
@@ -113,7 +114,7 @@ class Checker:
     def accept(self, *, most: int = MOST_FOLDERS) -> None:
         """What is there now is as it should be."""
         with self.lock:
-            self.state = self._look(baseline=True, most=most)
+            self.state = still_made(self.state, self._look(baseline=True, most=most))
             self.partial = most < MOST_FOLDERS and not self.state.whole
             self.restorer.accept()
             self._note_commits()
@@ -178,7 +179,7 @@ class Checker:
         return new
 
     def _look(self, *, baseline: bool, most: int = MOST_FOLDERS) -> State:
-        return look(
+        found = look(
             self.restorer.folders.root,
             self.state,
             baseline=baseline,
@@ -186,6 +187,7 @@ class Checker:
             skipped=self._skipped,
             most=most,
         )
+        return found._replace(made=self.state.made)
 
     # -- checks ------------------------------------------------------------------------------------
 
@@ -241,6 +243,7 @@ class Checker:
             if not self.state.has_new_folders:
                 return
             new = self._grow()
+            self.state = self.state._replace(made=self.state.made | new.keys())
             why = "it came with a folder that is new"
             self._reports += [
                 Undone(shown(path), "created", False, "", why)
@@ -315,6 +318,9 @@ class Checker:
         if self._is_mount_point(path, before, last=last):
             return None
         was, now = before.nodes.get(path), after.nodes.get(path)
+        if now is None and path in before.made:
+            self._adopt(path)
+            return None
         if self.restorer.is_accepted(path) and self._adopt_accepted(path):
             return None
         if is_git_config(path, after):
@@ -390,7 +396,7 @@ class Checker:
         for one in [one for one in nodes if is_inside(one, path)]:
             del nodes[one]
         nodes |= {one: node for one, node in now.nodes.items() if is_inside(one, path)}
-        self.state = self.state._replace(nodes=nodes)
+        self.state = self.state._replace(nodes=nodes, made=self.state.made & nodes.keys())
         self.changed = True
         return True
 

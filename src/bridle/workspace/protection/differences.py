@@ -105,3 +105,11 @@ def is_worktree_link(path: str, state: State) -> bool:
     shelf, _ = parent_of(parent_of(path)[0])
     right = node is not None and node.kind == "file" and node.content == b"../..\n"
     return right and parent_of(shelf)[1] == "worktrees" and is_of_git(path, state, ("commondir",))
+
+
+def still_made(before: State, after: State) -> State:
+    """`after`, in which a program made only what nobody replaced since."""
+    known = before.made & after.nodes.keys()
+    return after._replace(
+        made=frozenset(one for one in known if after.nodes[one].mark == before.nodes[one].mark)
+    )

@@ -58,6 +58,7 @@ class State(NamedTuple):
     behind: tuple[str, ...] = ()  # where protected links lead, inside the workspace
     closed: frozenset[str] = frozenset()  # folders too large to look into
     whole: bool = True  # False: there are more folders
+    made: frozenset[str] = frozenset()  # by a program of this session: it may delete them again
 
     @property
     def has_new_folders(self) -> bool:
