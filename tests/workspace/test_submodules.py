@@ -83,7 +83,7 @@ def with_setting(line: str) -> str:
 
 MADE_BY_HAND = {
     "a program": with_setting("fsmonitor = touch ran"),
-    "a hook": f"{MADE} cp .git/config {CONFIG}; echo touch ran > {HOOK}; chmod +x {HOOK}",
+    "a hook": f"{MADE} cp .git/config {CONFIG}; echo touch ran > {HOOK}; chmod -f +x {HOOK} || :",
     "files outside": with_setting("worktree = ../../../../.."),
     "files in .git": with_setting("worktree = ../../../.git"),
     "any path": with_setting("worktree = /"),
