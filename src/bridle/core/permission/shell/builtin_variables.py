@@ -10,6 +10,7 @@ from bridle.core.permission.shell.command_execution import Call
 from bridle.core.permission.shell.evaluation import Outcome, either
 from bridle.core.permission.shell.parsed_script import HOLE, is_open
 from bridle.core.permission.shell.shell_state import ShellState
+from bridle.core.permission.shell.word_expansion import WORKING
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PAIR = re.compile(r"([A-Za-z_]\w*)(\[.*\])?\+?=(.*)", re.ASCII | re.DOTALL)
@@ -42,6 +43,8 @@ def declare(call: Call) -> Outcome:
                 state = state.assigned(word, HOLE)
             if name == "export" or "x" in flags:
                 state = state.changed(exported=state.exported | {word})
+            elif word in WORKING:  # a `cd` may fail to change it
+                state = state.assigned(word, HOLE)
     for one, value in pairs:
         state = _declared(call, state, one, value, flags)
     return either(state)

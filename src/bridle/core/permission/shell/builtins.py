@@ -59,6 +59,15 @@ def _echo(call: Call) -> Outcome:
     return either(call.state)
 
 
+def _pwd(call: Call) -> Outcome:
+    """It prints where the shell is, whatever PWD holds."""
+    call.execution.note(call)
+    path = call.state.path_of(call.state.directories)
+    if path is not None and all(word in ("-L", "-P") for word in call.words[1:]):
+        call.execution.shell.printed = StdinSource(path + "\n")
+    return either(call.state)
+
+
 def _printf(call: Call) -> Outcome:
     if call.words[1:2] == ["-v"] or any(word.startswith("-v") for word in call.words[1:2]):
         return variables.printf(call)
@@ -192,7 +201,7 @@ def _fc(call: Call) -> Outcome:
 
 
 _NONE = (
-    "bg", "caller", "compopt", "disown", "fg", "help", "pwd", "suspend", "times", "type", "ulimit",
+    "bg", "caller", "compopt", "disown", "fg", "help", "suspend", "times", "type", "ulimit",
     "umask", "logout", "unalias",
 )  # fmt: skip
 _TABLE: dict[str, Builtin] = {
@@ -202,6 +211,7 @@ _TABLE: dict[str, Builtin] = {
     "false": _false,
     "echo": _echo,
     "printf": _printf,
+    "pwd": _pwd,
     "kill": _kill,
     "exit": _leave,
     "return": _escape,

@@ -42,7 +42,7 @@ from bridle.core.permission.shell.variables import (
     is_prompt,
     steers,
 )
-from bridle.core.permission.shell.word_expansion import PROCESS_FILE, Expansion
+from bridle.core.permission.shell.word_expansion import PROCESS_FILE, WORKING, Expansion
 
 _DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
@@ -301,6 +301,8 @@ class CommandExecution(ProgramExecution):
                 variables.pop(one, None)
                 if one in state.variables:
                     variables[one] = state.variables[one]
+                elif one in WORKING:  # `cd` changed the local one
+                    variables[one] = HOLE
             return found.changed(variables=variables, positional=state.positional)
 
         return Outcome(left(ok), left(failed))
@@ -411,6 +413,8 @@ def _restored(
         variables.pop(name, None)
         if name in before.variables:
             variables[name] = before.variables[name]
+        elif name in WORKING:  # `cd` changed the one for this command
+            variables[name] = HOLE
     restored = found.changed(
         variables=variables, exported=before.exported | found.exported - {n for n, _ in assigned}
     )
