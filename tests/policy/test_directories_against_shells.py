@@ -36,10 +36,14 @@ MOVES = (
 STATUSES = ("true", "false", ":", "! true", "! false", "[ -d a ]", "[ -f nosuch ]", "test -d b")
 WRITES = (
     "> {}", ": > {}", "> ./{}", "> ../{}", "x=y > a/{}", "echo x >> {}", "{{ :; }} > {}",
-    "f={}; > $f", "> $PWD/{}", '> "$PWD"/{}', "> ${{PWD}}/{}", "> ~+/{}", "> $(pwd)/{}", "> `pwd`/{}",
-    "> $OLDPWD/{}", "> ~-/{}", "d=$PWD; cd a; > $d/{}", "> ${{PWD%/*}}/{}", "d=$PWD; > ${{d%/*}}/{}",
-    "echo $PWD/{} | xargs touch", "sh -c '> $PWD/{}'", "env -C a sh -c '> $PWD/{}'", "> $(pwd -P)/{}",
-    'bash -c "cd a && > $PWD/{}"', "cd a && > $PWD/{}", "cd a && > $OLDPWD/{}", "(cd a && > $PWD/{})",
+    "f={}; > $f", "> $PWD/{}", '> "$PWD"/{}', "> ${{PWD}}/{}", "> ~+/{}", "> $(pwd)/{}",
+    "> `pwd`/{}",
+    "> $OLDPWD/{}", "> ~-/{}", "d=$PWD; cd a; > $d/{}", "> ${{PWD%/*}}/{}",
+    "d=$PWD; > ${{d%/*}}/{}",
+    "echo $PWD/{} | xargs touch", "sh -c '> $PWD/{}'", "env -C a sh -c '> $PWD/{}'",
+    "> $(pwd -P)/{}",
+    'bash -c "cd a && > $PWD/{}"', "cd a && > $PWD/{}", "cd a && > $OLDPWD/{}",
+    "(cd a && > $PWD/{})",
 )  # fmt: skip
 FORMS = (
     "{} && {}", "{} || {}", "{}; {}", "{}\n{}", "{} | {}", "({}); {}", "{{ {}; }}; {}",

@@ -17,6 +17,7 @@ from bridle.core.permission.shell.syntax import Dialect
 
 Builtin = Callable[[Call], Outcome]
 
+_LETTERS = {"H": "histexpand", "a": "allexport"}  # of set
 _LISTS = ("-p", "-a", "-s", "-ps", "-as", "-pa")
 
 
@@ -112,13 +113,13 @@ def _set(call: Call) -> Outcome:
     options = set(state.options)
     while rest and rest[0][:1] in ("-", "+") and rest[0] not in ("-", "--"):
         word, *rest = rest
-        named = ["histexpand"] if "H" in word else []
+        named = [name for letter, name in _LETTERS.items() if letter in word]
         count = word.count("o")  # also in one word with others
         named += rest[:count]
         del rest[:count]
         options = options | set(named) if word[0] == "-" else options - set(named)
     if "histexpand" in options - state.options:
-        call.execution.shell.unread("commands of the history may stand in a line")
+        call.execution.shell.unread("history expansion may insert commands")
     if any(map(is_open, call.words[1:])):
         return either(state.changed(positional=UNKNOWN_ARGUMENTS, options=frozenset(options)))
     state = state.changed(options=frozenset(options))
@@ -196,7 +197,7 @@ def _history(call: Call) -> Outcome:
 def _fc(call: Call) -> Outcome:
     call.execution.note(call)
     if not any(word.startswith("-") and "l" in word for word in call.words[1:2]):
-        call.execution.shell.unread("fc runs what was run before")
+        call.execution.shell.unread("fc runs commands of the history")
     return either(call.state)
 
 

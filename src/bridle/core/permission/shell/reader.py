@@ -87,7 +87,7 @@ def _guarded(work: Callable[[], None], findings: Findings, *, syntax: bool = Tru
         if syntax or "more than" in str(error) or "too many" in str(error):
             findings.unread(str(error))
     except RecursionError:
-        findings.unread("too many things inside of each other")
+        findings.unread("too many levels of nesting")
     except Exception as error:  # a fault of ours must not let a line through
         findings.unread(f"{FAULT}: {error!r}")
 

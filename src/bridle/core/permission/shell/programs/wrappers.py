@@ -39,7 +39,7 @@ def _env(draft: Draft) -> None:
         if not draft.runs:
             draft.at_least("runs")  # it prints all variables, which may be secrets
         return
-    draft.doubt("env takes its words apart itself")
+    draft.doubt("env splits its argument itself")
     draft.runs.clear()
     if _PLAIN.fullmatch(split):
         draft.run(["env", *split.split(), *rest], "inner")
@@ -182,7 +182,7 @@ def _loader(draft: Draft) -> None:
     options = grammar("--library-path=text --inhibit-cache --preload=code --audit=code "
                       "--argv0=text --list --verify --inhibit-rpath=text")  # fmt: skip
     parsed = parse(draft.words[1:], options, "posix")
-    draft.doubt("a program is loaded by hand")
+    draft.doubt("a program that is started by the dynamic loader")
     for option, value in parsed.values:
         take(draft, option.role, value, option.name)
     if rest := draft.words[1 + parsed.rest :]:
