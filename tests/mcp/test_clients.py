@@ -116,6 +116,14 @@ async def test_what_one_client_started_another_does_not_find(
         assert not ended.is_error
 
 
+async def test_a_token_of_its_own_is_one_client_in_all_its_sessions(doors: list[Door]) -> None:
+    """Some clients open an MCP session for every call, and end none."""
+    async with two(doors, (1, 1), ("legacy", "legacy")) as (one, same):
+        process = await begun(one)
+        assert process in await listed(same)
+        assert not (await same.call_tool("kill_process", {"process_id": process})).is_error
+
+
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_client_that_comes_back_with_its_token_finds_what_it_left(
     doors: list[Door], mode: str

@@ -65,9 +65,9 @@ class Door:
 
 @pytest.fixture(scope="module")
 def door(house: Machine) -> Iterator[Door]:
-    """A server of HTTP."""
+    """A server of HTTP, with a token of the Inspector's own: each of its calls is a new session."""
     process = subprocess.Popen(
-        house.command("mcp", "serve", "--http", "0", "--approve", "auto"),
+        house.command("mcp", "serve", "--http", "0", "--approve", "auto", "--client", "inspector"),
         cwd=house.project,
         env=house.environment,
         stdin=subprocess.DEVNULL,
@@ -76,9 +76,10 @@ def door(house: Machine) -> Iterator[Door]:
     )
     assert process.stderr
     with process:
-        said = re.search(r":(\d+)/mcp, its token is in (.+)\n", process.stderr.readline())
-        assert said
-        yield Door(int(said[1]), Path(said[2]).read_text().strip())
+        said = re.search(r":(\d+)/mcp, its token", process.stderr.readline())
+        named = re.fullmatch(r".*inspector.* (/.+)\n", process.stderr.readline())
+        assert said and named
+        yield Door(int(said[1]), Path(named[1]).read_text().strip())
         process.terminate()
         assert process.wait(20) == 0
         assert "Traceback" not in process.stderr.read()

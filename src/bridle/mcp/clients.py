@@ -1,7 +1,9 @@
-"""HTTP clients of one server, told apart: by their token, and by the MCP session they opened.
+"""Which HTTP client of a server a request comes from.
 
-The protocol of 2026 has no sessions: there a client is told by its token and the name it gives.
-Whoever holds a token could give another's name, so clients that are not to meet have a token each.
+A named token is one client, however many MCP sessions it opens. Clients that share the token
+without a name are told apart by their MCP session, or, with the protocol of 2026 that has no
+sessions, by the name they give. Whoever holds that token could give another's name, so clients
+that must not meet have a token each.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class Clients:
         if request is None:
             return Caller()
         token: str = request.scope[TOKEN]
-        if session := dict(request.scope["headers"]).get(_SESSION):
+        if token:
+            owner = f"{token}/token/"
+        elif session := dict(request.scope["headers"]).get(_SESSION):
             owner = _owner(token, "session", session)
         else:
             known = context.session.client_params
@@ -65,7 +69,9 @@ class Clients:
         if other is None or other == owner:
             return True
         theirs, kind, _ = other.split("/")
-        return theirs == token and kind == "session" and not self._is_open(other)
+        if token or theirs:
+            return theirs == token
+        return kind == "session" and not self._is_open(other)
 
     def _is_open(self, owner: str) -> bool:
         if owner in self._ended:
