@@ -29,12 +29,21 @@ MOVES = (
     "cd a", "cd b", "cd ..", "cd a/b", "cd nosuch", "cd -", "cd ./a", "cd", "CDPATH=a cd b",
     "cd b/../a", "pushd a", "popd", "pushd -n b", "pushd +1", "d=a; cd $d", "eval cd a",
     "command cd b", "x=cd; $x a", "builtin cd a", "go a", "cd $(echo b)",
-    "for d in a b; do cd $d; done", "HOME=b; cd; unset HOME",
+    "for d in a b; do cd $d; done", "HOME=b; cd; unset HOME", "cd $PWD/a", 'cd "$OLDPWD"', "cd ~-",
+    "cd ~+/b", "cd $(pwd)/a", "PWD=/nosuch", "PWD=/nosuch cd a", "OLDPWD=/nosuch", "unset PWD",
+    "stale", "readonly PWD", "read PWD < /dev/null", "d=$PWD; cd a; cd $d", "cd a; PWD=$PWD/b",
 )  # fmt: skip
 STATUSES = ("true", "false", ":", "! true", "! false", "[ -d a ]", "[ -f nosuch ]", "test -d b")
 WRITES = (
     "> {}", ": > {}", "> ./{}", "> ../{}", "x=y > a/{}", "echo x >> {}", "{{ :; }} > {}",
-    "f={}; > $f",
+    "f={}; > $f", "> $PWD/{}", '> "$PWD"/{}', "> ${{PWD}}/{}", "> ~+/{}", "> $(pwd)/{}",
+    "> `pwd`/{}",
+    "> $OLDPWD/{}", "> ~-/{}", "d=$PWD; cd a; > $d/{}", "> ${{PWD%/*}}/{}",
+    "d=$PWD; > ${{d%/*}}/{}",
+    "echo $PWD/{} | xargs touch", "sh -c '> $PWD/{}'", "env -C a sh -c '> $PWD/{}'",
+    "> $(pwd -P)/{}",
+    'bash -c "cd a && > $PWD/{}"', "cd a && > $PWD/{}", "cd a && > $OLDPWD/{}",
+    "(cd a && > $PWD/{})",
 )  # fmt: skip
 FORMS = (
     "{} && {}", "{} || {}", "{}; {}", "{}\n{}", "{} | {}", "({}); {}", "{{ {}; }}; {}",
@@ -66,7 +75,8 @@ def line(seed: int) -> str:
         return chance.choice(WRITES).format(next(files))
 
     text = piece(3)
-    return f"go() {{ cd $1; }}; {text}" if "go a" in text else text
+    before = "go() { cd $1; }; " if "go a" in text else ""
+    return before + ("stale() { local PWD; cd a; }; " if "stale" in text else "") + text
 
 
 def _limit() -> None:
@@ -123,12 +133,17 @@ def missed(script: ParsedScript, paths: set[str], folder: Path) -> set[str]:
     return {path for path in paths if not any(covers(one, path, folder) for one in writes)}
 
 
+def lost_files(text: str, shell: str, folder: Path) -> set[str]:
+    start = str(folder / "top" / "ws")
+    return missed(read(text, start), files_after(shell, text, folder), folder)
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_every_file_that_a_line_makes_is_covered(shell: str, tmp_path: Path) -> None:
     wrong = []
     for seed in range(LINES):
         text = line(seed)
-        if lost := missed(read(text), files_after(shell, text, tmp_path / "x"), tmp_path / "x"):
+        if lost := lost_files(text, shell, tmp_path / "x"):
             wrong.append((seed, text, lost))
     assert wrong == []
 
@@ -140,12 +155,28 @@ def test_most_lines_make_files_and_few_are_unread(tmp_path: Path) -> None:
     assert sum(bool(read(text).unread) for text in texts) < 10
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> $PWD/f", "> ~+/f", "> $(pwd)/f", '> "${PWD}"/f', "cd a && > $PWD/f", "cd a && > ~-/f",
+        "cd a && > $OLDPWD/f", "d=$PWD; cd a; > $d/f", "cd a && cd .. && > $PWD/f",
+        "(cd a); > $PWD/f", "sh -c '> $PWD/f'", "PWD=/nosuch; > `pwd`/f", "export PWD; > $PWD/f",
+    ],
+)  # fmt: skip
+def test_the_working_directory_is_known_where_nothing_assigns_it(text: str) -> None:
+    script = read(text, "/top/ws")
+    assert script.unread == ()
+    paths = {posixpath.normpath(one.path) for one in script.redirections}
+    assert paths & {"/top/ws/f", "/top/ws/a/f"}
+    assert not any(HOLE in path for path in paths)
+
+
 @pytest.mark.torture
 @pytest.mark.parametrize("shell", SHELLS)
 def test_every_file_that_many_lines_make_is_covered(shell: str, tmp_path: Path) -> None:
     wrong = []
     for seed in range(1_000_000, 1_020_000):
         text = line(seed)
-        if lost := missed(read(text), files_after(shell, text, tmp_path / "x"), tmp_path / "x"):
+        if lost := lost_files(text, shell, tmp_path / "x"):
             wrong.append((seed, text, lost))
     assert wrong == []

@@ -340,3 +340,21 @@ def test_the_longest_words_take_no_time(program: str) -> None:
         before = time.process_time()
         describe([*program.split(), word, word])
         assert time.process_time() - before < 0.5, (program, word[:4])
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["su - -c x", "su -lc x", "su -l -c x", "su --login -c x", "su - me -c x", "sudo -i x",
+     "sudo --login x", "sudo -iu me x", "runuser -l me -c x", "runuser - me -c x"],
+)  # fmt: skip
+def test_a_command_of_somebody_who_logs_in_runs_in_an_unknown_directory(line: str) -> None:
+    directories = {run.directory for run in _describe(line).runs}
+    assert directories == {HOLE}
+
+
+@pytest.mark.parametrize(
+    "line", ["su -c x", "su me -c x", "sudo x", "sudo -s x", "runuser -u me x"]
+)
+def test_one_of_somebody_else_runs_where_the_line_is(line: str) -> None:
+    directories = {run.directory for run in _describe(line).runs}
+    assert directories == {None}

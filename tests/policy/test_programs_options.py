@@ -3,19 +3,24 @@ every spelling of an option."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bridle.core.permission.shell.builtins import BASH
 from bridle.core.permission.shell.programs import describe
 from bridle.core.permission.shell.programs.describe import _COMMON
 from bridle.core.permission.shell.programs.options import Option, grammar
 from bridle.core.permission.shell.programs.row import Row
 from bridle.core.permission.shell.programs.table import ROWS
+from bridle.core.permission.shell.reader import read
 
 # Programs whose --help lists options line by line in GNU's way, and that need nothing to do so.
 SELF_DESCRIBED = [
@@ -73,14 +78,19 @@ def _described(program: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("program", SELF_DESCRIBED)
+# What their --help says, as recorded: {program: {version, options: {name: arity}}}. Other versions
+# have other options: what a row does not know is never a read (the test behind the next).
+RECORDED: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("described_options.json").read_text("utf-8")
+)
+
+
+@pytest.mark.parametrize("program", RECORDED)
 def test_a_long_option_takes_a_value_where_its_program_says_so(program: str) -> None:
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
     options = _grammar(ROWS[program])
     differing = {
         name: (arity, options[name].takes)
-        for name, arity in _described(program).items()
+        for name, arity in RECORDED[program]["options"].items()
         if name in options
         and options[name].takes != arity
         and (options[name].takes, arity) != ("attached", "nothing")  # a flag, or with `=`
@@ -107,22 +117,18 @@ def test_an_option_that_a_row_does_not_know_makes_it_more_than_a_reader(program:
 
 
 def test_most_options_of_programs_that_only_read_are_known() -> None:
-    readers = [
-        name
-        for name in SELF_DESCRIBED
-        if ROWS[name].effect in ("none", "reads") and shutil.which(name)
-    ]
+    readers = [name for name in RECORDED if ROWS[name].effect in ("none", "reads")]
     unknown = {
         f"{name} {option}"
         for name in readers
-        for option in _described(name)
+        for option in RECORDED[name]["options"]
         if option not in _grammar(ROWS[name])
     }
-    known = sum(len(_described(name)) for name in readers)
+    known = sum(len(RECORDED[name]["options"]) for name in readers)
     assert len(unknown) * 20 < known, unknown  # 95 of 100
 
 
-@pytest.mark.parametrize("row", _rows(), ids=lambda row: row.names.partition("|")[0])
+@pytest.mark.parametrize("row", list(_rows()), ids=lambda row: row.names.partition("|")[0])
 def test_no_option_means_two_things(row: Row) -> None:
     meanings: dict[str, set[Option]] = {}
     for token in row.options.split():
@@ -203,3 +209,132 @@ def test_a_program_that_an_option_names_is_doubted_however_it_is_spelled() -> No
                     count += 1
                     assert found.doubts and found.effect == "runs", line
     assert count > 300
+
+
+def test_a_command_that_an_option_runs_is_read_however_the_option_is_spelled() -> None:
+    """In every row, in full, cut short as far as the program allows, attached and apart."""
+    count = 0
+    for row in _rows():
+        if row.own:
+            continue
+        for name, option in _grammar(row).items():
+            if option.role not in ("program", "shell"):
+                continue
+            for words in _spellings(row, name, option):
+                line = [*row.names.partition("|")[0].split(), *words]
+                scripts = [run.script for run in describe(line).runs]
+                count += 1
+                assert "VALUE" in scripts, line
+    assert count > 200
+
+
+def _cuts(row: Row, name: str) -> Iterator[str]:
+    for length in range(4, len(name)):
+        if name[:length] not in _grammar(row):
+            yield name[:length]
+
+
+def test_an_option_that_may_be_several_is_taken_for_each_of_them() -> None:
+    """The installed program may have fewer options than its row: the word is then one of these."""
+    count = 0
+    for row in _rows():
+        if row.own or row.style == "single":
+            continue
+        for name, option in _grammar(row).items():
+            if option.role not in ("program", "shell", "write") or not name.startswith("--"):
+                continue
+            for cut in _cuts(row, name):
+                line = [*row.names.partition("|")[0].split(), f"{cut}=VALUE"]
+                found = describe(line)
+                reached = {run.script for run in found.runs}
+                if option.role == "write":
+                    reached = {one.path for one in found.accesses if one.kind == "write"}
+                count += 1
+                assert found.effect in ("writes", "runs") and "VALUE" in reached, line
+    assert count > 500
+
+
+# -- hosts, configurations and programs that something else than the words chooses ----------------
+
+# Options of any program that choose where it looks, what it obeys or what it runs.
+_CHOOSES = re.compile(
+    r"--(?:host|context|config|config-file|kubeconfig|server|url|registry|index-url|extra-index-url"
+    r"|proxy|userconfig|globalconfig|script-shell|python|exec-path|git-dir|work-tree|config-env"
+    r"|rsh|rsh-command|node-options|unzip-command|pre|pager|connection)"
+)
+_NOT_THAT = {"stat --context", "grep --context", "rgrep --context", "zgrep --context",
+             "rg --context", "git --context", "diff --context"}  # fmt: skip
+_CHOSEN_BY = (
+    "DOCKER_HOST", "DOCKER_CONFIG", "DOCKER_CONTEXT", "CONTAINER_HOST", "KUBECONFIG", "GH_HOST",
+    "GH_CONFIG_DIR", "GH_TOKEN", "GIT_DIR", "GIT_WORK_TREE", "GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_COUNT", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "PIP_CONFIG_FILE",
+    "PIP_INDEX_URL", "PIP_PYTHON", "NPM_CONFIG_USERCONFIG", "npm_config_prefix",
+    "RIPGREP_CONFIG_PATH", "HTTPS_PROXY", "ALL_PROXY", "TAPE", "AWKPATH", "LD_PRELOAD", "PATH",
+    "HOME",
+    "XDG_CONFIG_HOME", "OPENSSL_CONF", "GCONV_PATH", "LOCPATH", "TERMINFO", "YARN_RC_FILENAME",
+    "UV_PYTHON",
+    "SOMETHING_NEW",
+)  # fmt: skip
+
+
+def _reading_lines() -> Iterator[str]:
+    for row in _rows():
+        if row.effect in ("none", "reads"):
+            yield from row.samples[:1]
+
+
+def test_an_option_that_chooses_a_host_a_configuration_or_a_program_makes_no_read() -> None:
+    count = 0
+    for row in _rows():
+        names = row.names.partition("|")[0].split()
+        top = ROWS[names[0]].options if len(names) > 1 else ""
+        if row.own or row.effect not in ("none", "reads"):
+            continue
+        for name, option in {**grammar(top, "posix"), **_grammar(row)}.items():
+            if not _CHOOSES.fullmatch(name) or option.takes == "nothing":
+                continue
+            if f"{names[0]} {name}" in _NOT_THAT:
+                continue
+            words = [names[0], name, "VALUE", *names[1:]]
+            if name in _grammar(row) and not ROWS[names[0]].everywhere:
+                words = [*names, name, "VALUE"]
+            count += 1
+            assert describe(words).effect == "runs", words
+    assert count > 50
+
+
+_GIVEN = (
+    "{n}=x {line}", "export {n}=x; {line}", "env {n}=x {line}",
+    "set -a; {n}=x; {line}", "{n}=x bash -c '{line}'", "export {n}=x; sh -c '{line}'",
+    "{n}=x; export {n}; {line}", "f() {{ {line}; }}; {n}=x f",
+)  # fmt: skip
+
+
+def test_a_variable_that_a_line_gives_to_a_program_makes_no_read() -> None:
+    lines = [one for one in _reading_lines() if "'" not in one and one.split()[0] not in BASH]
+    cases = [(name, form, lines[at % len(lines)]) for at, (name, form) in
+             enumerate((name, form) for name in _CHOSEN_BY for form in _GIVEN)]  # fmt: skip
+    cases += [(_CHOSEN_BY[at % len(_CHOSEN_BY)], form, line) for at, (line, form) in
+              enumerate((line, form) for line in lines for form in _GIVEN)]  # fmt: skip
+    read_only = [
+        (name, form, line)
+        for name, form, line in cases
+        for one in read(form.format(n=name, line=line), "/ws").commands
+        if one.words[:1] == (line.split()[0],) and one.effect != "runs"
+    ]
+    assert len(cases) > 1_000
+    assert read_only == []
+
+
+@pytest.mark.parametrize("value", ["C", "C.UTF-8", "de_DE.UTF-8", "Europe/Berlin", ""])
+def test_a_language_or_a_time_zone_leaves_a_read_one(value: str) -> None:
+    for name in ("LC_ALL", "LANGUAGE", "TZ"):
+        for form in (f"{name}={value} date", f"export {name}={value}; date"):
+            assert {one.effect for one in read(form).commands} == {"none"}
+
+
+@pytest.mark.parametrize("value", ["../../evil", "/ws/evil", ":/ws/evil", "~/evil"])
+def test_one_that_is_a_file_from_elsewhere_does_not(value: str) -> None:
+    for name in ("LC_ALL", "LANGUAGE", "TZ"):
+        (command,) = read(f"{name}={value} date").commands
+        assert command.effect == "runs"

@@ -459,9 +459,6 @@ def test_what_was_remembered_stands_above_a_guard_only_for_the_file_it_names(pat
         ("cat *", ".env", False),
         ("cat src/*", "src/.env", False),
         ("cat .f*", ".env", False),
-        ("X=$(pwd)/.env; cat $X", ".env", True),
-        ('cat "$PWD/.env"', ".env", True),
-        ("cat ~+/.env", ".env", True),
         ("cat < $X", ".env", True),
         ("cp $X b", ".env", True),
         ("cat k*", "*.pem", True),
@@ -485,6 +482,24 @@ def test_a_file_that_may_be_a_forbidden_one_is_asked_about(
             policy = Policy.preset(preset, rules=[rule(deny="no", **table), *rules])
             verdict = policy.decide(bash(line), HERE).verdict
             assert verdict == ("ask" if asked else "allow"), (preset, table)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "X=$(pwd)/.env; cat $X",
+        'cat "$PWD/.env"',
+        "cat ~+/.env",
+        "cd src && cat $OLDPWD/.env",
+        "cd src && cat ~-/.env",
+        "X=$PWD; cd src; cat $X/.env",
+        "bash -c 'cat $PWD/.env'",
+    ],
+)
+def test_a_forbidden_file_is_denied_by_the_path_of_the_working_directory(line: str) -> None:
+    for table in ({"path": ".env"}, {"path": ".env", "tool": "read"}):
+        policy = Policy.preset("auto", rules=[rule(deny="no", **table)])
+        assert policy.decide(bash(line), HERE).verdict == "deny"
 
 
 @pytest.mark.parametrize(

@@ -100,10 +100,21 @@ HARMLESS_KEYS = re.compile(
 )
 
 
+KEYS = Path(__file__).with_name("git_config_keys.txt")  # of `git help --config`, as recorded
+
+
+def plain(lines: str) -> list[str]:
+    keys = [line.strip() for line in lines.splitlines()]
+    return [re.sub(r"<[^>]*>|\*", "x", key) for key in keys if "." in key and " " not in key]
+
+
 def documented() -> list[str]:
+    return plain(KEYS.read_text("utf-8"))
+
+
+def installed() -> list[str]:
     said = subprocess.run(["git", "help", "--config"], capture_output=True, text=True, check=True)
-    lines = [line.strip() for line in said.stdout.splitlines()]
-    return [re.sub(r"<[^>]*>|\*", "x", line) for line in lines if "." in line and " " not in line]
+    return plain(said.stdout)
 
 
 def lower(key: str) -> str:
@@ -121,6 +132,38 @@ def test_every_key_that_git_documents_is_known_as_one_or_the_other() -> None:
     assert len(keys) > 500
     unknown = [key for key in keys if not runs_a_program(key, "/tmp/evil") and not is_harmless(key)]
     assert unknown == []
+
+
+# How settings that run a program are called, in git and in what people add to it.
+PROGRAM_NAMES = (
+    "cmd", "command", "sshCommand", "tocmd", "program", "prog", "helper", "hook", "packObjectsHook",
+    "hooksPath", "editor", "pager", "browser", "driver", "process", "clean", "smudge", "textconv",
+    "external", "askpass", "exec", "execute", "run", "script", "shell", "proxyCommand", "launcher",
+    "handler", "filter", "tunnel", "transferAgent", "executable", "binary",
+)  # fmt: skip
+
+
+def test_a_key_of_another_version_that_is_called_like_a_program_counts_as_one() -> None:
+    known = {lower(key) for key in documented()}
+    new = [
+        *(f"newsection.{name}" for name in PROGRAM_NAMES),
+        *(f"newsection.x.y.new{name}" for name in PROGRAM_NAMES),
+        *(f"core.new{name}" for name in PROGRAM_NAMES),
+        *(f"diff.x.new-{name}" for name in PROGRAM_NAMES),
+    ]
+    new += [key for key in installed() if lower(key) not in known and re.search(
+        r"(?i)(cmd|command|program|helper|hook|editor|pager|driver)$", key)]  # fmt: skip
+    passed = [key for key in new if not runs_a_program(lower(key), "/tmp/evil")]
+    assert passed == []
+    switched = [key for key in new if runs_a_program(lower(key), "true")]
+    assert switched == []
+
+
+def test_a_key_of_a_harmless_section_is_not_taken_for_a_program() -> None:
+    keys = [lower(key) for key in documented()]
+    ordinary = [key for key in keys if key.partition(".")[0] in HARMLESS - {"merge", "mergetool"}]
+    mistaken = [key for key in ordinary if runs_a_program(key, "/tmp/evil")]
+    assert mistaken == []
 
 
 @pytest.mark.parametrize(

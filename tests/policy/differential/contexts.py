@@ -36,6 +36,7 @@ _AROUND = (
     *("x=1 y=2; {s}", "x=1; {s}", "unset x; {s}", "exec 3>&1; {s}", "exec 3>&1 4>&2; {s} >&3", "{s} 3>&1 1>&2", "{s} < /dev/null", "{s} > /dev/null 2>&1", "{s} >&2"),
     *("{s} 2>&1 | cat", "{s} <<< x", "< a.txt {s}", "2>&1 {s}", "X=1 {s}", "X=1 Y=$(echo 2) {s}", "PATH=$PATH {s}", "LC_ALL=C {s}", "IFS=x {s}", "BASH_ENV=x {s}"),
     *("IFS=,; {s}", "PATH=/usr/bin:/bin; {s}", "PATH=tools:$PATH; {s}", "export PATH=tools:$PATH; {s}", "PATH=tools {s}", "hash -r; {s}", "ENV=x; {s}"),
+    *("V=<(true) {s}", "V=<() {s}", "X=1 V=<(echo {{a..c}}) {s}", "V=>(cat) {s}", "V=$(<a.txt) {s}", "export V=1; {s}", "set -a; V=1; {s}"),
     *("true; true; true; {s}; true", "echo one; {s}; echo two", "ls; {s}", "test -e a.txt && {s}", "[ -e nosuch ] || {s}", "[[ -e a.txt ]] && {s}", "wait; {s}"),
 )  # fmt: skip
 _TEXT = (  # run its text
@@ -79,6 +80,14 @@ _TEXT = (  # run its text
     *("exec > >(eval {q})", "exec 3< <(eval {q}); wait", "tee >(eval {q}) < a.txt", "{{ eval {q}; }} <<E\nx\nE\n", "$((eval {q}); true)", ": $( (eval {q}) )", "( (eval {q}) )", "((eval {q}) )", "read -p \"$(eval {q})\" x < /dev/null", "time ! eval {q}", "! time eval {q}", "if ! eval {q}; then :; fi"),
     *("trap {q} CHLD; true | true; sh -c :", "trap {q} SIGEXIT; exit 3", "trap {q} TERM; kill $$", "trap 'trap '{q}' EXIT' EXIT", "trap - EXIT; trap {q} EXIT; trap -p", "trap {q} INT HUP EXIT", "exit() {{ eval {q}; }}; exit", "return() {{ eval {q}; }}; return", "test() {{ eval {q}; }}; test x", "[() {{ eval {q}; }}; [ x ]", "echo() {{ builtin eval {q}; }}; echo"),
     *("function rm.x {{ eval {q}; }}; rm.x", "a-b() {{ eval {q}; }}; a-b", "f() {{ eval {q}; }}; unset -f f; f", "f() {{ eval \"$1\"; }}; f {q}", "f() {{ local x={q}; g; }}; g() {{ eval \"$x\"; }}; f", "f() {{ g() {{ eval {q}; }}; }}; f; g", "eval 'f() {{ eval {q}; }}'; f", "f() {{ eval {q}; }} 2> /dev/null; f", "f() while eval {q}; do break; done; f"),
+    *("BASH_ENV=<(echo {q}) bash -c :", "BASH_ENV=/dev/stdin bash -c : <<< {q}", "BASH_ENV=/dev/fd/3 bash -c : 3<<< {q}", "export BASH_ENV=<(echo {q}); bash -c :", "env BASH_ENV=/dev/stdin bash -c : <<< {q}"),
+    *("exec 3<<< {q}; BASH_ENV=/dev/fd/3 bash -c :", "set -a; BASH_ENV=/dev/stdin; bash -c : <<< {q}", "bash --rcfile <(echo {q}) -ic :", "bash --init-file /dev/stdin -ic : <<< {q}", "ENV=/dev/fd/3 sh -ic : 3<<< {q}"),
+    *("echo {q} > ~/.bashrc; bash -ic :", "echo {q} > ~/.profile; bash -lc :", "echo {q} > ~/.bash_profile; bash --login -c :", "echo {q} > src/.bashrc; HOME=src bash -ic :", "echo {q} > src/.profile; HOME=/mnt/ws/src bash -lc :"),
+    *("echo {q} > src/s; bash /mnt/ws/src/s", "echo {q} > src/s; bash $PWD/src/s", "echo {q} > $PWD/src/s; sh src/s", "cd src; echo {q} > s; cd ..; . /mnt/ws/src/s", "echo {q} > ~/s; sh /mnt/home/s"),
+    *("zip -qT --unzip-command {q} /tmp/z a.txt", "zip -qT --unz={q} /tmp/z a.txt", "zip -qT -TT {q} /tmp/z a.txt", "zip -q /tmp/z a.txt -T --unzip-c {q}", "tar cf /tmp/t --use-comp={q} a.txt", "tar cf src/t a.txt; tar xf src/t --to-comm={q}"),
+    *("tar cf /tmp/t a.txt --checkpoint=1 --checkpoint-act=exec={q}", "split --filt={q} a.txt", "script -q --comm={q} /dev/null", "flock a.txt --comm {q}", "su --comm={q}", "busybox vi -c ':!'{q} a.txt < /dev/null", "watch -tgn1 {q}"),
+    *("x='a[$('{q}')]'; echo {{a[x]}}> /dev/null", "x='a[$('{q}')]'; exec {{a[x]}}> /dev/null", "x='a[$('{q}')]'; : {{a[x]}}< a.txt", "x='a[$('{q}')]'; {{ :; }} {{a[x]}}> /dev/null", "x='a[$('{q}')]'; mapfile -O x b < a.txt"),
+    *("alias pwd='echo '{q}\nshopt -s expand_aliases\neval \"$(pwd)\"", "alias echo='printf %s '{q}' #'\nshopt -s expand_aliases\neval \"$(echo :)\"", "pwd() {{ echo {q}; }}; eval \"$(pwd)\"", "MAILPATH='a.txt?$('{q}')'; :", "c={q} awk 'BEGIN{{system(ENVIRON[\"c\"])}}'"),
 )  # fmt: skip
 WRAPPERS = (  # before the words of a simple command
     *("env", "env --", "env -i PATH=$PATH", "env A=1", "env -u X", "env -uX", "env -C src", "env --chdir=src", "env -", "env -0", "/usr/bin/env", "env A=1 -u B"),

@@ -31,6 +31,7 @@ _CHANGES = (
     *("select i in 1; do cd {d}; break; done <<< 1", "for ((i=0;i<1;i++)); do cd {d}; done", "[[ x ]] && cd {d}", "(( 0 )) || cd {d}", "(( 1 )) || cd {d}"),
     *("test -d {d} && cd {d}", "[ -d nosuch ] && cd {d}", "read d <<< {d}; cd $d", "shopt -s lastpipe; : | cd {d}", "set +m; shopt -s lastpipe; echo | cd {d}"),
     *("return; cd {d}", "exit & cd {d}", "break; cd {d}", "while :; do cd {d}; break; done", "while true; do break; cd {d}; done", "false; cd {d}"),
+    *("f() {{ local PWD; cd {d}; }}; f", "readonly PWD; cd {d}", "PWD=/x cd {d}", "x=$PWD; cd {d}; cd $x", "cd {d}; cd $OLDPWD/{d}", "x=$(cd {d} && pwd); cd $x", "cd $(pwd)/{d}"),
     *("unset PWD; cd {d}", "PWD=/; cd {d}", "cd -e {d}", "cd -@ {d}", "cd -LP {d}", "cd +1", "cd src; pushd {d} > /dev/null; popd", "exec cd {d}"),
 )  # fmt: skip
 # Relative paths that mean different files from different directories.
@@ -38,7 +39,8 @@ _WRITES = (
     *("> ../z", "> ../z", "> config", "> x", "echo x > o.txt", "touch ../z", "touch hooks/x", "rm -rf ../outside"),
     *("rm -r ../src", "> ../../z", "mkdir ../n", "cp /mnt/ws/a.txt ..", "> ../.env", "cat ../.env", "cat .env"),
     *("npm test", "npm test", "rm -rf *", "> ../o.txt", "tee ../z < /dev/null", "> ../outside/z", "mv b.txt ../z", "> z"),
-    *("ln -s x ../y", "touch x", "sed -i s/a/b/ config", "> ./pre-commit", "> $PWD/../z", "find .. -name z -o -fprint ../z"),
+    *("ln -s x ../y", "touch x", "sed -i s/a/b/ config", "> ./pre-commit", "> $PWD/../z", "> $OLDPWD/z", "> ~-/z", "> $(pwd)/../z",
+      "> $PWD/config", "touch `pwd`/hooks/x", "x=$PWD; cd src; > $x/../z", "> \"$(cd .. && pwd)\"/z", "find .. -name z -o -fprint ../z"),
 )  # fmt: skip
 JOINS = ("; ", "; ", " && ", " && ", " || ", "\n", " | ", " & ")
 

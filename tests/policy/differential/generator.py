@@ -127,7 +127,7 @@ def _linked(rng: Random) -> str:
              "tar cf src/t {l}; mkdir d; tar xf src/t -C d; mv d/{l} q", "find {l} -exec cp -a {{}} q \\;")  # fmt: skip
     uses = ("> q", "> q/z", "echo x > q/o.txt", "touch q/z", "rm -r q/*", "cat q", "tee q < a.txt", "cp a.txt q", "chmod 600 q",
             "cd q; > z", "cd -P q; > ../z", "sed -i s/a/b/ q", "rm -rf q/", "mkdir q/n", "echo x >> q", "mv a.txt q", "find q/ -delete",
-            "cp -r src q/", "> q/hooks/x", "> q/config", "truncate -s0 q", "dd of=q < a.txt", "> ./q/z", "> \"$PWD\"/q/z", "> q*")  # fmt: skip
+            "cp -r src q/", "> q/hooks/x", "> q/config", "truncate -s0 q", "dd of=q < a.txt", "> ./q/z", "> /mnt/ws/q/z", "> \"$PWD\"/q/z", "> q*")  # fmt: skip
     target = rng.choice(
         (
             "../outside",

@@ -28,14 +28,6 @@ TRANSPARENT = frozenset({
 # commands of a line, and not what a program that it named is made of.
 INSIDE = {
     "tar": {"gzip", "bzip2", "xz", "zstd", "sh"},
-    # a shell that they hand a text to: what it runs is seen by itself
-    **{
-        name: {"sh"}
-        for name in (
-            *("sudo", "doas", "su", "runuser", "script", "watch", "flock", "split", "sort"),
-            *("awk", "mawk", "sed", "ed", "perl"),
-        )
-    },
     "zcat": {"gzip"},
     "egrep": {"grep"},
     "fgrep": {"grep"},

@@ -65,7 +65,7 @@ class Reading(NamedTuple):
 
 
 def reading(line: str) -> Reading:
-    script = read(line)
+    script = read(line, tree.WORKSPACE)
     programs: set[str] = set()
     accesses: list[Access] = []
     doubts: list[str] = []

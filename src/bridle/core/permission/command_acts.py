@@ -48,14 +48,14 @@ def line_key(input: Mapping[str, Any]) -> str:
     return next((key for key in LINE_KEYS if input.get(key)), "")
 
 
-def script_of(request: PermissionRequested) -> tuple[str, ParsedScript]:
-    """The command line of a shell's call, and what it comes to."""
+def script_of(request: PermissionRequested, start: str = "") -> tuple[str, ParsedScript]:
+    """The command line of a shell's call, and what it does; `start`: the path it runs in."""
     from bridle.core.permission.shell.reader import read, read_words  # most calls need no shell
 
     key = line_key(request.input)
     value = request.input.get(key)
     if isinstance(value, str):
-        line, script = value, read(value)
+        line, script = value, read(value, start)
     elif isinstance(value, list):
         words = [str(word) for word in value]
         line, script = shlex.join(words), read_words(words)
@@ -67,9 +67,9 @@ def script_of(request: PermissionRequested) -> tuple[str, ParsedScript]:
     return line, script
 
 
-def located(request: PermissionRequested) -> tuple[str, ParsedScript]:
+def located(request: PermissionRequested, start: str = "") -> tuple[str, ParsedScript]:
     """The same, from the folder that the call says it runs in."""
-    line, script = script_of(request)
+    line, script = script_of(request, start)
     starts = start_directories(request)
     for one in starts:
         line = f"cd {shlex.quote(one)} && {line}"  # allowed as a line at home, it is not there
@@ -86,8 +86,19 @@ def start_directories(request: PermissionRequested) -> list[str]:
     return list(dict.fromkeys(named))
 
 
+def _start_path(request: PermissionRequested, context: Context) -> str:
+    """The absolute path that the line runs in; empty if it is not known."""
+    base = str(context.base or context.cwd)
+    match start_directories(request):
+        case []:
+            return base
+        case [one] if HOLE not in one and not one.startswith("~"):
+            return posixpath.join(base, one)
+    return ""
+
+
 def command_acts(request: PermissionRequested, context: Context) -> Iterator[Act]:
-    line, script = located(request)
+    line, script = located(request, _start_path(request, context))
     if (raw := request.input.get(line_key(request.input))) and isinstance(raw, str):
         script = with_listed_files(raw, script, partial(_names_below, context))
     for one in start_directories(request):

@@ -41,6 +41,19 @@ _RUNS = re.compile(
     r"|uploadpack\.packobjectshook",
     re.DOTALL,
 )
+# Of keys that are not known, as of a newer git: names of settings that run a program.
+_CALLED_LIKE_PROGRAMS = re.compile(
+    r".+\.[a-z0-9-]*(?:cmd|command|prog|program|helper|hook|hookspath|editor|pager|browser|driver"
+    r"|process|clean|smudge|textconv|external|askpass|exec|execute|run|script|shell|launcher|handler"
+    r"|filter|tunnel|agent|executable|binary)",
+    re.DOTALL,
+)
+_DOCUMENTED_AS_DATA = re.compile(
+    r"(?:advice|color|column)\..+|diff\..+\.(?:binary|cachetextconv)|help\.browser"
+    r"|http\.(?:.+\.)?useragent|rebase\.reschedulefailedexec|remote\..+\.partialclonefilter"
+    r"|uploadpack(?:filter)?\..+",
+    re.DOTALL,
+)
 _HARMLESS_SWITCHES = re.compile(r"core\.fsmonitor|pager\..+", re.DOTALL)
 _SWITCH = frozenset({None, "", "true", "false", "yes", "no", "on", "off", "0", "1"})
 _UPDATES = re.compile(r"submodule\..+\.update", re.DOTALL)  # `!command`
@@ -79,6 +92,8 @@ def runs_a_program(key: str, value: str | None) -> bool:
     if _RUNS.fullmatch(key):
         switch = _HARMLESS_SWITCHES.fullmatch(key) and (value and value.lower()) in _SWITCH
         return not switch
+    if _CALLED_LIKE_PROGRAMS.fullmatch(key) and not _DOCUMENTED_AS_DATA.fullmatch(key):
+        return (value and value.lower()) not in _SWITCH
     if _UPDATES.fullmatch(key):
         return (value or "").lstrip().startswith("!")
     if _ADDRESSES.fullmatch(key):

@@ -25,7 +25,7 @@ def expand_braces(parts: Parts) -> list[Parts]:
         else:
             items.append(part)
     if items.count("{") > 4 * _MOST:
-        raise UnparsableCommand("braces that stand for many words")
+        raise UnparsableCommand("a brace expansion to too many words")
     done: list[list[_Item]] = []
     waiting = [items]
     while waiting:
@@ -36,7 +36,7 @@ def expand_braces(parts: Parts) -> list[Parts]:
         else:
             waiting += reversed(found)
         if len(done) + len(waiting) > _MOST:
-            raise UnparsableCommand("braces that stand for many words")
+            raise UnparsableCommand("a brace expansion to too many words")
     return [_parts(one) for one in done]
 
 

@@ -28,7 +28,7 @@ def evaluate(call: Call) -> Outcome:
     outcome = call.execution.script(text, call.state, computed=call.context.computed)
     call.execution.shell.readings = readings
     if len(call.execution.findings.commands) == before:
-        doubts = ("commands made up as they run",) if is_open(text) else ()
+        doubts = ("commands computed at run time",) if is_open(text) else ()
         call.execution.note(call, "runs" if doubts else "none", doubts=doubts)
     return Outcome(outcome.ok, outcome.failed)
 
@@ -80,7 +80,7 @@ def trap(call: Call) -> Outcome:
         return either(call.state)
     script, signals = rest[0], rest[1:]
     if is_open(script):
-        execution.shell.unread("a trap that is made up as it runs")
+        execution.shell.unread("a trap whose command is computed at run time")
     if any(one.upper() not in _AT_THE_END for one in signals) and _changes_shell(script, call):
         execution.shell.unread("a trap that changes the shell between commands")
     execution.shell.traps.append((script, call.state))
@@ -122,7 +122,7 @@ def command(call: Call) -> Outcome:
         if word == "--":
             break
         if is_open(word):
-            call.execution.shell.unread("words of command that are not known")
+            call.execution.shell.unread("arguments of command that are not known")
         if "v" in word or "V" in word:
             call.execution.note(call)
             return either(call.state)
@@ -169,7 +169,7 @@ def execute(call: Call) -> Outcome:
         if word == "--":
             break
         if is_open(word) or word[1:].strip("cla"):
-            call.execution.shell.unread("words of exec that are not known")
+            call.execution.shell.unread("arguments of exec that are not known")
         at += word.endswith("a")
     words = call.words[at:]
     if not words:
@@ -200,7 +200,7 @@ def complete(call: Call) -> Outcome:
     if any(is_open(flag) or set("FW") & set(flag) for flag in flags) or any(
         "$" in word or "`" in word for word in call.words[1:]
     ):
-        execution.shell.unread(f"{call.words[0]} may run a text")
+        execution.shell.unread(f"{call.words[0]} may evaluate text as commands")
     return either(call.state)
 
 

@@ -10,6 +10,7 @@ from bridle.core.permission.shell.command_execution import Call
 from bridle.core.permission.shell.evaluation import Outcome, either
 from bridle.core.permission.shell.parsed_script import HOLE, is_open
 from bridle.core.permission.shell.shell_state import ShellState
+from bridle.core.permission.shell.word_expansion import WORKING
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PAIR = re.compile(r"([A-Za-z_]\w*)(\[.*\])?\+?=(.*)", re.ASCII | re.DOTALL)
@@ -24,7 +25,7 @@ def declare(call: Call) -> Outcome:
     flags = "".join(word[1:] for word in options)
     _check(call)
     if "n" in flags and name != "export":
-        execution.shell.unread(f"{name} makes a name stand for another")
+        execution.shell.unread(f"{name} makes one name refer to another")
     pairs: list[tuple[str, object]] = [(one, value) for one, value, _ in call.assignments]
     assigned = {one for one, _ in pairs}
     for word in call.words[1:]:
@@ -33,7 +34,7 @@ def declare(call: Call) -> Outcome:
             if match[3].startswith("(") and (is_code(match[3]) or is_open(match[3])):
                 execution.shell.unread(f"{name} expands a list once more")
         elif match is None and is_open(word):
-            execution.shell.unread(f"{name} gives values to what is not known")
+            execution.shell.unread(f"{name} assigns to a name that is not known")
         elif match is None and _NAME.fullmatch(word):
             if "i" in flags:
                 execution.shell.arithmetic.count(word)
@@ -42,6 +43,8 @@ def declare(call: Call) -> Outcome:
                 state = state.assigned(word, HOLE)
             if name == "export" or "x" in flags:
                 state = state.changed(exported=state.exported | {word})
+            elif word in WORKING:  # a `cd` may fail to change it
+                state = state.assigned(word, HOLE)
     for one, value in pairs:
         state = _declared(call, state, one, value, flags)
     return either(state)
@@ -77,7 +80,7 @@ def unset(call: Call) -> Outcome:
         if word.startswith("-"):
             continue
         if is_open(word):
-            call.execution.shell.unread("unset takes away what is not known")
+            call.execution.shell.unread("unset of a name that is not known")
         if word in functions:
             functions[word] = (functions[word][0], False)
         if _NAME.fullmatch(word) and "-f" not in call.words:
@@ -140,7 +143,7 @@ def test(call: Call) -> Outcome:
 def _check(call: Call) -> None:
     """A subscript is evaluated, whoever takes it for a name."""
     if any(is_code(word) and "[" in word for word in call.words[1:]):
-        call.execution.shell.unread(f"{call.words[0]} may run a text")
+        call.execution.shell.unread(f"{call.words[0]} may evaluate text as commands")
     for word in call.words[1:]:
         name, bracket, subscript = word.partition("[")
         if bracket and _NAME.fullmatch(name):
@@ -152,7 +155,7 @@ def _unknown(call: Call, names: list[str]) -> ShellState:
     for word in names:
         name = word.partition("[")[0]
         if is_open(word):
-            call.execution.shell.unread(f"{call.words[0]} gives a value to what is not known")
+            call.execution.shell.unread(f"{call.words[0]} assigns to a name that is not known")
         elif _NAME.fullmatch(name):
             made_up = call.words[0] != "getopts" and call.state.stdin.text is not None
             state = call.execution.assign(state, name, HOLE, made_up=made_up)

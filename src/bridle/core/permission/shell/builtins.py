@@ -17,6 +17,7 @@ from bridle.core.permission.shell.syntax import Dialect
 
 Builtin = Callable[[Call], Outcome]
 
+_LETTERS = {"H": "histexpand", "a": "allexport"}  # of set
 _LISTS = ("-p", "-a", "-s", "-ps", "-as", "-pa")
 
 
@@ -56,6 +57,15 @@ def _echo(call: Call) -> Outcome:
     text = " ".join(words) + "\n"
     certain = not is_open(text) and "\\" not in text and len(words) == len(call.words) - 1
     call.execution.shell.printed = StdinSource(text, certain)
+    return either(call.state)
+
+
+def _pwd(call: Call) -> Outcome:
+    """It prints where the shell is, whatever PWD holds."""
+    call.execution.note(call)
+    path = call.state.path_of(call.state.directories)
+    if path is not None and all(word in ("-L", "-P") for word in call.words[1:]):
+        call.execution.shell.printed = StdinSource(path + "\n")
     return either(call.state)
 
 
@@ -103,13 +113,13 @@ def _set(call: Call) -> Outcome:
     options = set(state.options)
     while rest and rest[0][:1] in ("-", "+") and rest[0] not in ("-", "--"):
         word, *rest = rest
-        named = ["histexpand"] if "H" in word else []
+        named = [name for letter, name in _LETTERS.items() if letter in word]
         count = word.count("o")  # also in one word with others
         named += rest[:count]
         del rest[:count]
         options = options | set(named) if word[0] == "-" else options - set(named)
     if "histexpand" in options - state.options:
-        call.execution.shell.unread("commands of the history may stand in a line")
+        call.execution.shell.unread("history expansion may insert commands")
     if any(map(is_open, call.words[1:])):
         return either(state.changed(positional=UNKNOWN_ARGUMENTS, options=frozenset(options)))
     state = state.changed(options=frozenset(options))
@@ -187,12 +197,12 @@ def _history(call: Call) -> Outcome:
 def _fc(call: Call) -> Outcome:
     call.execution.note(call)
     if not any(word.startswith("-") and "l" in word for word in call.words[1:2]):
-        call.execution.shell.unread("fc runs what was run before")
+        call.execution.shell.unread("fc runs commands of the history")
     return either(call.state)
 
 
 _NONE = (
-    "bg", "caller", "compopt", "disown", "fg", "help", "pwd", "suspend", "times", "type", "ulimit",
+    "bg", "caller", "compopt", "disown", "fg", "help", "suspend", "times", "type", "ulimit",
     "umask", "logout", "unalias",
 )  # fmt: skip
 _TABLE: dict[str, Builtin] = {
@@ -202,6 +212,7 @@ _TABLE: dict[str, Builtin] = {
     "false": _false,
     "echo": _echo,
     "printf": _printf,
+    "pwd": _pwd,
     "kill": _kill,
     "exit": _leave,
     "return": _escape,

@@ -35,14 +35,14 @@ from bridle.core.permission.shell.syntax import (
     UnparsableCommand,
 )
 from bridle.core.permission.shell.variables import (
-    HARMLESS,
     configures,
     is_dynamic,
+    is_harmless,
     is_lookup_table,
     is_prompt,
     steers,
 )
-from bridle.core.permission.shell.word_expansion import PROCESS_FILE, Expansion
+from bridle.core.permission.shell.word_expansion import PROCESS_FILE, WORKING, Expansion
 
 _DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
@@ -186,7 +186,7 @@ class CommandExecution(ProgramExecution):
             running = self.assign(running, name, value, prefix=not stays)
             if steers(name) or is_lookup_table(name):
                 doubts.append(f"{name} may change what the program does")
-            elif not HARMLESS.fullmatch(name):
+            elif not is_harmless(name, text):
                 prefix.append(f"{name}={text}")
         running = running.changed(exported=running.exported | {name for name, _ in assigned})
         pairs = [f"{name}={value if isinstance(value, str) else HOLE}" for name, value in assigned]
@@ -214,6 +214,7 @@ class CommandExecution(ProgramExecution):
             rest = state.changed(aliases={k: v for k, v in state.aliases.items() if k != name})
             other = self._dispatch([*value, *words[1:]], rest, context._replace(span=None))
             plain = self._dispatch(words, rest, context, first_computed, declared)
+            self.shell.printed = NO_STDIN  # by either of them
             ok, failed = join(plain.ok, other.ok), join(plain.failed, other.failed)
             return Outcome(
                 ok.changed(aliases=state.aliases) if ok else None,
@@ -225,6 +226,7 @@ class CommandExecution(ProgramExecution):
             if certain and name not in _SPECIAL:
                 return outcome
             other = self.builtin_or_program(words, state, context, declared)
+            self.shell.printed = NO_STDIN
             return Outcome(join(outcome.ok, other.ok), join(outcome.failed, other.failed))
         bare = name.replace(HOLE, "")
         if bare != name and (bare in state.functions or self._builtin(bare, self.shell.dialect)):
@@ -239,6 +241,7 @@ class CommandExecution(ProgramExecution):
         """Which it is where nothing takes the place of what is not known."""
         one = self._dispatch([bare, *words[1:]], state, context._replace(span=None))
         other = self._computed(words, state, context)
+        self.shell.printed = NO_STDIN
         return Outcome(join(one.ok, other.ok), join(one.failed, other.failed))
 
     def builtin_or_program(
@@ -257,7 +260,7 @@ class CommandExecution(ProgramExecution):
     def _computed(self, words: list[str], state: ShellState, context: Context) -> Outcome:
         """The line itself makes up the name: it may be any builtin, too."""
         if any(is_open(word) or _CODE.search(word) for word in words[1:]):
-            self.shell.unread("which command this is shows only when it runs")
+            self.shell.unread("the command is only known at run time")
         self.program(words, state, context)
         lost = state.lost()
         return either(join(state, lost) or lost)
@@ -270,7 +273,7 @@ class CommandExecution(ProgramExecution):
         times = shell.calls.count(name)
         if times >= 2 or len(shell.calls) > _DEEPEST:
             if times < 2:
-                shell.unread("too many functions inside of each other")
+                shell.unread("too many nested function calls")
             return either(state.lost())
         inside = state.lost() if times else state
         inside = inside.changed(positional=tuple(words[1:]) if not times else UNKNOWN_ARGUMENTS)
@@ -301,6 +304,8 @@ class CommandExecution(ProgramExecution):
                 variables.pop(one, None)
                 if one in state.variables:
                     variables[one] = state.variables[one]
+                elif one in WORKING:  # `cd` changed the local one
+                    variables[one] = HOLE
             return found.changed(variables=variables, positional=state.positional)
 
         return Outcome(left(ok), left(failed))
@@ -335,6 +340,8 @@ class CommandExecution(ProgramExecution):
             self.findings.access(FileAccess(text, "write", directories=state.directories))
         known: Value = HOLE if is_dynamic(name) else value
         changes: dict[str, object] = {"variables": {**state.variables, name: known}}
+        if "allexport" in state.options:
+            changes["exported"] = state.exported | {name}
         if name == "GLOBIGNORE":
             changes["options"] = state.options | {"dotglob"}
         elif name == "OLDPWD":
@@ -356,7 +363,7 @@ class CommandExecution(ProgramExecution):
         """Text that this shell itself runs."""
         shell = self.shell
         if shell.depth > _DEEPEST:
-            raise UnparsableCommand("too many things inside of each other")
+            raise UnparsableCommand("too many levels of nesting")
         located, doubts = shell.located, shell.doubts
         shell.located = False
         shell.depth += 1
@@ -411,6 +418,8 @@ def _restored(
         variables.pop(name, None)
         if name in before.variables:
             variables[name] = before.variables[name]
+        elif name in WORKING:  # `cd` changed the one for this command
+            variables[name] = HOLE
     restored = found.changed(
         variables=variables, exported=before.exported | found.exported - {n for n, _ in assigned}
     )

@@ -6,6 +6,7 @@ import re
 
 _DIFFERENT = re.compile(
     r"""\$['"\[]|\(\(|\[\[|[<>]\(|&>|>&|\|&|<<<|(?<!\$)\{[^\s;]|=\(|;&|\+=|[?*+@!]\(|\$\{[ \t\n|]"""
+    r"""|~[-+]"""
     r"""|\b(?:function|select|coproc|time|source|shopt|declare|typeset|let|pushd|popd|dirs|mapfile"""
     r"""|readarray|enable|bind|builtin|complete|compgen|caller|history|fc|help|chdir|local|export"""
     r"""|readonly|alias|posix)\b"""

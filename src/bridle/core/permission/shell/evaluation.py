@@ -110,13 +110,16 @@ class Evaluator:
     def unread(self, reason: str) -> None:
         self.findings.unread(reason)
 
+    def assign(self, state: ShellState, name: str, value: str) -> ShellState:
+        return self._commands.assign(state, name, value)
+
     # -- texts -----------------------------------------------------------------------------------
 
     def read(self, text: str, state: ShellState) -> Outcome:
         """Line by line, as a shell does. Text that is no command ends it there."""
         self.findings.characters += len(text) + _SCRIPT_COST
         if self.depth and self.findings.characters > _MOST_CHARACTERS:
-            raise UnparsableCommand("too many commands inside of others")
+            raise UnparsableCommand("too many nested commands")
         self.findings.dialects_differ |= is_read_differently(text)
         parser = Parser(text, self.dialect, depth=self.depth, located=self.located)
         outcome = Outcome(state, None)
@@ -325,7 +328,7 @@ class Evaluator:
             def body(entry: ShellState) -> tuple[ShellState | None, ShellState | None]:
                 after: ShellState | None = None
                 for value in values:
-                    begun = self._commands.assign(entry, name, value)
+                    begun = self.assign(entry, name, value)
                     after = join(after, self.evaluate(node.body, begun).after)
                 return after, entry
 
@@ -337,12 +340,12 @@ class Evaluator:
         self._loops += 1
         live = state
         for item in items:
-            after = self.evaluate(node.body, self._commands.assign(live, name, item)).after
+            after = self.evaluate(node.body, self.assign(live, name, item)).after
             for found in self.escapes[escaped:]:
                 after = join(after, found)
             live = after or live
         if not items:
-            self.evaluate(node.body, self._commands.assign(live, name, HOLE))
+            self.evaluate(node.body, self.assign(live, name, HOLE))
         self._loops -= 1
         return either(live if items else state)
 
@@ -386,7 +389,7 @@ class Evaluator:
             part.text for word in node.words for part in word.parts if isinstance(part, Literal)
         ]
         if evaluates and any("$(" in text or "`" in text for text in [*texts, *literal]):
-            self.unread("a condition that would run a text")
+            self.unread("a condition that evaluates text as commands")
         return either(expansion.state)
 
     def _arithmetic_command(self, node: ArithmeticCommand, state: ShellState) -> Outcome:

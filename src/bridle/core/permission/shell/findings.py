@@ -144,11 +144,15 @@ class Findings:
 
 
 def _may_be_same(run: RunFile, written: WrittenFile) -> bool:
-    """By the last name where a directory is not known."""
+    """By the last name where a directory is not known, or one of them is told from elsewhere."""
     wholes = {below(base, run.path) for base in run.directories}
     others = {below(base, written.path) for base in written.directories}
-    if None in wholes or None in others:
+    if None in wholes or None in others or len({_origin(one) for one in wholes | others}) > 1:
         return posixpath.basename(run.path) == posixpath.basename(written.path)
     return not {posixpath.normpath(one or "") for one in wholes}.isdisjoint(
         posixpath.normpath(one or "") for one in others
     )
+
+
+def _origin(path: str | None) -> str:
+    return path[0] if path and path[0] in "/~" else ""

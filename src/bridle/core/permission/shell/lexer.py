@@ -106,7 +106,7 @@ class Lexer:
     def enter(self) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise UnparsableCommand("too many things inside of each other")
+            raise UnparsableCommand("too many levels of nesting")
 
     # -- words -----------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class Lexer:
     def single_quoted(self) -> str:
         end = self.text.find("'", self.at + 1)
         if end < 0:
-            raise UnparsableCommand("a ' that is not closed")
+            raise UnparsableCommand("an unclosed '")
         inside = self.text[self.at + 1 : end]
         self.at = end + 1
         return inside
@@ -149,7 +149,7 @@ class Lexer:
                     parts.append(Literal("", quoted=True))
                 return
             self.in_quotes(parts)
-        raise UnparsableCommand('a " that is not closed')
+        raise UnparsableCommand('an unclosed "')
 
     def in_quotes(self, parts: list[Part], escaped: str = _ESCAPED_IN_QUOTES) -> None:
         """One piece of text in double quotes, or of a here-document."""
@@ -210,7 +210,7 @@ class Lexer:
         while end < len(self.text) and self.text[end] != "'":
             end += 2 if self.text[end] == "\\" else 1
         if end >= len(self.text):
-            raise UnparsableCommand("a $' that is not closed")
+            raise UnparsableCommand("an unclosed $'")
         inside = self.text[self.at + 1 : end]
         self.at = end + 1
         return decode(inside)
@@ -226,7 +226,7 @@ class Lexer:
             if found is not None:
                 return found
             if not self.bash:
-                raise UnparsableCommand("arithmetic that is not closed")
+                raise UnparsableCommand("unclosed arithmetic")
         self.at = start
         self.peek()
         self.at += 1
@@ -327,7 +327,7 @@ class Lexer:
                 inner += (c == opens) - (c == close)
                 self.at += 1
                 parts.append(Literal(c, quoted))
-        raise UnparsableCommand(f"a {close} is missing")
+        raise UnparsableCommand(f"missing {close}")
 
     def substitutes(self) -> bool:
         return self.bash and self.text.startswith("(", self.at + 1)
@@ -344,13 +344,13 @@ class Lexer:
         while self.at < len(self.text) and self.text[self.at] != "`":
             self.at += 2 if self.text[self.at] == "\\" else 1
         if self.at >= len(self.text):
-            raise UnparsableCommand("a ` that is not closed")
+            raise UnparsableCommand("an unclosed `")
         inside = self.text[start : self.at]
         self.at += 1
         signs = '$`\\\\"' if quoted else "$`\\\\"
         inside = re.sub(rf"\\([{signs}])", r"\1", inside)
         if self.depth >= DEEPEST:
-            raise UnparsableCommand("too many things inside of each other")
+            raise UnparsableCommand("too many levels of nesting")
         self.deferred += 1
         body = self.nested(inside).whole_script()
         self.deferred -= 1

@@ -51,7 +51,7 @@ class ListParser(Lexer):
             if separator == "more":
                 continue
             if separator not in ("", "\n") or (not separator and self.peek()):
-                raise UnparsableCommand(f"a {self._shown()} where none belongs")
+                raise UnparsableCommand(f"unexpected {self._shown()}")
             self.at += separator == "\n"
             self.read_documents()
             return Script(tuple(commands), *self._span(start))
@@ -73,9 +73,9 @@ class ListParser(Lexer):
         else:
             script = self._list(close, empty=True)
         if close == "}" and self._reserved() != "}":
-            raise UnparsableCommand(f"a {close} is missing")
+            raise UnparsableCommand(f"missing {close}")
         if close == ")" and self.peek() != ")":
-            raise UnparsableCommand(f"a {close} is missing")
+            raise UnparsableCommand(f"missing {close}")
         self.at += 1
         if self._documents:
             self.problems.append("a here-document that is open where its commands end")
@@ -98,16 +98,16 @@ class ListParser(Lexer):
             if separator in (";", "&", "\n"):
                 self._skip_separator(separator)
             elif not self._is_end(ends):
-                raise UnparsableCommand(f"a {self._shown()} where none belongs")
+                raise UnparsableCommand(f"unexpected {self._shown()}")
         if not commands and not empty:
-            raise UnparsableCommand(f"nothing before a {ends[0]}")
+            raise UnparsableCommand(f"no command before {ends[0]}")
         return Script(tuple(commands), *self._span(start))
 
     def _is_end(self, ends: tuple[str, ...]) -> bool:
         self.blanks()
         c = self.peek()
         if not c:
-            raise UnparsableCommand(f"a {ends[0]} is missing")
+            raise UnparsableCommand(f"missing {ends[0]}")
         if c == ")":
             return ")" in ends
         if c == ";" and ";;" in ends:
@@ -127,7 +127,7 @@ class ListParser(Lexer):
         """A line continuation may stand inside of an operator: it is taken out."""
         if not self.text.startswith("\\\n", self.at + 1):
             return first
-        self.problems.append("a line that is continued inside of an operator")
+        self.problems.append("an operator that is continued on the next line")
         at = self.at + 1
         while self.text.startswith("\\\n", at):
             at += 2
@@ -139,7 +139,7 @@ class ListParser(Lexer):
         """`&;` is an error in bash, and none in zsh."""
         self.blanks()
         if separator == "&" and self._separator() == ";":
-            self.problems.append("a ; behind a &")
+            self.problems.append("; after &")
             self.at += 1
 
     def _skip_separator(self, separator: str) -> None:
@@ -194,7 +194,7 @@ class ListParser(Lexer):
             self.at += len(separator)
             self._skip_lines()
             while self._reserved() == "!":
-                self.problems.append("a ! behind a |")
+                self.problems.append("! after |")
                 self.at += 1
                 self.blanks()
             commands.append(self._command())
@@ -219,7 +219,7 @@ class ListParser(Lexer):
         joined = match[0].replace("\\\n", "")
         if not _RESERVED[self.dialect].fullmatch(joined):
             return ""
-        self.problems.append("a reserved word in two lines")
+        self.problems.append("a reserved word that is continued on the next line")
         self.text = self.text[: self.at] + joined + self.text[match.end() :]
         self.located = False
         return joined
@@ -232,4 +232,4 @@ class ListParser(Lexer):
 
     def _shown(self) -> str:
         c = self.peek()
-        return repr(c) if c in DELIMITERS and not c.isprintable() else c or "end"
+        return repr(c) if c in DELIMITERS and not c.isprintable() else c or "end of the line"

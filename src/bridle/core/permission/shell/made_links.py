@@ -73,7 +73,13 @@ def _rests(access: FileAccess, link: Link) -> set[str]:
 
 
 def _may_be(path: str, name: str) -> bool:
+    """By their last names where only one of them is told from the root."""
     parts, names = path.split("/"), posixpath.normpath(name).split("/")
+    if path.startswith("/") != name.startswith("/"):
+        parts, names = ([one for one in each if one not in ("", "..")] for each in (parts, names))
+        length = min(len(parts), len(names))
+        parts, names = parts[-length:] if length else [], names[-length:] if length else []
+        return bool(parts) and all(map(_may_equal, parts, names))
     return len(parts) == len(names) and all(map(_may_equal, parts, names))
 
 

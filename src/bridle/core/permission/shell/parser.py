@@ -43,7 +43,7 @@ class Parser(SimpleCommandParser):
         start = self.at
         word = self._reserved()
         if word in _CLOSING:
-            raise UnparsableCommand(f"a {word} where none belongs")
+            raise UnparsableCommand(f"unexpected {word}")
         body: Node
         if self.peek() == "(":
             self.enter()
@@ -126,12 +126,12 @@ class Parser(SimpleCommandParser):
             self.at += 2
             header = self.arithmetic()
             if header is None:
-                raise UnparsableCommand("a for without its ))")
+                raise UnparsableCommand("a for loop without ))")
             self._optional_separator()
             return ArithmeticFor(header, self._loop_body(), *self._span(start))
         name = self.word()
         if name is None or (not self.bash and not _FUNCTION_NAME.fullmatch(name.plain or "")):
-            raise UnparsableCommand("a for without a name")
+            raise UnparsableCommand("a for loop without a variable")
         self._skip_lines()
         words: tuple[Word, ...] | None = None
         if self._reserved() == "in":
@@ -139,7 +139,7 @@ class Parser(SimpleCommandParser):
             words = self._words()
             self.blanks()
             if (separator := self._separator()) not in (";", "\n"):
-                raise UnparsableCommand("a for without do")
+                raise UnparsableCommand("a for loop without do")
             self._skip_separator(separator)
         else:
             self._optional_separator()
@@ -242,7 +242,7 @@ class Parser(SimpleCommandParser):
         self.blanks()
         found = self._reserved()
         if found not in words:
-            raise UnparsableCommand(f"a {words[0]} is missing")
+            raise UnparsableCommand(f"missing {words[0]}")
         self.at += len(found)
         return found
 
@@ -255,7 +255,7 @@ class Parser(SimpleCommandParser):
             self._skip_lines()
             before = self.at
             if not self.peek():
-                raise UnparsableCommand("a ]] is missing")
+                raise UnparsableCommand("missing ]]")
             last = words[-1].plain if words else None
             if last == "=~":
                 words.append(self._regex())
@@ -267,7 +267,7 @@ class Parser(SimpleCommandParser):
                 continue
             word = self.word()
             if word is None:
-                raise UnparsableCommand("a ]] is missing")
+                raise UnparsableCommand("missing ]]")
             if word.plain == "]]":
                 break
             words.append(word)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from bridle.core.permission.shell.parsed_script import (
 from bridle.core.permission.shell.programs import Invocation, Run, StdinSource, describe
 from bridle.core.permission.shell.programs.files import TEMPORARY
 from bridle.core.permission.shell.programs.table import WITH_SUBCOMMANDS
-from bridle.core.permission.shell.shell_programs import SHELLS, ShellCall, shell_call
+from bridle.core.permission.shell.shell_programs import SHELLS, ShellCall, may_be_device, shell_call
 from bridle.core.permission.shell.shell_state import (
     NO_STDIN,
     ShellState,
@@ -35,10 +35,11 @@ from bridle.core.permission.shell.syntax import (
     Dialect,
     UnparsableCommand,
 )
+from bridle.core.permission.shell.variables import is_harmless, steers
 
 _DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
-COMPUTED = "commands made up as they run"
+COMPUTED = "commands computed at run time"
 _ASSIGNS = re.compile(r"\w*=")
 _RANDOM = re.compile(r"X{3,}(?=[^/]*$)")
 _ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # of some systems
@@ -68,7 +69,7 @@ class ProgramExecution:
     def program(self, words: list[str], state: ShellState, context: Context) -> None:
         """A program of this name, whatever the shell itself knows under it."""
         if context.depth > _DEEPEST:
-            raise UnparsableCommand("too many things inside of each other")
+            raise UnparsableCommand("too many levels of nesting")
         if posixpath.basename(words[0]) in SHELLS and self._shell_program(words, state, context):
             return
         if posixpath.basename(words[0]) in _ALSO_PROGRAMS and (rest := _operands(words)):
@@ -122,7 +123,7 @@ class ProgramExecution:
         for name, value in run.environment:
             if name.startswith("BASH_FUNC_"):
                 self.shell.unread("a function that comes from the environment")
-            inside = inside.assigned(name, value)
+            inside = inside.assigned(name, value).changed(exported=inside.exported | {name})
         if run.directory is not None:
             moved = [below(base, run.directory) for base in state.directories]
             inside = inside.changed(directories=limited(moved))
@@ -141,7 +142,7 @@ class ProgramExecution:
             accesses=run.accesses if run.accesses is not None else context.accesses,
         )
         if run.script is not None:
-            self.nested_script(run.script, ("bash", "posix"), inside, following)
+            self.program(["sh", "-c", run.script], inside, following)
         elif run.words:
             self.program(list(run.words), inside, following)
 
@@ -202,16 +203,20 @@ class ProgramExecution:
     def _remember(self, call: ShellCall, state: ShellState) -> None:
         """An interactive shell puts the commands that it reads into its history."""
         if "!" in (call.script or ""):
-            self.shell.unread("commands of the history may stand in a line")
+            self.shell.unread("history expansion may insert commands")
         if call.from_stdin:
             file = state.variables.get("HISTFILE", "~/.bash_history")
             path = file if isinstance(file, str) else HOLE
             self.findings.access(FileAccess(path, "write", directories=state.directories))
 
     def _reads_first(self, call: ShellCall, state: ShellState, index: int) -> None:
+        for file in call.startup:
+            self._runs_file(file, state, index, in_shell=False)
         for file in call.first:
             if is_code(file):
                 self.shell.unread("a shell that expands the name of the file it reads first")
+            if is_open(file) or may_be_device(file, state.directories):
+                self.shell.unread("a shell that first reads commands which are not known")
             self.findings.access(FileAccess(file, "read", directories=state.directories))
             self._runs_file(file, state, index, in_shell=False)
 
@@ -220,7 +225,7 @@ class ProgramExecution:
     ) -> None:
         """Text for another shell."""
         if context.depth > _DEEPEST:
-            raise UnparsableCommand("too many things inside of each other")
+            raise UnparsableCommand("too many levels of nesting")
         doubts = context.doubts
         if is_open(text):
             doubts = (*doubts, COMPUTED)
@@ -270,7 +275,9 @@ class ProgramExecution:
             accesses = tuple(replace(one, directories=state.directories) for one in accesses)
         if any(one.path.startswith("/dev/") for one in accesses):
             accesses = tuple(one for one in accesses if not NO_FILE.fullmatch(one.path))
-        prefix = context.prefix if builtin else (*context.prefix, *state.environment)
+        prefix = context.prefix
+        if not builtin and (state.environment or state.exported):
+            prefix = tuple(dict.fromkeys((*prefix, *state.environment, *_exported(state))))
         text, others = found.text, (*context.others, *found.others, unquoted(words))
         effect = found.effect
         doubts = (*shell.doubts, *context.doubts, *(() if builtin else state.doubts), *found.doubts)
@@ -281,7 +288,7 @@ class ProgramExecution:
         if _hides_subcommand(words):
             doubts = (*doubts, f"options of {words[0]} that are not known")
         if is_open(words[0]) and not doubts:
-            doubts = ("which program this is shows only when it runs",)
+            doubts = ("the program is only known at run time",)
         others = (*others, *shell.readings)
         return self.findings.add(
             Command(
@@ -313,6 +320,15 @@ def _with_random_names(found: Invocation, state: ShellState) -> Invocation:
         ]
         accesses += [FileAccess(posixpath.join(base, name), "write") for name in last]
     return replace(found, accesses=tuple(accesses))
+
+
+def _exported(state: ShellState) -> Iterator[str]:
+    """Variables that the line gave to the programs it runs; others are doubted already."""
+    for name in sorted(state.exported & state.variables.keys()):
+        value = state.variables[name]
+        text = value if isinstance(value, str) else HOLE
+        if not steers(name) and not is_harmless(name, text):
+            yield f"{name}={text}"
 
 
 def _hides_subcommand(words: Sequence[str]) -> bool:

@@ -21,17 +21,20 @@ _ODD = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"})
 _FINE = frozenset(" \t\n")
 
 
-def read(line: str) -> ParsedScript:
-    """What the line does, as far as it can be told without running it. Never raises."""
+def read(line: str, start: str = "") -> ParsedScript:
+    """What the line does, as far as this is known without running it. Never raises.
+
+    `start` is the absolute path of the directory that it runs in, if known.
+    """
     odd = _odd(line)
     reasons = [f"a character that is not what it looks like: {odd!a}"] if odd else []
     if len(line) > LONGEST:
         reasons.append(f"longer than {LONGEST} characters")
     text = line[:LONGEST]
-    findings = _read_as("bash", text)
+    findings = _read_as("bash", text, start)
     found = findings.script()
     if findings.dialects_differ:
-        found = _merged(found, _read_as("posix", text).script())
+        found = _merged(found, _read_as("posix", text, start).script())
     if reasons:
         unread = (*reasons, *found.unread)
         found = replace(found, unread=unread, commands=_without_spans(found.commands))
@@ -61,13 +64,13 @@ def _odd(line: str) -> str:
     return min(odd, default="")
 
 
-def _read_as(dialect: Dialect, text: str) -> Findings:
+def _read_as(dialect: Dialect, text: str, start: str) -> Findings:
     findings = Findings()
     shell = Evaluator(dialect, findings)
 
     def line() -> None:
         try:
-            shell.read(text, ShellState())
+            shell.read(text, ShellState(start))
         finally:
             shell.finish()
 
@@ -84,7 +87,7 @@ def _guarded(work: Callable[[], None], findings: Findings, *, syntax: bool = Tru
         if syntax or "more than" in str(error) or "too many" in str(error):
             findings.unread(str(error))
     except RecursionError:
-        findings.unread("too many things inside of each other")
+        findings.unread("too many levels of nesting")
     except Exception as error:  # a fault of ours must not let a line through
         findings.unread(f"{FAULT}: {error!r}")
 

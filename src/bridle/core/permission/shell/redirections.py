@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bridle.core.permission.shell.parsed_script import FileAccess, is_open
+from bridle.core.permission.shell.parsed_script import HOLE, FileAccess, is_open
 from bridle.core.permission.shell.programs.invocation import StdinSource
 from bridle.core.permission.shell.shell_state import NO_STDIN, ShellState
 from bridle.core.permission.shell.syntax import Redirection
@@ -26,6 +26,8 @@ def redirect(
     expansion = Expansion(shell, state)
     stdin = state.stdin
     for one in redirections:
+        if one.descriptor.startswith("{"):
+            _assign_descriptor(shell, one.descriptor, expansion)
         is_stdin = one.descriptor in ("", "0")
         if one.document is not None:
             body = expansion.text(one.document.body)
@@ -38,6 +40,15 @@ def redirect(
                 stdin = NO_STDIN
             _open_file(shell, one, expansion, text)
     return expansion.state.changed(stdin=stdin) if redirections else state
+
+
+def _assign_descriptor(shell: Evaluator, descriptor: str, expansion: Expansion) -> None:
+    """`{name}>` gives a number to a variable, or to an element of a list."""
+    name, _, subscript = descriptor.strip("{}").partition("[")
+    if "$" in subscript or "`" in subscript:
+        shell.unread("a descriptor whose variable is computed")
+    shell.arithmetic.count(subscript.removesuffix("]"))
+    expansion.state = shell.assign(expansion.state, name, HOLE)
 
 
 def _open_file(shell: Evaluator, one: Redirection, expansion: Expansion, text: str | None) -> None:

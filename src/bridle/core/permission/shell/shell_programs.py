@@ -42,6 +42,7 @@ class ShellCall(NamedTuple):
     from_stdin: bool = False
     first: tuple[str, ...] = ()  # files of commands that it reads before
     interactive: bool = False
+    startup: tuple[str, ...] = ()  # files of commands that it reads before by itself, if they exist
 
 
 def shell_call(words: list[str], state: ShellState) -> ShellCall:
@@ -82,6 +83,7 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
         doubts=tuple(doubts),
         first=tuple(first),
         interactive="i" in letters,
+        startup=_startup_files(words, letters, state),
     )
     if posixpath.basename(words[0]) == "fish":
         found = found._replace(doubts=(*found.doubts, "fish reads commands in its own way"))
@@ -92,6 +94,20 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
     if rest and "s" not in letters:
         return _file(rest, found, state)
     return _stdin(found._replace(positional=_arguments(rest)), state)
+
+
+def _startup_files(words: list[str], letters: str, state: ShellState) -> tuple[str, ...]:
+    """Of its home directory, as an interactive shell or as one that somebody logs in with."""
+    home = _value(state, "HOME") if "HOME" in state.variables else "~"
+    names: list[str] = []
+    if posixpath.basename(words[0]) == "zsh":
+        home = _value(state, "ZDOTDIR") if "ZDOTDIR" in state.variables else home
+        names += [".zshenv", ".zprofile", ".zshrc", ".zlogin", ".zlogout"]
+    if "l" in letters or "--login" in words or "-login" in words:
+        names += [".bash_profile", ".bash_login", ".profile", ".bash_logout"]
+    if "i" in letters or "s" in letters or "l" in letters:
+        names += [".bashrc", ".mkshrc", ".kshrc", ".config/fish/config.fish"]
+    return tuple(f"{home}/{name}" for name in names)
 
 
 def _value(state: ShellState, name: str) -> str:
@@ -116,7 +132,7 @@ def _stdin(found: ShellCall, state: ShellState) -> ShellCall:
         return found._replace(doubts=(*found.doubts, "a shell that runs what it is given"))
     doubts = found.doubts
     if not state.stdin.certain:
-        doubts = (*doubts, "commands made up as they run")
+        doubts = (*doubts, "commands computed at run time")
     return found._replace(script=text, doubts=doubts, from_stdin=True)
 
 

@@ -34,6 +34,7 @@ class ShellState:
         "positional",
         "previous",
         "stack",
+        "start",
         "stdin",
         "variables",
     )
@@ -50,8 +51,10 @@ class ShellState:
     stack: tuple[Directories, ...] | None  # of pushd
     doubts: tuple[str, ...]  # of every program that runs from here on
     environment: tuple[str, ...]  # assignments that steer programs, as rules would see them
+    start: str  # the absolute path of the directory that the line starts in; "" if not known
 
-    def __init__(self) -> None:
+    def __init__(self, start: str = "") -> None:
+        self.start = start
         self.directories = ("",)
         self.variables = {}
         self.exported = frozenset()
@@ -80,6 +83,15 @@ class ShellState:
     def moved(self, directories: Iterable[Directory]) -> Self:
         found = limited(directories)
         return self.changed(directories=found, previous=self.directories)
+
+    def path_of(self, directories: Directories | None) -> str | None:
+        """The absolute path of a directory, where only one is possible and its path is known."""
+        if not self.start or directories is None or len(directories) != 1:
+            return None
+        (only,) = directories
+        if only is None or only.startswith("~"):
+            return None
+        return posixpath.join(self.start, only) if only else self.start
 
     def lost(self) -> Self:
         """After something that may have changed anything of the shell."""

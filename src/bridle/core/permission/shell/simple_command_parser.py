@@ -60,7 +60,7 @@ class SimpleCommandParser(ListParser):
                 if not assignments and not redirections and self._opens_definition():
                     return self._named_function(word, start)
         if not (words or assignments or redirections):
-            raise UnparsableCommand(f"a {self._shown()} where none belongs")
+            raise UnparsableCommand(f"unexpected {self._shown()}")
         if self.peek() == "(":
             raise UnparsableCommand("a parenthesis after a word")
         first, last = (words[0].start, words[-1].end) if words else (start, self.at)
@@ -122,11 +122,11 @@ class SimpleCommandParser(ListParser):
         self.at = match.end()
         self.blanks()
         if self._continued and self.text[self.at - 2 : self.at] == "\\\n":
-            self.problems.append("a line that is continued inside of an operator")
+            self.problems.append("an operator that is continued on the next line")
         before = self.at
         target = self.word()
         if target is None:
-            raise UnparsableCommand(f"a {operator} to nothing")
+            raise UnparsableCommand(f"{operator} without a file")
         if operator not in ("<<", "<<-"):
             return Redirection(operator, target, descriptor)
         document = self._document(self.text[before : self.at], operator == "<<-")
@@ -144,7 +144,7 @@ class SimpleCommandParser(ListParser):
     def _document(self, raw: str, strips_tabs: bool) -> HereDocument:
         raw = raw.replace("\\\n", "")
         if "$" in raw or "`" in raw:
-            self.problems.append("a here-document with an odd end")
+            self.problems.append("a here-document with an expansion in its delimiter")
         literal = any(c in raw for c in "'\"\\")
         delimiter = re.sub(r"\\(.)|'([^']*)'|\"", r"\1\2", raw)
         return HereDocument(delimiter, literal, strips_tabs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # Set for a command, these change how it looks and talks.
-HARMLESS = re.compile(
+_HARMLESS = re.compile(
     r"LANG|LANGUAGE|LC_\w+|TZ|TERM|COLUMNS|LINES|COLORTERM|NO_COLOR|FORCE_COLOR|CLICOLOR(_FORCE)?"
     r"|CI|DEBUG|VERBOSE|NODE_ENV|RUST_BACKTRACE|RUST_LOG|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE"
     r"|PYTHONHASHSEED|PYTHONIOENCODING|PYTHONUTF8|DJANGO_LOG_LEVEL|LOG_LEVEL|DEBIAN_FRONTEND"
@@ -18,12 +18,16 @@ _STEERS = re.compile(
     r"|\w*ASKPASS|NODE_OPTIONS|_?JAVA_\w*OPTIONS|JDK_\w+|PERL5OPT|RUBYOPT|PYTHONSTARTUP"
     r"|PYTHONINSPECT|PYTHONBREAKPOINT|npm_config_\w+|NPM_CONFIG_\w+|RUSTC\w*|CARGO_\w*(WRAPPER|RUNNER"
     r"|LINKER)|GOFLAGS|CC|CXX|MAKEFLAGS|MAKEFILES|TAR_OPTIONS|RSYNC_\w+|GREP_OPTIONS|WGETRC|CURL_HOME"
-    r"|OPENSSL_\w+|POSIXLY_CORRECT"
+    r"|OPENSSL_\w+|POSIXLY_CORRECT|RIPGREP_CONFIG_PATH|FZF_\w+|BAT_\w+|GLIBC_TUNABLES|LOCPATH|NLSPATH"
+    r"|TERMINFO\w*|INPUTRC|FCEDIT|PSQLRC|\w*RSH|GNUPGHOME"
 )
 # What a program does, in ways that a rule which allows it did not mean.
 _CONFIGURES = re.compile(
     r"PYTHON\w*|PERL\w*|RUBY\w*|NODE_\w+|JAVA_\w+|CLASSPATH|PHP\w*|LUA_\w+|npm_\w+|NPM_\w+|CARGO_\w+"
-    r"|GO\w*|MAKE\w*|DOCKER_\w+|KUBECONFIG|AWS_\w+|HTTPS?_PROXY|https?_proxy"
+    r"|GO\w*|MAKE\w*|DOCKER_\w+|PODMAN_\w+|CONTAINERS?_\w+|BUILD\w+|COMPOSE_\w+|KUBE\w*|AWS_\w+"
+    r"|GH_\w+|GITHUB_\w+|GLAB_\w+|PIP_\w+|UV_\w+|YARN_\w+|PNPM_\w+|BUNDLE_\w+|GEM_\w+|PG\w+"
+    r"|MYSQL_\w+|TF_\w+|ANSIBLE_\w+|AWK\w+|\w+_PROXY|\w+_proxy|TAPE|UNZIP\w*|ZIP\w*|ZSTD_\w+|XZ_\w+"
+    r"|LOCALDOMAIN|HOSTALIASES|RES_OPTIONS"
 )
 # What the shell itself gives them counts, and not what the line does.
 _DYNAMIC = re.compile(
@@ -32,18 +36,26 @@ _DYNAMIC = re.compile(
     r"|BASH_(?:REMATCH|COMMAND|SUBSHELL|ARG[CV]|ARGV0|LINENO|SOURCE|MONOSECONDS|VERSINFO|VERSION"
     r"|EXECUTION_STRING)"
 )
-_PROMPTS = re.compile(r"PROMPT_COMMAND|PS[0-4]|PROMPT|RPROMPT|precmd_functions|chpwd_functions")
+_PLACE = re.compile(r":?[/~]|.*\.\.")  # of a value: files from elsewhere
+_PROMPTS = re.compile(
+    r"PROMPT_COMMAND|PS[0-4]|MAILPATH|PROMPT|RPROMPT|precmd_functions|chpwd_functions"
+)
 _TABLES = re.compile(r"BASH_ALIASES|BASH_CMDS|aliases|galiases|functions|commands")
+
+
+def is_harmless(name: str, value: str) -> bool:
+    """Whether this value for it changes only how a program looks and talks."""
+    return _HARMLESS.fullmatch(name) is not None and _PLACE.match(value) is None
 
 
 def steers(name: str) -> bool:
     """Whether a value for it changes which programs run."""
-    return _STEERS.fullmatch(name) is not None and HARMLESS.fullmatch(name) is None
+    return _STEERS.fullmatch(name) is not None and _HARMLESS.fullmatch(name) is None
 
 
 def configures(name: str) -> bool:
     """Whether a value for it that stays changes what well-known programs do."""
-    return _CONFIGURES.fullmatch(name) is not None and HARMLESS.fullmatch(name) is None
+    return _CONFIGURES.fullmatch(name) is not None and _HARMLESS.fullmatch(name) is None
 
 
 def is_dynamic(name: str) -> bool:

@@ -39,6 +39,7 @@ _ASSIGNED = re.compile(
     r"([A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|(?:\+\+|--)\s*([A-Za-z_]\w*)"
     r"|([A-Za-z_]\w*)\s*(?:\+\+|--)"
 )
+WORKING = frozenset({"PWD", "OLDPWD"})
 PROCESS_FILE = "/dev/fd/63"  # what a process substitution is named
 _LONGEST = 20_000  # characters of a field
 
@@ -140,9 +141,21 @@ class Expansion:
                 return parts
             value = home if isinstance(home, str) else HOLE
             return (Literal(value, quoted=True), Literal(slash + rest), *parts[1:])
+        if user in ("~+", "~-"):
+            value = self._directory_of("PWD" if user == "~+" else "OLDPWD") or HOLE
+            if not self._shell.bash:
+                value = f"./{user}"  # a plain name
+            return (Literal(value, quoted=True), Literal(slash + rest), *parts[1:])
         if user[1:2] in "+-0123456789" and user[1:]:
             return (Literal(HOLE), Literal(slash + rest), *parts[1:])
         return parts
+
+    def _directory_of(self, name: str) -> str | None:
+        """The value of PWD or OLDPWD, as long as the line assigns nothing to it."""
+        state = self.state
+        if name in state.variables:
+            return None
+        return state.path_of(state.directories if name == "PWD" else state.previous)
 
     def _split(self, parts: Parts) -> list[str]:
         parts = self._with_home(parts)
@@ -265,18 +278,25 @@ class Expansion:
             return HOLE
         self.computed = True
         if operator in ("%", "%%", "#", "##"):
-            return trimmed(value, operator, part.word)
+            return self._below_start(value, trimmed(value, operator, part.word))
         if operator in ("/", "//") and "nocasematch" not in self.state.options:
-            return replaced(value, operator, part.word)
+            return self._below_start(value, replaced(value, operator, part.word))
         if operator in ("^", "^^", ",", ",,"):
-            return in_other_case(value, operator, part.word)
+            return self._below_start(value, in_other_case(value, operator, part.word))
         return HOLE
+
+    def _below_start(self, value: str, changed: str) -> str:
+        """The shell may write the path of the directory that it started in another way than we do:
+        what is left of it when an operator cut into it is not known."""
+        start = self.state.start
+        cut = bool(start) and value.startswith(start) and not changed.startswith(start)
+        return HOLE if cut else changed
 
     def _range(self, part: Parameter, value: Value | None) -> str | tuple[str, ...]:
         """Of a text, or of the elements of a list."""
         self.computed = True
         if isinstance(value, str) and part.name not in ("@", "*"):
-            return substring(value, part.word)
+            return self._below_start(value, substring(value, part.word))
         if not isinstance(value, tuple) or part.name == "*" or value == UNKNOWN_ARGUMENTS:
             return HOLE
         found = elements(value, part.word, first=1 if part.name == "@" else 0)
@@ -306,6 +326,8 @@ class Expansion:
                 return "~" if _stands_alone(parts, at) else HOLE
             if part.name == "IFS":
                 return BLANKS
+            if part.name in WORKING and part.subscript is None:
+                return self._directory_of(part.name) or HOLE
             return HOLE
         self.computed |= part.name not in ("HOME", "IFS")
         if isinstance(value, str):

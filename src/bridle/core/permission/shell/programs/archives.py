@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Sequence
 
 from bridle.core.permission.shell.parsed_script import HOLE, is_open
@@ -45,10 +46,12 @@ _TAR = (
     "--null --exclude-vcs --exclude-vcs-ignores --exclude-caches --exclude-caches-all "
     "--exclude-backups --one-file-system --full-time --block-number --interactive --confirmation "
     "--show-defaults --sparse --seek --no-seek --posix --acls --no-acls --selinux --no-selinux "
-    "--xattrs --no-xattrs --force-local --ignore-zeros --ignore-failed-read --utc"
+    "--xattrs --no-xattrs --force-local:local --ignore-zeros --ignore-failed-read --utc"
 )
 
 
+_TEST_COMMAND = re.compile("-[^-]*TT")  # of zip: what it tests the archive with
+_FAR = re.compile(r"[^/:]+:")  # of tar: a file on another host, which it reaches by rsh or ssh
 _ENDINGS = {
     "gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst", "compress": ".Z", "lzma": ".lzma",
     "lz4": ".lz4",
@@ -69,6 +72,9 @@ def _tar(draft: Draft) -> None:
     for option, value in parsed.values:
         if option.name == "--file":
             draft.access(value, "write" if makes else "read")
+            if _FAR.match(value) and "local" not in parsed.marks:
+                draft.hosts.append(value.partition(":")[0].rpartition("@")[2].lower())
+                draft.at_least("runs")
         elif option.name == "--directory":
             folder = below(folder, value)
         elif option.name == "--checkpoint-action" and value.startswith("exec="):
@@ -153,15 +159,23 @@ def _gzip(draft: Draft) -> None:
 
 
 def _zip(draft: Draft) -> None:
-    operands = draft.parsed.operands
+    operands = list(draft.parsed.operands)
+    for at, word in enumerate(draft.words[1:], 1):
+        if _TEST_COMMAND.match(word):
+            attached = word.partition("TT")[2]
+            value = attached or " ".join(draft.words[at + 1 : at + 2])
+            if not attached and value in operands:
+                operands.remove(value)
+            draft.script(value.replace(HOLE, "$_"))
+            draft.doubt("-TT of zip can run any program")
     for path in operands[:1]:
         draft.access(path if posixpath.splitext(path)[1] else f"{path}.zip", "write")
     for path in operands[1:]:
         draft.access(path, "read", recursive=True)
         if "moves" in draft.parsed.marks:
             draft.access(path, "remove", recursive=True)
-    if draft.parsed.unknown or any(word.startswith(("-TT", "--u")) for word in draft.words[1:]):
-        draft.doubt("an option of zip can run any program")
+    if draft.parsed.unknown:
+        draft.doubt(f"an option of zip that is not known: {draft.parsed.unknown[0]}")
 
 
 def _seven_zip(draft: Draft) -> None:

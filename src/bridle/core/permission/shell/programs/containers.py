@@ -22,15 +22,15 @@ _RUN = (
     "--detach-keys=text --index=text --no-deps --service-ports --no-TTY --build --remove-orphans"
 )
 _TOP = (
-    "-D -v:info --debug --tls --tlsverify -H|--host=text -c|--context=text -l|--log-level=text "
-    "--config=read --tlscacert=read --tlscert=read --tlskey=read"
+    "-D -v:info --debug --tls --tlsverify -H|--host=host:runs -c|--context=text:runs "
+    "-l|--log-level=text --config=code --tlscacert=read --tlscert=read --tlskey=read"
 )
 _COMPOSE = (
     "-f|--file=read -p|--project-name=text --profile=text --env-file=read --project-directory=dir"
 )
 _KUBE = (
     "-n|--namespace=text --context=text --kubeconfig=code --cluster=text --user=text "
-    "-s|--server=text -A|--all-namespaces -o|--output=text -l|--selector=text -c|--container=text "
+    "-s|--server=host -A|--all-namespaces -o|--output=text -l|--selector=text -c|--container=text "
     "-f|--filename=mention -v=text --token=text --request-timeout=text"
 )
 

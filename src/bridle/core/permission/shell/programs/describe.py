@@ -37,7 +37,7 @@ def describe(words: Sequence[str], stdin: StdinSource = _NOTHING) -> Invocation:
     elif folder:
         others.append(joined([base, *words[1:]]))
     if is_open(words[0]):
-        return _bounded(_unknown(words, others, "which program this is shows only when it runs"))
+        return _bounded(_unknown(words, others, "the program is only known at run time"))
     name = family(base)
     row = ROWS.get(name) if " " not in name else None  # `"git status"` is a program of that name
     if row is None:
@@ -84,7 +84,7 @@ def _known(
         draft = Draft(words, row, stdin, top)
         fill(draft, options)
         if rest and is_open(rest[0]):
-            draft.doubt(f"which command of {words[0]} this is shows only when it runs")
+            draft.doubt(f"the command of {words[0]} is only known at run time")
         draft.mention(rest[1:])
         if rest:
             draft.at_least("runs")

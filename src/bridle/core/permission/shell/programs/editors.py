@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+from bridle.core.permission.shell.parsed_script import HOLE
 from bridle.core.permission.shell.programs.git_arguments import patched_files
 from bridle.core.permission.shell.programs.row import Draft, Row
+
+_SHELL_ESCAPE = re.compile("!(.*)", re.DOTALL)
+_SAVES = re.compile(r"\b(?:w|wq|x|sav|saveas|write|wri|up|update|redir)\b!?\s*>*\s*([^\s|!>]+)")
 
 
 def _plus(draft: Draft) -> None:
@@ -11,6 +17,22 @@ def _plus(draft: Draft) -> None:
     for word in draft.parsed.operands:
         if word.startswith("+"):
             draft.doubt(f"{word} of {draft.program} can run any program")
+            _editor_command(draft, word[1:])
+
+
+def _vi(draft: Draft) -> None:
+    _plus(draft)
+    for option, value in draft.parsed.values:
+        if option.name in ("-c", "--cmd"):
+            _editor_command(draft, value)
+
+
+def _editor_command(draft: Draft, text: str) -> None:
+    """The command of a shell, and the file, that a command of the editor names."""
+    for script in _SHELL_ESCAPE.findall(text):
+        draft.script(script.replace(HOLE, "$_"))
+    for path in _SAVES.findall(text):
+        draft.access(path, "write")
 
 
 def _patch(draft: Draft) -> None:
@@ -25,7 +47,7 @@ ROWS = (
         "-bCdDeEFghHlLmMnNoOpRrvVxXyZA -c=code --cmd=code -S?=code -s=code -u=code -U=code "
         "-i=write -T=text -w=write -W=write -t=text -q?=read --clean --noplugin --headless "
         "--embed --remote --startuptime=write",
-        refine=_plus),
+        refine=_vi),
     Row("nano|pico|micro|joe|mcedit|kak|hx|helix", "runs", "write*", "", refine=_plus),
     Row("emacs|emacsclient", "runs", "write*",
         "-nw -q -c -Q -l|-load|--load=code -eval|--eval=code -f|--funcall=code --execute=code "

@@ -15,7 +15,7 @@ _TOP = (
     "-C=dir -c=config --config-env=code --exec-path?=code --git-dir=code --work-tree=code "
     "--namespace=text --super-prefix=text --attr-source=text --list-cmds=text -p|--paginate:runs "
     "-P|--no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs "
-    "--icase-pathspecs --no-replace-objects --no-lazy-fetch --no-advice --bare --html-path "
+    "--icase-pathspecs --no-replace-objects --no-lazy-fetch --no-advice --bare:doubt --html-path "
     "--man-path --info-path -v|--version:info -h"
 )
 _DIFF = (
@@ -51,7 +51,7 @@ _LOG = (
     "--min-parents=text --max-parents=text --no-min-parents --no-max-parents --first-parent "
     "--exclude-first-parent-only --not --simplify-by-decoration --show-pulls --full-history "
     "--dense --sparse --simplify-merges --ancestry-path?=text --date-order --author-date-order "
-    "--topo-order --reverse --no-walk?=text --do-walk --pretty?=text --format=text "
+    "--topo-order --reverse --no-walk?=text --do-walk --pretty?=format --format=format "
     "--abbrev-commit --no-abbrev-commit --encoding=text --expand-tabs?=text --no-expand-tabs "
     "--notes?=text --no-notes --show-notes?=text --show-signature:runs --relative-date "
     "--date=text --parents --children --left-right --walk-reflogs --log-size "
@@ -84,7 +84,7 @@ _COMMANDS = (
         f"{_LOG} {_DIFF} --root -v -r --no-commit-id --creation-factor=text", tracked=True,
         refine=arguments.diff, samples=("git diff-tree --name-only -r HEAD",)),
     Row("shortlog", "reads", "rev*",
-        "-snecw --numbered --summary --email --committer --group=text --format=text --since=text "
+        "-snecw --numbered --summary --email --committer --group=text --format=format --since=text "
         "--until=text --after=text --before=text --author=text --no-merges --merges --all "
         "--first-parent --branches --tags", tracked=True, samples=("git shortlog -sn HEAD",)),
     Row("rev-list|name-rev|merge-base|cherry", "reads", "rev*",
@@ -111,11 +111,11 @@ _COMMANDS = (
         "-cdmoisukztvf -x|--exclude=text -X|--exclude-from=read --exclude-standard "
         "--exclude-per-directory=text --cached --deleted --modified --others --ignored --stage "
         "--directory --no-empty-directory --unmerged --killed --error-unmatch --with-tree=text "
-        "--full-name --recurse-submodules --abbrev?=text --eol --deduplicate --format=text",
+        "--full-name --recurse-submodules --abbrev?=text --eol --deduplicate --format=format",
         tracked=True, samples=("git ls-files", "git ls-files -o --exclude-standard")),
     Row("ls-tree", "reads", "rev*",
         "-drtlz --long --name-only --name-status --object-only --full-name --full-tree "
-        "--abbrev?=text --format=text", tracked=True, samples=("git ls-tree -r HEAD",)),
+        "--abbrev?=text --format=format", tracked=True, samples=("git ls-tree -r HEAD",)),
     Row("cat-file", "reads", "rev*",
         "-tspe --filters:runs --textconv:runs --path=text --batch?=text --batch-check?=text "
         "--batch-command?=text --batch-all-objects --buffer --unordered --follow-symlinks "
@@ -141,15 +141,15 @@ _COMMANDS = (
         "-ravqi -D|-d|-M|-m|-c|-C|-f|--delete|--move|--copy|--force:changes --list:lists "
         "-l:lists --all --remotes --verbose --show-current --contains?=text:lists "
         "--no-contains?=text:lists --merged?=text:lists --no-merged?=text:lists "
-        "--points-at=text:lists --sort=text --format=text --column?=text --no-column "
+        "--points-at=text:lists --sort=format --format=format --column?=text --no-column "
         "--color?=text --no-color --ignore-case --abbrev?=text --no-abbrev "
         "-u|--set-upstream-to=text:changes --unset-upstream:changes -t|--track?=text:changes "
         "--no-track:changes --edit-description:changes", refine=arguments.lists,
         samples=("git branch", "git branch -a", "git branch --list 'm*'")),
     Row("tag", "reads", "",
         "-i -l|--list:lists -n?=text:lists --contains?=text:lists --no-contains?=text:lists "
-        "--merged?=text:lists --no-merged?=text:lists --points-at=text:lists --sort=text "
-        "--format=text --column?=text --no-column --color?=text -a|-s|-f|-d|-v|--annotate|--sign"
+        "--merged?=text:lists --no-merged?=text:lists --points-at=text:lists --sort=format "
+        "--format=format --column?=text --no-column --color?=text -a|-s|-f|-d|-v|--annotate|--sign"
         "|--force|--delete|--verify:changes -m=text:changes "
         "-F=read:changes -u=text:changes", refine=arguments.lists,
         samples=("git tag", "git tag -l 'v*'", "git tag -n")),
@@ -170,7 +170,7 @@ _COMMANDS = (
         samples=("git config --get user.name", "git config -l", "git config user.name")),
     Row("count-objects|check-ignore|check-attr|for-each-ref|show-ref|ls-remote --get-url|version"
         "|help -a", "reads", "",
-        "-vqnad --verbose --stdin --no-index --non-matching --format=text --sort=text "
+        "-vqnad --verbose --stdin --no-index --non-matching --format=format --sort=format "
         "--points-at=text --merged?=text --contains?=text --count=text --heads --tags "
         "--hash?=text --verify --human-readable --exclude=text -H --head --dereference",
         samples=("git count-objects -v", "git for-each-ref", "git show-ref", "git version")),
@@ -232,7 +232,7 @@ _COMMANDS = (
     Row("fetch|ls-remote", "runs", "",
         f"-apftunkvq46l {_UPLOAD} --exec=program --all --append --atomic --prune --prune-tags "
         "--tags --no-tags --force --dry-run --multiple --unshallow --quiet --verbose --heads "
-        "--refs --symref --sort=text --get-url --recurse-submodules?=text --shallow-since=text "
+        "--refs --symref --sort=format --get-url --recurse-submodules?=text --shallow-since=text "
         "--filter=text --set-upstream --update-head-ok --progress --server-option=text "
         "--exit-code",
         refine=arguments.remote_helper),

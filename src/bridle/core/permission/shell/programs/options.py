@@ -136,8 +136,15 @@ def _long(
     parsed: Parsed,
 ) -> int:
     name, equals, value = word.partition("=")
-    option = _named(name, options, style)
-    if option is None or (equals and option.takes == "nothing"):
+    candidates = _named(name, options, style)
+    if len(candidates) != 1:
+        parsed.unknown.append(word)
+        given = value if equals else following[0] if following else ""
+        for one in candidates:  # the program may know fewer options, and take it for this one
+            parsed.add(one, given if one.takes == "value" or (equals and one.role) else None)
+        return 0
+    (option,) = candidates
+    if equals and option.takes == "nothing":
         parsed.unknown.append(word)
         return 0
     if option.takes == "value" and not equals:
@@ -147,14 +154,13 @@ def _long(
     return 0
 
 
-def _named(name: str, options: Mapping[str, Option], style: Style) -> Option | None:
+def _named(name: str, options: Mapping[str, Option], style: Style) -> list[Option]:
     """Long options may be cut short, as far as they stay different from all others."""
     if name in options:
-        return options[name]
+        return [options[name]]
     if style == "single":
         other = name[1:] if name.startswith("--") else f"-{name}"
-        return options.get(other)
+        return [options[other]] if other in options else []
     if len(name) < 3:
-        return None
-    found = {option for full, option in options.items() if full.startswith(name)}
-    return found.pop() if len(found) == 1 else None
+        return []
+    return list(dict.fromkeys(one for full, one in options.items() if full.startswith(name)))

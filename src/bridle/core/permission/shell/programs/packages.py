@@ -9,7 +9,7 @@ from bridle.core.permission.shell.programs.row import Draft, Row
 _NPM = (
     "-dsqgDESOBPfh -v:info --prefix=dir -C=dir -w|--workspace=text --workspaces "
     "--script-shell=code --node-options=code -c|--call=code --userconfig=code --globalconfig=code "
-    "--registry=text --cache=text --silent --quiet --verbose --loglevel=text --json --long "
+    "--registry=host:runs --cache=write/ --silent --quiet --verbose --loglevel=text --json --long "
     "--parseable --global --omit=text --only=text --include=text --production --save-dev --save "
     "--no-save --save-exact --force --legacy-peer-deps --ignore-scripts --no-audit --no-fund "
     "--if-present --offline --prefer-offline --depth=text --all --access=text --tag=text "
@@ -17,16 +17,16 @@ _NPM = (
 )
 _PIP = (
     "-hqv -V:info --debug --isolated --require-virtualenv --python=program --quiet --verbose "
-    "--log=write --no-input --keyring-provider=text --proxy=text --retries=text --timeout=text "
-    "--exists-action=text --trusted-host=text --cert=read --client-cert=read --cache-dir=text "
-    "--no-cache-dir --disable-pip-version-check --no-color --no-python-version-warning "
-    "--use-feature=text --use-deprecated=text"
+    "--log=write --no-input --keyring-provider=text --proxy=host:runs --retries=text "
+    "--timeout=text --exists-action=text --trusted-host=text:runs --cert=read --client-cert=read "
+    "--cache-dir=write/ --no-cache-dir --disable-pip-version-check --no-color "
+    "--no-python-version-warning --use-feature=text --use-deprecated=text"
 )
 _PIP_LISTS = (
     "-le --local --user --path=read --pre --format=text --not-required --exclude-editable "
     "--include-editable --editable --exclude=text -r|--requirement=read --all -f|--files "
-    "-o|--outdated:runs -u|--uptodate:runs -i|--index-url=text --extra-index-url=text --no-index "
-    "--find-links=text"
+    "-o|--outdated:runs -u|--uptodate:runs -i|--index-url=host:runs --extra-index-url=host:runs "
+    "--no-index --find-links=mention:runs"
 )
 _UV_RUN = (
     "-qvn -p|--python=text -m|--module --with=text --with-requirements=read --with-editable=text "
@@ -39,7 +39,7 @@ _UV_RUN = (
 def _project_script(draft: Draft) -> None:
     """`npm run x` runs what the project says; its words are not files."""
     if any(map(is_open, draft.words[1:2])):
-        draft.doubt(f"which script {draft.program} runs shows only when it runs")
+        draft.doubt(f"the script that {draft.program} runs is only known at run time")
     draft.mention(draft.words[1:])
 
 

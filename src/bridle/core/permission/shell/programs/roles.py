@@ -5,7 +5,8 @@ Roles: `read`, `write`, `remove` and `mention` are files, with `/` behind it als
 `named` `name@FILE`, `rev` a revision, `REV:FILE` or a file of git, `host` a host, `mount` a
 directory for a container, `dir` the directory it changes to, `only` a glob of names that a search
 is limited to, `shell` a script, `program` a program that it runs, `code` code that it loads,
-`config` a setting of git, `runs` anything that makes it more than a reader.
+`config` a setting of git, `format` a format of git that can check signatures, `runs` anything that
+makes it more than a reader.
 Marks: `recursive`, `given` (there is no leading pattern among the operands), `hidden`, `untracked`,
 `follows` and `keeps` (links in a tree are followed, or not), `names` (it lists names alone),
 `info` (alone, it only prints), `writes`, `runs`, `doubt` (it can run any program), `helper` (it
@@ -22,7 +23,7 @@ from bridle.core.permission.shell.parsed_script import HOLE, is_open, joined
 from bridle.core.permission.shell.programs.mentions import hosts_in
 from bridle.core.permission.shell.programs.options import Option
 from bridle.core.permission.shell.programs.row import Draft, Kind
-from bridle.core.permission.shell.variables import HARMLESS
+from bridle.core.permission.shell.variables import is_harmless
 
 _FILES: dict[str, Kind] = {
     "read": "read", "write": "write", "remove": "remove", "mention": "mention",
@@ -32,6 +33,12 @@ ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=")
 _ANY_ASSIGNMENT = re.compile("([^=]*)=", re.DOTALL)  # of env, whatever the name
 _ENV = frozenset({"env", "genv"})
 _MOST_SUFFIXES = 40
+# Of git: settings whose value is run, and formats for which it runs gpg.
+_RUNS_ITS_VALUE = re.compile(
+    r"^(alias|pager|hook)\.|(cmd|command|prog|program|helper|hook|driver|editor|pager|external|textconv"
+    r"|fsmonitor|clean|smudge|process|askpass|proxy|pack|difffilter|browser|tunnel)$"
+)
+_CHECKS_SIGNATURES = re.compile("%G|signature")
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -96,13 +103,18 @@ def take(draft: Draft, role: str, value: str, what: str = "") -> None:
             draft.directory = f"{draft.directory}/{value}" if draft.directory else value
         case "config":
             draft.doubt(f"{what} can run any program")
-            if "=!" in value:
-                draft.script(value.partition("=!")[2].replace(HOLE, "$_"))
+            key, _, setting = value.partition("=")
+            if _RUNS_ITS_VALUE.search(key.lower()):
+                draft.script(setting.removeprefix("!").replace(HOLE, "$_"))
+        case "format" if _CHECKS_SIGNATURES.search(value):
+            draft.at_least("runs")
         case "shell":
             draft.script(value.replace(HOLE, "$_"), draft.row.command or "whole")
         case "program":
             draft.doubt(f"{what} can run any program")
             draft.mention([value])
+            if value:
+                draft.script(value.replace(HOLE, "$_"))
         case "code":
             draft.doubt(f"{what} loads code, which is not read")
             draft.mention([value])
@@ -160,9 +172,10 @@ def _command(draft: Draft) -> None:
     while row.assignments and rest and (match := _ANY_ASSIGNMENT.match(rest[0])):
         if "/" in match[1] and draft.program not in _ENV:
             break
-        if not HARMLESS.fullmatch(match[1]):
+        value = rest.pop(0)[match.end() :]
+        if not is_harmless(match[1], value):
             draft.doubt(f"{match[1]!r} may change what the program does")
-        environment.append((match[1], rest.pop(0)[match.end() :]))
+        environment.append((match[1], value))
     unclear = [f"an option of {draft.program} that is not known: {word}" for word in parsed.unknown]
     if parsed.open:
         unclear.append(f"words of {draft.program} that are not known")

@@ -23,11 +23,12 @@ _XARGS = (
 _ONLY_TELLS = frozenset({"--help", "--version", "--list", "-h", "-V"})
 _STARTS_SHELL = re.compile(r"-[A-Za-z]*[si][A-Za-z]*|--shell|--login")
 _FIRST_PERSON = (
-    "-AbBEHKklnNPSsv -e|--edit:edit -i|--login -C|--close-from=text -D|--chdir=dir -g|--group=text "
-    "-h|--host=text -p|--prompt=text -R|--chroot=text -r|--role=text -T|--command-timeout=text "
-    "-t|--type=text -U|--other-user=text -u|--user=text -c|--login-class=text -a|--auth-type=text "
-    "--preserve-env?=text --askpass --background --bell --set-home --remove-timestamp "
-    "--reset-timestamp --list --non-interactive --preserve-groups --stdin --shell --validate"
+    "-AbBEHKklnNPSsv -e|--edit:edit -i|--login:login -C|--close-from=text -D|--chdir=dir "
+    "-g|--group=text -h|--host=text -p|--prompt=text -R|--chroot=text -r|--role=text "
+    "-T|--command-timeout=text -t|--type=text -U|--other-user=text -u|--user=text "
+    "-c|--login-class=text -a|--auth-type=text --preserve-env?=text --askpass --background --bell "
+    "--set-home --remove-timestamp --reset-timestamp --list --non-interactive --preserve-groups "
+    "--stdin --shell --validate"
 )
 
 
@@ -39,7 +40,7 @@ def _env(draft: Draft) -> None:
         if not draft.runs:
             draft.at_least("runs")  # it prints all variables, which may be secrets
         return
-    draft.doubt("env takes its words apart itself")
+    draft.doubt("env splits its argument itself")
     draft.runs.clear()
     if _PLAIN.fullmatch(split):
         draft.run(["env", *split.split(), *rest], "inner")
@@ -84,10 +85,18 @@ def _su(draft: Draft) -> None:
     rest = draft.parsed.operands[1:]
     if draft.parsed.operands[:1] == ["-"]:
         rest = rest[1:]
+        draft.parsed.marks.add("login")
+    _log_in(draft)
     if rest:
         draft.run(["sh", *rest], "whole")
     _shell_without_command(draft)
     draft.others += suffixes(draft.words)
+
+
+def _log_in(draft: Draft) -> None:
+    """A shell that somebody logs in with starts in a home directory."""
+    if "login" in draft.parsed.marks:
+        draft.directory = HOLE
 
 
 def _sg(draft: Draft) -> None:
@@ -99,6 +108,7 @@ def _sg(draft: Draft) -> None:
 
 
 def _sudo(draft: Draft) -> None:
+    _log_in(draft)
     if "edit" in draft.parsed.marks:
         for run in draft.runs:
             for word in run.words:
@@ -182,7 +192,7 @@ def _loader(draft: Draft) -> None:
     options = grammar("--library-path=text --inhibit-cache --preload=code --audit=code "
                       "--argv0=text --list --verify --inhibit-rpath=text")  # fmt: skip
     parsed = parse(draft.words[1:], options, "posix")
-    draft.doubt("a program is loaded by hand")
+    draft.doubt("a program that is started by the dynamic loader")
     for option, value in parsed.values:
         take(draft, option.role, value, option.name)
     if rest := draft.words[1 + parsed.rest :]:
@@ -278,9 +288,9 @@ ROWS = (
     Row("sudoedit", "runs", "", _FIRST_PERSON, refine=_sudoedit),
     Row("sg", "runs", own=True, refine=_sg),
     Row("su|runuser|newgrp", "runs", "",
-        "-mpflP -c|--command=shell --session-command=shell -s|--shell=program -g|--group=text "
-        "-G|--supp-group=text -w|--whitelist-environment=text -u|--user=text -l|--login --pty "
-        "--fast --preserve-environment", refine=_su),
+        "-mpfP -c|--command=shell --session-command=shell -s|--shell=program -g|--group=text "
+        "-G|--supp-group=text -w|--whitelist-environment=text -u|--user=text -l|--login:login "
+        "--pty --fast --preserve-environment", refine=_su),
     _wrapper("pkexec", "--user=text --disable-internal-agent --keep-cwd", "whole"),
     _wrapper("gosu|su-exec", "", "whole", skip=1),
     _wrapper("chroot", "--groups=text --userspec=text --skip-chdir", "whole", operands="dir",
