@@ -1,0 +1,106 @@
+"""Gemini streamGenerateContent: https://ai.google.dev/api/generate-content. Lines end with CR LF."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from . import sse
+from .script import REASONS, Broken, Call, Delivery, Failure, Part, Reply, Text, Thought, Usage
+from .variation import Variation
+
+STOPS = {"end": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
+
+
+class GeminiStream:
+    def __init__(self, reply: Reply | Broken, request: dict[str, Any], vary: Variation) -> None:
+        self._reply, self._vary = reply, vary
+        self._delivery = reply.delivery if isinstance(reply, Reply) else Delivery()
+        self._usage = reply.usage if isinstance(reply, Reply) else Usage()
+        self._model = request.get("model", "unknown")
+        self._id = vary.identifier("", 22)
+        self._ids = vary.sometimes()
+        self._ascii = vary.sometimes()
+
+    def body(self) -> Iterator[bytes]:
+        for part in self._reply.parts:
+            for piece in self._pieces(part):
+                yield self._frame([piece])
+
+    def finish(self) -> Iterator[bytes]:
+        assert isinstance(self._reply, Reply)
+        last = {"text": ""}
+        if self._vary.sometimes():
+            last["thoughtSignature"] = self._signature()
+        yield self._frame([last], STOPS[self._reply.stop])
+
+    def failure(self) -> bytes:
+        error_ = {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}
+        return sse.event({"error": error_}, end="\r\n")
+
+    def keep_alive(self) -> bytes:
+        return b": keep-alive\r\n\r\n"
+
+    def whole(self) -> dict[str, Any]:
+        assert isinstance(self._reply, Reply)
+        parts = [piece for part in self._reply.parts for piece in self._pieces(part)]
+        return self._chunk(parts, STOPS[self._reply.stop])
+
+    def _pieces(self, part: Part) -> Iterator[dict[str, Any]]:
+        match part:
+            case Text(text):
+                yield from ({"text": each} for each in self._vary.pieces(text, self._delivery))
+            case Thought(text):
+                for each in self._vary.pieces(text, self._delivery):
+                    yield {"text": each, "thought": True}
+            case Call(name):
+                call = {"name": name, "args": json.loads(part.encoded())}
+                if self._ids:
+                    call["id"] = self._vary.identifier("", 8).lower()
+                yield {"functionCall": call, "thoughtSignature": self._signature()}
+
+    def _signature(self) -> str:
+        return base64.b64encode(self._vary.identifier("", 30).encode()).decode()
+
+    def _chunk(self, parts: list[Any], finish: str | None) -> dict[str, Any]:
+        usage = self._usage
+        candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
+        if finish:
+            candidate["finishReason"] = finish
+        counts = {
+            "promptTokenCount": usage.fresh + usage.cached,
+            "candidatesTokenCount": usage.output - usage.reasoning,
+            "totalTokenCount": usage.fresh + usage.cached + usage.output,
+        }
+        if usage.cached:
+            counts["cachedContentTokenCount"] = usage.cached
+        if usage.reasoning:
+            counts["thoughtsTokenCount"] = usage.reasoning
+        data = {
+            "candidates": [candidate],
+            "usageMetadata": counts,
+            "modelVersion": self._model,
+            "responseId": self._id,
+        }
+        if self._delivery.unknown:
+            data["serviceHint"] = {"shard": 7}
+            candidate["unknownRatings"] = [{"category": "SERVICE_CATEGORY_NEW", "score": 0.25}]
+        return data
+
+    def _frame(self, parts: list[Any], finish: str | None = None) -> bytes:
+        return sse.event(self._chunk(parts, finish), end="\r\n", ascii_only=self._ascii)
+
+
+def error(failure: Failure, vary: Variation) -> tuple[dict[str, Any], dict[str, str]]:
+    """google.rpc.Status as the API returns it. A wait is in a RetryInfo, not in a header."""
+    _, status, message = REASONS[failure.status]
+    details: list[dict[str, Any]] = []
+    if failure.retry_after is not None:
+        delay = f"{failure.retry_after}s"
+        details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
+    body = {"error": {"code": failure.status, "message": message, "status": status}}
+    if details:
+        body["error"]["details"] = details
+    return body, {}
