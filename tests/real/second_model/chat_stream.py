@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, as in its API reference; `reasoning_content` is Qwen's and DeepSeek's."""
+"""OpenAI Chat Completions by its API reference; `reasoning_content` is Qwen's and DeepSeek's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini streamGenerateContent: https://ai.google.dev/api/generate-content. Lines end with CR LF."""
+"""Gemini streamGenerateContent: https://ai.google.dev/api/generate-content (CR LF lines)."""
 
 from __future__ import annotations
 
