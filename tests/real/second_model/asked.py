@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-SCENE = re.compile(r"scene:([\w-]+)")
+SCENE = re.compile(r"@@([\w-]+)@@")
 
 
 def api_of(path: str) -> str | None:

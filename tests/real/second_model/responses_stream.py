@@ -90,10 +90,12 @@ class ResponsesStream:
                 yield from self._message(text)
             case Thought(text):
                 yield from self._reasoning(text)
-            case Call(name) if name in self._custom:
-                yield from self._call(part, "custom_tool_call", "custom_tool_call_input", "input")
-            case Call():
-                yield from self._call(part, "function_call", "function_call_arguments", "arguments")
+            case Call(name, arguments) if name in self._custom:
+                text = arguments["input"]  # free text, not JSON
+                yield from self._call(name, text, "custom_tool_call", "input", "_input")
+            case Call(name):
+                text = part.encoded()
+                yield from self._call(name, text, "function_call", "arguments", "_arguments")
 
     def _message(self, text: str) -> Iterator[bytes]:
         item = {"id": self._vary.identifier("msg_", 48), "type": "message", "role": "assistant"}
@@ -122,19 +124,20 @@ class ResponsesStream:
         ]
         self._item = {**item, "summary": [summary], "encrypted_content": None}
 
-    def _call(self, call: Call, kind: str, event: str, field: str) -> Iterator[bytes]:
+    def _call(self, name: str, text: str, kind: str, field: str, end: str) -> Iterator[bytes]:
         prefix = "fc_" if kind == "function_call" else "ctc_"
+        event = f"response.{kind}{end}"
         identifiers = {
             "id": self._vary.identifier(prefix, 48),
             "call_id": self._vary.identifier("call_"),
         }
-        item = {**identifiers, "type": kind, "name": call.name}
+        item = {**identifiers, "type": kind, "name": name}
         yield self._added({**item, "status": "in_progress", field: ""})
         at = self._at(item)
-        for piece in self._vary.pieces(call.encoded(), self._delivery):
-            yield self._frame(f"response.{event}.delta", **at, delta=piece)
-        self._closing = [(f"response.{event}.done", {**at, field: call.encoded()})]
-        self._item = {**item, "status": "completed", field: call.encoded()}
+        for piece in self._vary.pieces(text, self._delivery):
+            yield self._frame(f"{event}.delta", **at, delta=piece)
+        self._closing = [(f"{event}.done", {**at, field: text})]
+        self._item = {**item, "status": "completed", field: text}
 
     def _added(self, item: dict[str, Any]) -> bytes:
         return self._frame("response.output_item.added", output_index=len(self._done), item=item)

@@ -51,10 +51,11 @@ class Asked(msgspec.Struct, frozen=True):
 class SecondModel:
     """Plays `scenes`: the n-th request of a scene gets its n-th step, and later ones its last."""
 
-    def __init__(self, scenes: Mapping[str, Sequence[Step]], seed: int = 0) -> None:
-        self.scenes = scenes
+    def __init__(self, seed: int = 0) -> None:
+        self.scenes: dict[str, Sequence[Step]] = {}
         self.asked: list[Asked] = []
         self._seed = seed
+        self._number = 0  # of requests, so that no two replies have one id
         self._steps: dict[str, int] = {}
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -65,7 +66,7 @@ class SecondModel:
         )
 
     @property
-    def url(self) -> str:
+    def base_url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> SecondModel:
@@ -81,15 +82,22 @@ class SecondModel:
         """What is answered to this request, and the variation to say it with."""
         scene = scene_of(body)
         with self._lock:
-            number = len(self.asked)
+            self._number += 1
+            vary = Variation(self._seed * 100_000 + self._number)
             if scene is None or scene not in self.scenes:
                 self.asked.append(Asked(method, path, scene, None, body))
-                return Reply((Text(side_answer(body)),)), Variation(self._seed + number)
+                return Reply((Text(side_answer(body)),)), vary
             index = self._steps.get(scene, 0)
             self._steps[scene] = index + 1
             self.asked.append(Asked(method, path, scene, index, body))
         steps = self.scenes[scene]
-        return steps[min(index, len(steps) - 1)], Variation(self._seed * 1000 + number)
+        return steps[min(index, len(steps) - 1)], vary
+
+    def forget(self) -> None:
+        """What was asked and played until now: a scene begins anew."""
+        with self._lock:
+            self.asked.clear()
+            self._steps.clear()
 
     def note(self, method: str, path: str, body: Any = None) -> None:
         with self._lock:
@@ -190,6 +198,7 @@ class Handler(BaseHTTPRequestHandler):
             for frame in frames:
                 self._chunk(frame)
             if step.ending == "dropped":
+                time.sleep(0.2)  # some clients discard what arrives together with the end
                 self.close_connection = True
             else:
                 self._chunk(b"")

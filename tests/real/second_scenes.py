@@ -1,0 +1,171 @@
+"""Scenes that two scripted models play, each in its own terms, and the prompts that start them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+import msgspec
+import second_model as second
+from second_model import Broken, Call, Delivery, Failure, Reply, Text, Thought, Usage
+from second_model.script import REASONS
+from stages import Actor
+
+from bridle.testing import model_script as first
+from bridle.testing.scene import Do, do
+
+Part = Text | Thought | Call | Do
+
+
+class Says(msgspec.Struct, frozen=True):
+    """A reply whose calls may still be those of any CLI."""
+
+    parts: tuple[Part, ...]
+    stop: str = "end"
+    usage: Usage = Usage()
+    delivery: Delivery = Delivery()
+
+
+Line = Says | Failure | Broken
+
+
+class Scene(msgspec.Struct, frozen=True):
+    lines: tuple[Line, ...]
+    needs: str | None = None
+    """The tool, by the name of its method on a stage, that a CLI must have."""
+
+
+def says(*parts: Part, **more: object) -> Says:
+    return Says(parts, **more)  # type: ignore[arg-type]
+
+
+def text(words: str, **more: object) -> Scene:
+    return Scene((says(Text(words), **more),))
+
+
+def tools(*lines: Line, needs: str | None = None) -> Scene:
+    return Scene((*lines, says(Text("All done."))), needs)
+
+
+UNICODE = "Čeština, 漢字, ไทย, e\u0301 and é, 👩‍👩‍👧‍👦 family, 🏳️‍🌈 flag, 𝔘, \u2028 line, “quotes”."
+MARKUP = "# Title\n\n- `Vec<u8>`\n- <details>x</details>\n\n```py\nprint('<b>')\n```\n\n| a | b |\n"
+LONG = " ".join(f"word{number}" for number in range(400))
+BLOB = "".join(f'line {number} \\ "quoted" \t é\n' for number in range(700))
+
+SCENES: dict[str, Scene] = {
+    "text": text("Good morning, this is a plain answer."),
+    "one-piece": text("Everything in a single piece.", delivery=Delivery(pieces="whole")),
+    "small-pieces": text(LONG, delivery=Delivery(pieces="small")),
+    "unicode": text(UNICODE, delivery=Delivery(pieces="small", bytewise=True)),
+    "markup": text(MARKUP),
+    "blank-lines": text("First.\n\n\n   Indented.\n\n"),
+    "two-texts": Scene((says(Text("One message. "), Text("Another message.")),)),
+    "thinking": Scene((says(Thought("I weigh it carefully."), Text("Considered.")),)),
+    "thinking-and-tool": tools(says(Thought("I look first."), do("shell", "echo seen"))),
+    "tool": tools(says(do("shell", "echo one"))),
+    "text-and-tool": tools(says(Text("I run it."), do("shell", "echo two"))),
+    "tools-in-sequence": tools(says(do("shell", "echo a")), says(do("shell", "echo b"))),
+    "tools-in-parallel": tools(
+        says(do("shell", "echo p"), do("shell", "echo q"), do("shell", "echo r"))
+    ),
+    "many-steps": tools(*(says(Text(f"Step {n}. "), do("shell", f"echo {n}")) for n in range(5))),
+    "tool-fails": tools(says(do("shell", "echo bad >&2; exit 3"))),
+    "missing-file": tools(says(do("read", "PROJECT/absent.txt")), needs="read"),
+    "unknown-tool": tools(says(Call("no_such_tool", {"value": 1}))),
+    "write": tools(says(do("write", "PROJECT/made.txt", "made\n"))),
+    "large-arguments": tools(
+        says(do("write", "PROJECT/large.txt", BLOB), delivery=Delivery(pieces="mixed"))
+    ),
+    "large-arguments-whole": tools(
+        says(do("write", "PROJECT/whole.txt", BLOB), delivery=Delivery(pieces="whole"))
+    ),
+    "escaped-arguments": tools(
+        says(
+            do("shell", "printf '%s\\n' \"ü 漢 🪿\" 'a\\tb' \"$(echo x)\""),
+            delivery=Delivery(pieces="small", bytewise=True),
+        )
+    ),
+    "big-numbers": tools(says(Call("SHELL", {"ticket": 9007199254740993, "ratio": 1.5e-7}))),
+    "usage": text("Counted.", usage=Usage(fresh=1234, output=56, cached=789)),
+    "usage-of-steps": tools(says(do("shell", "echo u"), usage=Usage(fresh=11, output=7))),
+    "slow": text("It comes slowly but surely.", delivery=Delivery(pause=0.1)),
+    "half-event": text("The middle waits.", delivery=Delivery(half=0.7)),
+    "keep-alive": text("Still there.", delivery=Delivery(keep_alive=True)),
+    "unknown-fields": text("Something new.", delivery=Delivery(unknown=True)),
+    "length": Scene((says(Text("Cut at the limit"), stop="length"), says(Text(" and on.")))),
+    "refusal": Scene((says(Text("I will not"), stop="refusal"),) * 2),
+    "bad-request": Scene((Failure(400),)),
+    "unknown-model": Scene((Failure(404),)),
+    "server-error": Scene((Failure(500), says(Text("After an error.")))),
+    "overloaded": Scene((Failure(529), says(Text("After a crowd.")))),
+    "rate-limit": Scene((Failure(429, retry_after=1), says(Text("After a wait.")))),
+    "refused-key": Scene((Failure(401),)),
+    "dropped": Scene((Broken((Text("Half a sen"),)), says(Text("A whole sentence.")))),
+    "error-event": Scene((Broken((Text("Half a "),), "error"), says(Text("Whole again.")))),
+}
+
+
+def for_second(scene: Scene, actor: Actor) -> list[second.Step]:
+    steps: list[second.Step] = []
+    for line in scene.lines:
+        if isinstance(line, Says):
+            parts = tuple(_second_part(part, actor) for part in line.parts)
+            steps.append(Reply(parts, line.stop, line.usage, line.delivery))  # type: ignore[arg-type]
+        else:
+            steps.append(line)
+    return steps
+
+
+def for_first(scene: Scene, actor: Actor) -> list[first.Step]:
+    """A failure and what follows it are attempts of one step there."""
+    steps: list[first.Step] = []
+    lines: Sequence[Line] = scene.lines
+    while lines:
+        tries = list(takewhile(lambda line: not isinstance(line, Says), lines))
+        tries = list(lines[: len(tries) + 1])
+        lines = lines[len(tries) :]
+        played = [_first_step(line, actor) for line in tries]
+        steps.append(played[0] if len(played) == 1 else first.attempts(*played))
+    return steps
+
+
+def _first_step(line: Line, actor: Actor) -> first.Reply | first.Fail:
+    match line:
+        case Failure(status, retry_after):
+            return first.Fail(status, message=REASONS[status][2], retry_after=retry_after)
+        case Broken(parts, ending):
+            last = first.Cut() if ending == "dropped" else first.Fail(529, message="Overloaded")
+            return first.reply(*(_first_part(part, actor) for part in parts), last)
+        case Says(parts, stop, usage):
+            counts = first.Usage(usage.fresh, usage.output, usage.cached)
+            stops = {"end": None, "length": "max_tokens", "refusal": "refusal"}
+            played = (_first_part(part, actor) for part in parts)
+            return first.reply(*played, stop=stops[stop], usage=counts)
+
+
+def _first_part(part: Part, actor: Actor) -> first.Part:
+    match part:
+        case Text(words):
+            return first.Say(words)
+        case Thought(words):
+            return first.Think(words)
+        case Call() | Do():
+            call = _call(part, actor)
+            return first.Call(call.name, call.arguments)
+
+
+def _second_part(part: Part, actor: Actor) -> second.Part:
+    return _call(part, actor) if isinstance(part, Call | Do) else part
+
+
+def _call(part: Call | Do, actor: Actor) -> Call:
+    """The call as this CLI has it; PROJECT is its folder, and SHELL the name of its shell tool."""
+    stage = actor.stage
+    if isinstance(part, Call):
+        if part.name != "SHELL":
+            return part
+        shell = stage.shell("echo numbers")
+        return Call(shell.name, shell.input | part.arguments)
+    words = [word.replace("PROJECT", str(actor.project)) for word in part.words]
+    made: first.Call = getattr(stage, part.tool)(*words)
+    return Call(made.name, made.input)

@@ -1,0 +1,50 @@
+"""Two scripted models that know nothing of each other play one scene: bridle's events are equal."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from alike import comparable, difference
+from desk import run
+from second_scenes import SCENES, for_first, for_second
+from stages import Actor
+from standing import StandingDesk
+
+from bridle.core.events import Entry
+
+AGENTS = ("claude", "codex", "gemini", "qwen", "opencode", "copilot")
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.timeout(180),
+    pytest.mark.agents(*AGENTS),
+    pytest.mark.newest,
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+
+@pytest.mark.parametrize("name", SCENES)
+async def test_both_models_give_the_same_events(
+    standing_desk: StandingDesk, second_desk: StandingDesk, name: str
+) -> None:
+    scene, desks = SCENES[name], (standing_desk, second_desk)
+    first, second = (desk.player for desk in desks)
+    assert isinstance(first, Actor)
+    assert isinstance(second, Actor)
+    if scene.needs and first.lacks(scene.needs):
+        pytest.skip(f"{first.agent} has no such tool: {scene.needs}")
+    standing_desk.double.scenarios[name] = for_first(scene, first)
+    second_desk.double.scenes[name] = for_second(scene, second)
+    logs = await asyncio.gather(*(_played(desk, name) for desk in desks))
+    by_first, by_second = (
+        comparable(log, (desk.project, desk.player.home, desk.folder))
+        for log, desk in zip(logs, desks, strict=True)
+    )
+    assert by_second == by_first, difference(by_first, by_second)
+
+
+async def _played(desk: StandingDesk, name: str) -> list[Entry]:
+    assert isinstance(desk.player, Actor)
+    session = await desk.start(options=desk.player.stage.options)
+    return await run(session, f"@@{name}@@ go")
