@@ -3,88 +3,130 @@
 from __future__ import annotations
 
 import difflib
-import itertools
 import json
 import re
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from bridle.core.events import AgentExited, AgentReady, AgentStarted, Entry
 
-IDS = ("message_id", "call_id", "request_id", "native_id", "task_id", "parent")
+Events = list[dict[str, Any]]
 
+IDS = ("message_id", "call_id", "request_id", "task_id", "parent")
+OF_CALLS = ("permission_requested", "request_answered", "tool_started", "tool_updated")
 RANDOM = (
-    re.compile(r"\bin \d+(\.\d+)? s\b"),  # of a wait with jitter
+    re.compile(r"\bin \d+(\.\d+)? s\b"),  # a wait with jitter
+    re.compile(r", request id: \S+\b"),  # some services send one
     re.compile(r"\b(msg|req|resp|call|toolu|chatcmpl)[_-]\w{4,}"),
 )
 
 
-def comparable(entries: Iterable[Entry], folders: Iterable[Path]) -> list[dict[str, Any]]:
-    """Each event as JSON; ids by order of appearance, chunks of one message joined."""
-    names: dict[str, str] = {}
-    found: list[dict[str, Any]] = []
-    for entry in entries:
-        if isinstance(entry.event, AgentStarted | AgentReady | AgentExited):
-            continue  # of the process, before or after the prompt
-        event = _renamed(msgspec.to_builtins(entry.event), names)
-        event = _without(event, [str(folder) for folder in folders])
-        before = found[-1] if found else {}
-        if _same_message(before, event):
-            found[-1] = before | {"text": before["text"] + event["text"]}
-        else:
-            found.append(event)
-    return _finished_in_order(found)
+def comparable(entries: Iterable[Entry], places: Mapping[str, str]) -> Events:
+    """Each event as JSON; `places` names the folders and addresses that each run has of its own."""
+    events = [
+        _neutral(msgspec.to_builtins(entry.event), places)
+        for entry in entries
+        # of the process, before or after the prompt
+        if not isinstance(entry.event, AgentStarted | AgentReady | AgentExited)
+    ]
+    return list(_joined(_renamed(_calls_in_order(_without_progress(events)))))
 
 
-def _finished_in_order(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Calls of one reply run side by side: which of them ends first is the machine's business."""
-    groups = itertools.groupby(events, lambda event: event["type"] == "tool_finished")
+def difference(first: Events, second: Events) -> str:
+    """What a person reads when they are not equal."""
+    texts = [[json.dumps(event, ensure_ascii=False) for event in each] for each in (first, second)]
+    return "\n".join(difflib.unified_diff(*texts, "first", "second", n=1, lineterm=""))
+
+
+def _without_progress(events: Events) -> Events:
+    """What a running command has printed so far is reported or not, by chance; its end has all."""
+    ends = {
+        event["call_id"]: json.dumps(event) for event in events if event["type"] == "tool_finished"
+    }
     return [
         event
-        for finished, group in groups
-        for event in (sorted(group, key=_call_number) if finished else group)
+        for event in events
+        if event["type"] != "tool_updated"
+        or event.get("title")
+        or not all(
+            json.dumps(part.get("text", part))[1:-1] in ends.get(event["call_id"], "")
+            for part in event.get("content", ())
+        )
     ]
 
 
-def _call_number(event: dict[str, Any]) -> int:
-    return int(event["call_id"].rpartition("-")[2])
+def _calls_in_order(events: Events) -> Events:
+    """Events of calls that run side by side, call by call: which is faster is the machine's."""
+    found: Events = []
+    running: dict[str, Events] = {}
+    calls: dict[str, str] = {}  # by request
+    for event in events:
+        kind = event["type"]
+        if kind not in (*OF_CALLS, "tool_finished"):
+            found += _flat(running)
+            running = {}
+            found.append(event)
+            continue
+        call = event.get("call_id") or calls.get(event.get("request_id", ""), "")
+        if "request_id" in event:
+            calls[event["request_id"]] = call
+        if call not in running and all(_ended(each) for each in running.values()):
+            found += _flat(running)
+            running = {}
+        running.setdefault(call, []).append(event)
+    return found + _flat(running)
 
 
-def difference(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> str:
-    """What a person reads when they are not equal."""
-    lines = [
-        [json.dumps(each, ensure_ascii=False) for each in events] for events in (first, second)
+def _ended(events: Events) -> bool:
+    return any(event["type"] == "tool_finished" for event in events)
+
+
+def _flat(running: dict[str, Events]) -> Events:
+    def place(events: Events) -> str:
+        without = [{k: v for k, v in event.items() if k not in IDS} for event in events]
+        return json.dumps(without, sort_keys=True)
+
+    return [event for events in sorted(running.values(), key=place) for event in events]
+
+
+def _renamed(events: Events) -> Events:
+    """Ids by order of appearance."""
+    names: dict[str, str] = {}
+    return [
+        event | {key: names.setdefault(event[key], f"{key} {len(names)}") for key in ids}
+        for event in events
+        for ids in [[key for key in IDS if event.get(key)]]
     ]
-    return "\n".join(difflib.unified_diff(*lines, "first", "second", n=1, lineterm=""))
 
 
-def _same_message(before: dict[str, Any], event: dict[str, Any]) -> bool:
-    if event["type"] not in ("message_chunk", "thought_chunk"):
-        return False
-    return all(before.get(key) == event.get(key) for key in ("type", "message_id", "parent"))
+def _joined(events: Events) -> Iterator[dict[str, Any]]:
+    """Pieces of one message are one."""
+    last: dict[str, Any] = {}
+    for event in events:
+        chunk = event["type"] in ("message_chunk", "thought_chunk")
+        if chunk and {**event, "text": ""} == {**last, "text": ""}:
+            last = last | {"text": last["text"] + event["text"]}
+            continue
+        if last:
+            yield last
+        last = event
+    if last:
+        yield last
 
 
-def _renamed(event: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    for key in IDS:
-        if event.get(key):
-            event[key] = names.setdefault(event[key], f"{key}-{len(names)}")
-    return event
-
-
-def _without(value: Any, folders: list[str]) -> Any:
+def _neutral(value: Any, places: Mapping[str, str]) -> Any:
     match value:
         case str():
-            for folder in folders:
-                value = value.replace(folder, "FOLDER")
+            for place, name in places.items():
+                value = value.replace(place, name)
             for pattern in RANDOM:
-                value = pattern.sub("RANDOM", value)
+                value = pattern.sub("", value)
             return value
         case dict():
-            return {key: _without(each, folders) for key, each in value.items()}
+            return {k: v if k in IDS else _neutral(v, places) for k, v in value.items()}
         case list() | tuple():
-            return [_without(each, folders) for each in value]
+            return [_neutral(each, places) for each in value]
         case _:
             return value

@@ -190,7 +190,7 @@ async def second_standing(
     """The same CLI in another home, with the second scripted model behind it."""
     actor = standing.player
     assert isinstance(actor, Actor)
-    folder = tmp_path_factory.mktemp("second")
+    folder = tmp_path_factory.mktemp(actor.agent)  # as long a name: titles are cut
     player = replace(actor, home=folder / "home", project=_new_project(folder))
     with SecondModel() as model:
         async with _desk_of(player, model, folder) as desk:

@@ -81,7 +81,7 @@ SCENES: dict[str, Scene] = {
     ),
     "escaped-arguments": tools(
         says(
-            do("shell", "printf '%s\\n' \"ü 漢 🪿\" 'a\\tb' \"$(echo x)\""),
+            do("shell", "printf '%s\\n' \"ü 漢 🦆\" 'a\\tb' \"it's\""),
             delivery=Delivery(pieces="small", bytewise=True),
         )
     ),

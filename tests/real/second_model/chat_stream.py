@@ -120,7 +120,7 @@ def error(failure: Failure, vary: Variation) -> tuple[dict[str, Any], dict[str, 
     codes = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
     code = codes.get(failure.status)
     body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
-    headers = {"x-request-id": vary.identifier("req_")}
+    headers = {"x-request-id": vary.identifier("req_")} if vary.sometimes() else {}
     if failure.retry_after is not None:
         headers["retry-after"] = str(failure.retry_after)
     return body, headers
