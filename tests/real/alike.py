@@ -5,17 +5,27 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from bridle.core.events import AgentExited, AgentReady, AgentStarted, Entry
+from bridle.core.events import (
+    AgentExited,
+    AgentReady,
+    AgentStarted,
+    Entry,
+    Event,
+    Notice,
+    SettingsChanged,
+)
 
 Events = list[dict[str, Any]]
 
 IDS = ("message_id", "call_id", "request_id", "task_id", "parent")
 OF_CALLS = ("permission_requested", "request_answered", "tool_started", "tool_updated")
+MOUNT_POINT = re.compile(r"\.(codex|agents|git) was created and has been removed")
+"""Codex's sandbox mounts over these; one that stays long enough to be seen is removed."""
 RANDOM = (
     re.compile(r"\bin \d+(\.\d+)? s\b"),  # a wait with jitter
     re.compile(r", request id: \S+\b"),  # some services send one
@@ -23,15 +33,30 @@ RANDOM = (
 )
 
 
-def comparable(entries: Iterable[Entry], places: Mapping[str, str]) -> Events:
-    """Each event as JSON; `places` names the folders and addresses that each run has of its own."""
+def comparable(
+    entries: Iterable[Entry], places: Mapping[str, str], estimated: Collection[str] = ()
+) -> Events:
+    """Each event as JSON; `places` names the folders and addresses that each run has of its own,
+    and `estimated` the fields whose numbers the CLI works out from its own prompts."""
     events = [
         _neutral(msgspec.to_builtins(entry.event), places)
         for entry in entries
-        # of the process, before or after the prompt
-        if not isinstance(entry.event, AgentStarted | AgentReady | AgentExited)
+        if not _by_chance(entry.event)
     ]
+    events = [{k: v for k, v in event.items() if k not in estimated} for event in events]
     return list(_joined(_renamed(_calls_in_order(_without_progress(events)))))
+
+
+def _by_chance(event: Event) -> bool:
+    match event:
+        case AgentStarted() | AgentReady() | AgentExited():
+            return True  # of the process, before or after the prompt
+        case SettingsChanged(commands=commands):
+            return commands is not None  # at the start of a conversation, when it likes
+        case Notice(kind="files", text=text):
+            return MOUNT_POINT.match(text) is not None
+        case _:
+            return False
 
 
 def difference(first: Events, second: Events) -> str:

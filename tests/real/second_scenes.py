@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import takewhile
+from typing import Any, Literal
 
 import msgspec
 import second_model as second
@@ -21,7 +20,7 @@ class Says(msgspec.Struct, frozen=True):
     """A reply whose calls may still be those of any CLI."""
 
     parts: tuple[Part, ...]
-    stop: str = "end"
+    stop: Literal["end", "length", "refusal"] = "end"
     usage: Usage = Usage()
     delivery: Delivery = Delivery()
 
@@ -30,21 +29,28 @@ Line = Says | Failure | Broken
 
 
 class Scene(msgspec.Struct, frozen=True):
-    lines: tuple[Line, ...]
+    """Steps, each of which is what its first, second, … attempt gets. `needs` is the tool, by the
+    name of its method on a stage, that a CLI must have."""
+
+    steps: tuple[tuple[Line, ...], ...]
     needs: str | None = None
-    """The tool, by the name of its method on a stage, that a CLI must have."""
 
 
-def says(*parts: Part, **more: object) -> Says:
-    return Says(parts, **more)  # type: ignore[arg-type]
+def says(*parts: Part, **more: Any) -> Says:
+    return Says(parts, **more)
 
 
-def text(words: str, **more: object) -> Scene:
-    return Scene((says(Text(words), **more),))
+def text(words: str, **more: Any) -> Scene:
+    return Scene(((says(Text(words), **more),),))
+
+
+def after(*failures: Failure | Broken, words: str) -> Scene:
+    """An answer after failures; once more for a CLI that keeps what came before the failure."""
+    return Scene(((*failures, says(Text(words))), (says(Text(words)),)))
 
 
 def tools(*lines: Line, needs: str | None = None) -> Scene:
-    return Scene((*lines, says(Text("All done."))), needs)
+    return Scene(tuple((line,) for line in (*lines, says(Text("All done.")))), needs)
 
 
 UNICODE = "Čeština, 漢字, ไทย, e\u0301 and é, 👩‍👩‍👧‍👦 family, 🏳️‍🌈 flag, 𝔘, \u2028 line, “quotes”."
@@ -59,8 +65,8 @@ SCENES: dict[str, Scene] = {
     "unicode": text(UNICODE, delivery=Delivery(pieces="small", bytewise=True)),
     "markup": text(MARKUP),
     "blank-lines": text("First.\n\n\n   Indented.\n\n"),
-    "two-texts": Scene((says(Text("One message. "), Text("Another message.")),)),
-    "thinking": Scene((says(Thought("I weigh it carefully."), Text("Considered.")),)),
+    "two-texts": Scene(((says(Text("One message. "), Text("Another message.")),),)),
+    "thinking": Scene(((says(Thought("I weigh it carefully."), Text("Considered.")),),)),
     "thinking-and-tool": tools(says(Thought("I look first."), do("shell", "echo seen"))),
     "tool": tools(says(do("shell", "echo one"))),
     "text-and-tool": tools(says(Text("I run it."), do("shell", "echo two"))),
@@ -92,41 +98,33 @@ SCENES: dict[str, Scene] = {
     "half-event": text("The middle waits.", delivery=Delivery(half=0.7)),
     "keep-alive": text("Still there.", delivery=Delivery(keep_alive=True)),
     "unknown-fields": text("Something new.", delivery=Delivery(unknown=True)),
-    "length": Scene((says(Text("Cut at the limit"), stop="length"), says(Text(" and on.")))),
-    "refusal": Scene((says(Text("I will not"), stop="refusal"),) * 2),
-    "bad-request": Scene((Failure(400),)),
-    "unknown-model": Scene((Failure(404),)),
-    "server-error": Scene((Failure(500), says(Text("After an error.")))),
-    "overloaded": Scene((Failure(529), says(Text("After a crowd.")))),
-    "rate-limit": Scene((Failure(429, retry_after=1), says(Text("After a wait.")))),
-    "refused-key": Scene((Failure(401),)),
-    "dropped": Scene((Broken((Text("Half a sen"),)), says(Text("A whole sentence.")))),
-    "error-event": Scene((Broken((Text("Half a "),), "error"), says(Text("Whole again.")))),
+    "length": Scene(((says(Text("Cut at the limit"), stop="length"),), (says(Text(" and on.")),))),
+    "refusal": Scene(((says(Text("I will not"), stop="refusal"),),) * 2),
+    "bad-request": Scene(((Failure(400),),)),
+    "unknown-model": Scene(((Failure(404),),)),
+    "server-error": after(Failure(500), words="After an error."),
+    "overloaded": after(Failure(529), words="After a crowd."),
+    "rate-limit": after(Failure(429, retry_after=1), words="After a wait."),
+    "refused-key": Scene(((Failure(401),),)),
+    "dropped": after(Broken((Text("Half a sen"),)), words="A whole sentence."),
+    "error-event": after(Broken((Text("Half a "),), "error"), words="Whole again."),
 }
 
 
-def for_second(scene: Scene, actor: Actor) -> list[second.Step]:
-    steps: list[second.Step] = []
-    for line in scene.lines:
-        if isinstance(line, Says):
-            parts = tuple(_second_part(part, actor) for part in line.parts)
-            steps.append(Reply(parts, line.stop, line.usage, line.delivery))  # type: ignore[arg-type]
-        else:
-            steps.append(line)
-    return steps
+def for_second(scene: Scene, actor: Actor) -> list[list[second.Step]]:
+    return [[_second_step(line, actor) for line in step] for step in scene.steps]
 
 
 def for_first(scene: Scene, actor: Actor) -> list[first.Step]:
-    """A failure and what follows it are attempts of one step there."""
-    steps: list[first.Step] = []
-    lines: Sequence[Line] = scene.lines
-    while lines:
-        tries = list(takewhile(lambda line: not isinstance(line, Says), lines))
-        tries = list(lines[: len(tries) + 1])
-        lines = lines[len(tries) :]
-        played = [_first_step(line, actor) for line in tries]
-        steps.append(played[0] if len(played) == 1 else first.attempts(*played))
-    return steps
+    steps = [[_first_step(line, actor) for line in step] for step in scene.steps]
+    return [step[0] if len(step) == 1 else first.attempts(*step) for step in steps]
+
+
+def _second_step(line: Line, actor: Actor) -> second.Step:
+    if not isinstance(line, Says):
+        return line
+    parts = tuple(_second_part(part, actor) for part in line.parts)
+    return Reply(parts, line.stop, line.usage, line.delivery)
 
 
 def _first_step(line: Line, actor: Actor) -> first.Reply | first.Fail:
@@ -148,7 +146,7 @@ def _first_part(part: Part, actor: Actor) -> first.Part:
         case Text(words):
             return first.Say(words)
         case Thought(words):
-            return first.Think(words)
+            return first.Think(words, chunks=1)  # Gemini trims each piece
         case Call() | Do():
             call = _call(part, actor)
             return first.Call(call.name, call.arguments)

@@ -9,6 +9,9 @@ from typing import Any
 
 SCENE = re.compile(r"@@([\w-]+)@@")
 
+MODELS_ITEMS = ("reasoning", "function_call", "custom_tool_call")
+"""Items of the Responses API that have no role."""
+
 
 def api_of(path: str) -> str | None:
     """The API of a path that generates, whatever prefix the base URL has."""
@@ -28,13 +31,24 @@ def streams(path: str, body: dict[str, Any]) -> bool:
     return ":streamGenerateContent" in path or body.get("stream") is True
 
 
-def scene_of(body: dict[str, Any]) -> str | None:
-    """The scene that the newest message names; none for a side request, which has no tools."""
+def scene_of(body: dict[str, Any]) -> tuple[str, int] | None:
+    """The scene that the newest prompt names, and how many replies its history has since.
+
+    None for a side request, which has no tools."""
     if not body.get("tools"):
         return None
-    history = body.get("messages") or body.get("input") or body.get("contents") or ()
-    found = [name for text in strings(history) for name in SCENE.findall(text)]
-    return found[-1] if found else None
+    scene, replies, by_model = None, 0, False
+    for item in body.get("messages") or body.get("input") or body.get("contents") or ():
+        before, by_model = by_model, _is_models(item)
+        if by_model:
+            replies += not before
+        elif named := [name for text in strings(item) for name in SCENE.findall(text)]:
+            scene, replies = named[-1], 0
+    return (scene, replies) if scene else None
+
+
+def _is_models(item: dict[str, Any]) -> bool:
+    return item.get("role") in ("assistant", "model") or item.get("type") in MODELS_ITEMS
 
 
 def strings(value: object) -> Iterator[str]:

@@ -41,7 +41,8 @@ class GeminiStream:
         return sse.event({"error": error_}, end="\r\n")
 
     def keep_alive(self) -> bytes:
-        return b": keep-alive\r\n\r\n"
+        """None: the service sends no comments, and its own client cannot read them."""
+        return b""
 
     def whole(self) -> dict[str, Any]:
         assert isinstance(self._reply, Reply)
@@ -53,8 +54,7 @@ class GeminiStream:
             case Text(text):
                 yield from ({"text": each} for each in self._vary.pieces(text, self._delivery))
             case Thought(text):
-                for each in self._vary.pieces(text, self._delivery):
-                    yield {"text": each, "thought": True}
+                yield {"text": text, "thought": True}  # a summary comes as one part
             case Call(name):
                 call = {"name": name, "args": json.loads(part.encoded())}
                 if self._ids:
@@ -90,7 +90,10 @@ class GeminiStream:
         return data
 
     def _frame(self, parts: list[Any], finish: str | None = None) -> bytes:
-        return sse.event(self._chunk(parts, finish), end="\r\n", ascii_only=self._ascii)
+        data = sse.event(self._chunk(parts, finish), end="\r\n", ascii_only=self._ascii)
+        for separator in "\u2028\u2029":  # as in protobuf's JSON; its client cuts lines there
+            data = data.replace(separator.encode(), json.dumps(separator)[1:-1].encode())
+        return data
 
 
 def error(failure: Failure, vary: Variation) -> tuple[dict[str, Any], dict[str, str]]:

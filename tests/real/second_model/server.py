@@ -39,24 +39,26 @@ MODELS = ("claude-sonnet-4-5", "gpt-5.1-codex", "gemini-2.5-pro", "qwen3-coder-p
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """One request that came: for a scene, the number of its step."""
+    """One request that came; for a scene, which step of it and which attempt at that."""
 
     method: str
     path: str
     scene: str | None = None
-    step: int | None = None
+    step: int = 0
+    attempt: int = 0
     body: Any = None
 
 
 class SecondModel:
-    """Plays `scenes`: the n-th request of a scene gets its n-th step, and later ones its last."""
+    """Plays `scenes`: the n-th reply of a conversation is the scene's n-th step. A step is what its
+    first, second, … attempt gets; the last one repeats."""
 
     def __init__(self, seed: int = 0) -> None:
-        self.scenes: dict[str, Sequence[Step]] = {}
+        self.seed = seed
+        self.scenes: dict[str, Sequence[Sequence[Step]]] = {}
         self.asked: list[Asked] = []
-        self._seed = seed
         self._number = 0  # of requests, so that no two replies have one id
-        self._steps: dict[str, int] = {}
+        self._attempts: dict[tuple[str, int], int] = {}
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -80,24 +82,27 @@ class SecondModel:
 
     def next_step(self, method: str, path: str, body: dict[str, Any]) -> tuple[Step, Variation]:
         """What is answered to this request, and the variation to say it with."""
-        scene = scene_of(body)
+        found = scene_of(body)
         with self._lock:
             self._number += 1
-            vary = Variation(self._seed * 100_000 + self._number)
-            if scene is None or scene not in self.scenes:
-                self.asked.append(Asked(method, path, scene, None, body))
+            vary = Variation(self.seed * 100_000 + self._number)
+            if found is None or found[0] not in self.scenes:
+                self.asked.append(Asked(method, path, body=body))
                 return Reply((Text(side_answer(body)),)), vary
-            index = self._steps.get(scene, 0)
-            self._steps[scene] = index + 1
-            self.asked.append(Asked(method, path, scene, index, body))
+            attempt = self._attempts.get(found, 0)
+            self._attempts[found] = attempt + 1
+            self.asked.append(Asked(method, path, *found, attempt, body))
+        scene, step = found
         steps = self.scenes[scene]
-        return steps[min(index, len(steps) - 1)], vary
+        if step >= len(steps):
+            return Failure(400), vary
+        return steps[step][min(attempt, len(steps[step]) - 1)], vary
 
     def forget(self) -> None:
         """What was asked and played until now: a scene begins anew."""
         with self._lock:
             self.asked.clear()
-            self._steps.clear()
+            self._attempts.clear()
 
     def note(self, method: str, path: str, body: Any = None) -> None:
         with self._lock:
