@@ -61,8 +61,8 @@ def _by_chance(event: Event) -> bool:
 
 def difference(first: Events, second: Events) -> str:
     """What a person reads when they are not equal."""
-    texts = [[json.dumps(event, ensure_ascii=False) for event in each] for each in (first, second)]
-    return "\n".join(difflib.unified_diff(*texts, "first", "second", n=1, lineterm=""))
+    a, b = ([json.dumps(event, ensure_ascii=False) for event in each] for each in (first, second))
+    return "\n".join(difflib.unified_diff(a, b, "first", "second", n=1, lineterm=""))
 
 
 def _without_progress(events: Events) -> Events:

@@ -25,7 +25,14 @@ class Says(msgspec.Struct, frozen=True):
     delivery: Delivery = Delivery()
 
 
-Line = Says | Failure | Broken
+class Breaks(msgspec.Struct, frozen=True):
+    """`Broken`, whose calls may still be those of any CLI."""
+
+    parts: tuple[Part, ...]
+    ending: Literal["dropped", "ended", "error"] = "dropped"
+
+
+Line = Says | Failure | Breaks
 
 
 class Scene(msgspec.Struct, frozen=True):
@@ -44,9 +51,10 @@ def text(words: str, **more: Any) -> Scene:
     return Scene(((says(Text(words), **more),),))
 
 
-def after(*failures: Failure | Broken, words: str) -> Scene:
-    """An answer after failures; once more for a CLI that keeps what came before the failure."""
-    return Scene(((*failures, says(Text(words))), (says(Text(words)),)))
+def after(*failures: Line, words: str) -> Scene:
+    """An answer after failures; again for a CLI that keeps what came before the failure."""
+    answer = says(Text(words))
+    return Scene(((*failures, answer), (answer,), (answer,)))
 
 
 def tools(*lines: Line, needs: str | None = None) -> Scene:
@@ -56,6 +64,7 @@ def tools(*lines: Line, needs: str | None = None) -> Scene:
 UNICODE = "Čeština, 漢字, ไทย, e\u0301 and é, 👩‍👩‍👧‍👦 family, 🏳️‍🌈 flag, 𝔘, \u2028 line, “quotes”."
 MARKUP = "# Title\n\n- `Vec<u8>`\n- <details>x</details>\n\n```py\nprint('<b>')\n```\n\n| a | b |\n"
 LONG = " ".join(f"word{number}" for number in range(400))
+LINE = "-".join(map(str, range(15_000)))  # Gemini ends what repeats itself
 BLOB = "".join(f'line {number} \\ "quoted" \t é\n' for number in range(700))
 
 SCENES: dict[str, Scene] = {
@@ -92,6 +101,22 @@ SCENES: dict[str, Scene] = {
         )
     ),
     "big-numbers": tools(says(Call("SHELL", {"ticket": 9007199254740993, "ratio": 1.5e-7}))),
+    "wrong-arguments": tools(says(Call("SHELL", {"command": 5, "cmd": {"nested": [None, True]}}))),
+    "tool-then-text": tools(
+        says(do("shell", "echo first"), Text("It runs."), delivery=Delivery(pieces="whole"))
+    ),
+    "tools-of-several-kinds": tools(
+        says(do("shell", "echo good"), do("shell", "exit 4"), Call("no_such_tool", {}))
+    ),
+    "write-and-edit": tools(
+        says(do("write", "PROJECT/ä file.txt", "one\ntwo\n")),
+        says(do("edit", "PROJECT/ä file.txt", "two\n", "three\n")),
+    ),
+    "two-thoughts": Scene(
+        ((says(Thought("One."), Text("First. "), Thought("Two."), Text("Second.")),),)
+    ),
+    "long-line": text(LINE, delivery=Delivery(pieces="whole")),
+    "no-usage": text("For free.", usage=Usage(fresh=0, output=0)),
     "usage": text("Counted.", usage=Usage(fresh=1234, output=56, cached=789)),
     "usage-of-steps": tools(says(do("shell", "echo u"), usage=Usage(fresh=11, output=7))),
     "slow": text("It comes slowly but surely.", delivery=Delivery(pause=0.1)),
@@ -106,8 +131,14 @@ SCENES: dict[str, Scene] = {
     "overloaded": after(Failure(529), words="After a crowd."),
     "rate-limit": after(Failure(429, retry_after=1), words="After a wait."),
     "refused-key": Scene(((Failure(401),),)),
-    "dropped": after(Broken((Text("Half a sen"),)), words="A whole sentence."),
-    "error-event": after(Broken((Text("Half a "),), "error"), words="Whole again."),
+    "forbidden": Scene(((Failure(403),),)),
+    "unavailable": after(Failure(503), words="After a break."),
+    "empty": after(says(Text("")), words="Not empty."),
+    "only-thought": after(says(Thought("Hm.")), words="Not only thought."),
+    "ended": after(Breaks((Text("Half a sent"),), "ended"), words="A sentence."),
+    "dropped-in-call": after(Breaks((do("shell", "echo lost"),)), words="No call."),
+    "dropped": after(Breaks((Text("Half a sen"),)), words="A whole sentence."),
+    "error-event": after(Breaks((Text("Half a "),), "error"), words="Whole again."),
 }
 
 
@@ -121,9 +152,11 @@ def for_first(scene: Scene, actor: Actor) -> list[first.Step]:
 
 
 def _second_step(line: Line, actor: Actor) -> second.Step:
-    if not isinstance(line, Says):
+    if isinstance(line, Failure):
         return line
     parts = tuple(_second_part(part, actor) for part in line.parts)
+    if isinstance(line, Breaks):
+        return Broken(parts, line.ending)
     return Reply(parts, line.stop, line.usage, line.delivery)
 
 
@@ -131,20 +164,22 @@ def _first_step(line: Line, actor: Actor) -> first.Reply | first.Fail:
     match line:
         case Failure(status, retry_after):
             return first.Fail(status, message=REASONS[status][2], retry_after=retry_after)
-        case Broken(parts, ending):
-            last = first.Cut() if ending == "dropped" else first.Fail(529, message="Overloaded")
+        case Breaks(parts, ending):
+            failed = first.Fail(529, message="Overloaded")
+            last = failed if ending == "error" else first.Cut(clean=ending == "ended")
             return first.reply(*(_first_part(part, actor) for part in parts), last)
-        case Says(parts, stop, usage):
+        case Says(parts, stop, usage, delivery):
             counts = first.Usage(usage.fresh, usage.output, usage.cached)
             stops = {"end": None, "length": "max_tokens", "refusal": "refusal"}
-            played = (_first_part(part, actor) for part in parts)
+            chunks = 1 if delivery.pieces == "whole" else 3
+            played = (_first_part(part, actor, chunks) for part in parts)
             return first.reply(*played, stop=stops[stop], usage=counts)
 
 
-def _first_part(part: Part, actor: Actor) -> first.Part:
+def _first_part(part: Part, actor: Actor, chunks: int = 3) -> first.Part:
     match part:
         case Text(words):
-            return first.Say(words)
+            return first.Say(words, chunks)
         case Thought(words):
             return first.Think(words, chunks=1)  # Gemini trims each piece
         case Call() | Do():

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 from alike import comparable, difference
-from desk import run
+from desk import PATIENCE
 from second_scenes import SCENES, for_first, for_second
 from stages import Actor
 from standing import StandingDesk
 
-from bridle.core.events import Entry
+from bridle.core.events import Answer, Entry, PermissionRequested
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode", "copilot")
 
@@ -51,6 +51,15 @@ async def test_both_models_give_the_same_events(
 
 
 async def _played(desk: StandingDesk, name: str) -> list[Entry]:
+    """The turn; whatever the policy leaves to a person is denied."""
     assert isinstance(desk.player, Actor)
     session = await desk.start(options=desk.player.stage.options)
-    return await run(session, f"@@{name}@@ go")
+    since = session.last_seq
+    await session.prompt(f"@@{name}@@ go")
+    entries = []
+    async with asyncio.timeout(PATIENCE * 2):
+        async for entry in session.until_idle(since):
+            entries.append(entry)
+            if isinstance(entry.event, PermissionRequested):
+                session.answer(entry.event.request_id, Answer(option="deny"))
+    return entries
