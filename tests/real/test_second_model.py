@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 from alike import comparable, difference
@@ -11,6 +12,7 @@ from second_scenes import SCENES, for_first, for_second
 from stages import Actor
 from standing import StandingDesk
 
+from bridle.core.errors import RequestNotOpen
 from bridle.core.events import Answer, Entry, PermissionRequested
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode", "copilot")
@@ -61,5 +63,6 @@ async def _played(desk: StandingDesk, name: str) -> list[Entry]:
         async for entry in session.until_idle(since):
             entries.append(entry)
             if isinstance(entry.event, PermissionRequested):
-                session.answer(entry.event.request_id, Answer(option="deny"))
+                with contextlib.suppress(RequestNotOpen):
+                    session.answer(entry.event.request_id, Answer(option="deny"))
     return entries
