@@ -35,12 +35,11 @@ class AnthropicStream:
     def finish(self) -> Iterator[bytes]:
         yield from self._close()
         assert isinstance(self._reply, Reply)
-        stop = self._stop(self._reply)
-        yield self._frame(
-            "message_delta",
-            delta={"stop_reason": stop, "stop_sequence": None},
-            usage={"output_tokens": self._usage.output},
-        )
+        stop = {"stop_reason": self._stop(self._reply), "stop_sequence": None}
+        counts: dict[str, Any] = {"output_tokens": self._usage.output}
+        if self._vary.sometimes():  # "cumulative": the input may be counted again
+            counts = self._counts(self._usage.output)
+        yield self._frame("message_delta", delta=stop, usage=counts)
         yield self._frame("message_stop")
 
     def failure(self) -> bytes:
@@ -107,13 +106,15 @@ class AnthropicStream:
             "content": content,
             "stop_reason": stop,
             "stop_sequence": None,
-            "usage": {
-                "input_tokens": self._usage.fresh,
-                "cache_creation_input_tokens": 0,
-                "cache_read_input_tokens": self._usage.cached,
-                "output_tokens": output,
-                "service_tier": "standard",
-            },
+            "usage": {**self._counts(output), "service_tier": "standard"},
+        }
+
+    def _counts(self, output: int) -> dict[str, Any]:
+        return {
+            "input_tokens": self._usage.fresh,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": self._usage.cached,
+            "output_tokens": output,
         }
 
     def _frame(self, kind: str, **fields: Any) -> bytes:

@@ -26,6 +26,8 @@ class ChatStream:
         }
         self._calls = 0
         self._ascii = vary.sometimes()
+        self._repeats = vary.sometimes()  # role and empty id in every chunk, as DashScope does
+        self._counts_last = vary.sometimes()  # usage in a chunk of its own, as OpenAI does
 
     def body(self) -> Iterator[bytes]:
         if self._delivery.unknown:  # Azure opens with a chunk that has no choice
@@ -36,9 +38,15 @@ class ChatStream:
 
     def finish(self) -> Iterator[bytes]:
         assert isinstance(self._reply, Reply)
-        yield self._delta({}, self._stop(self._reply))
-        if (self._request.get("stream_options") or {}).get("include_usage"):
-            yield self._frame([], usage=self._counts())
+        counted = (self._request.get("stream_options") or {}).get("include_usage")
+        usage = {"usage": self._counts()} if counted else {}
+        stop = self._stop(self._reply)
+        if self._counts_last:
+            yield self._delta({}, stop)
+            if counted:
+                yield self._frame([], **usage)
+        else:
+            yield self._delta({}, stop, **usage)
         yield b"data: [DONE]\n\n"
 
     def failure(self) -> bytes:
@@ -82,7 +90,8 @@ class ChatStream:
                 yield self._delta({"tool_calls": [{"index": index, **self._call(part, first)}]})
                 for piece in pieces:
                     more = {"index": index, "function": {"arguments": piece}}
-                    yield self._delta({"tool_calls": [more]})
+                    again = {"id": "", "type": "function"} if self._repeats else {}
+                    yield self._delta({"tool_calls": [more | again]})
 
     def _call(self, call: Call, arguments: str | None = None) -> dict[str, Any]:
         given = call.encoded() if arguments is None else arguments
@@ -103,9 +112,11 @@ class ChatStream:
             "completion_tokens_details": {"reasoning_tokens": usage.reasoning, "audio_tokens": 0},
         }
 
-    def _delta(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+    def _delta(self, delta: dict[str, Any], finish: str | None = None, **fields: Any) -> bytes:
+        if self._repeats:
+            delta = {"role": "assistant", **delta}
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return self._frame([choice])
+        return self._frame([choice], **fields)
 
     def _frame(self, choices: list[Any], **fields: Any) -> bytes:
         data = {**self._head, "object": "chat.completion.chunk", "choices": choices, **fields}

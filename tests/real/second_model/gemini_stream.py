@@ -23,16 +23,28 @@ class GeminiStream:
         self._id = vary.identifier("", 22)
         self._ids = vary.sometimes()
         self._ascii = vary.sometimes()
+        self._last: dict[str, Any] | None = None
+        calls = [isinstance(part, Call) for part in reply.parts]
+        self._together = calls == sorted(calls) and vary.sometimes()  # all calls in one chunk
 
     def body(self) -> Iterator[bytes]:
-        for part in self._reply.parts:
-            for piece in self._pieces(part):
-                yield self._frame([piece])
+        pieces = [piece for part in self._reply.parts for piece in self._pieces(part)]
+        if isinstance(self._reply, Reply) and pieces and self._vary.sometimes():
+            self._last = pieces.pop()
+        calls: list[dict[str, Any]] = []
+        for piece in pieces:
+            if "functionCall" in piece and self._together:
+                calls.append(piece)
+                continue
+            yield self._frame([piece])
+        if calls:
+            yield self._frame(calls)
 
     def finish(self) -> Iterator[bytes]:
+        """The end comes with the last part, or with an empty one of its own."""
         assert isinstance(self._reply, Reply)
-        last = {"text": ""}
-        if self._vary.sometimes():
+        last = self._last or {"text": ""}
+        if not self._last and self._vary.sometimes():
             last["thoughtSignature"] = self._signature()
         yield self._frame([last], STOPS[self._reply.stop])
 
