@@ -141,6 +141,17 @@ SCENES: dict[str, Scene] = {
     "error-event": after(Breaks((Text("Half a "),), "error"), words="Whole again."),
 }
 
+RARE = frozenset(
+    {
+        *("one-piece", "markup", "blank-lines", "text-and-tool", "tools-in-sequence"),
+        *("tool-then-text", "two-thoughts", "long-line", "large-arguments-whole"),
+        *("usage-of-steps", "no-usage", "forbidden", "unavailable", "unknown-model"),
+        *("only-thought",),
+    }
+)
+"""Played by `make torture` alone: close to others, and time is short."""
+assert SCENES.keys() >= RARE
+
 
 def for_second(scene: Scene, actor: Actor) -> list[list[second.Step]]:
     return [[_second_step(line, actor) for line in step] for step in scene.steps]

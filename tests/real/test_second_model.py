@@ -8,7 +8,7 @@ import contextlib
 import pytest
 from alike import comparable, difference
 from desk import PATIENCE
-from second_scenes import SCENES, for_first, for_second
+from second_scenes import RARE, SCENES, for_first, for_second
 from stages import Actor
 from standing import StandingDesk
 
@@ -18,18 +18,34 @@ from bridle.core.events import Answer, Entry, PermissionRequested
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode", "copilot")
 
 pytestmark = [
-    pytest.mark.real,
     pytest.mark.timeout(180),
     pytest.mark.agents(*AGENTS),
     pytest.mark.newest,
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-ESTIMATED = {"copilot": ("context_used",)}
+ESTIMATED = {"copilot": ("context_used",)}  # it counts its prompt, with ids and times, by itself
 
 
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.real
+@pytest.mark.parametrize("name", [name for name in SCENES if name not in RARE])
 async def test_both_models_give_the_same_events(
+    standing_desk: StandingDesk, second_desk: StandingDesk, name: str
+) -> None:
+    await assert_same_events(standing_desk, second_desk, name)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", SCENES)
+async def test_they_do_so_however_the_second_model_varies(
+    standing_desk: StandingDesk, second_desk: StandingDesk, name: str, seed: int
+) -> None:
+    second_desk.double.seed = seed
+    await assert_same_events(standing_desk, second_desk, name)
+
+
+async def assert_same_events(
     standing_desk: StandingDesk, second_desk: StandingDesk, name: str
 ) -> None:
     scene, desks = SCENES[name], (standing_desk, second_desk)
