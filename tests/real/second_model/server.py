@@ -208,8 +208,8 @@ class Handler(BaseHTTPRequestHandler):
                 frames.append(stream.failure())
             for frame in frames:
                 self._chunk(frame)
+            time.sleep(0.5)  # some clients discard what arrives together with the end
             if step.ending == "dropped":
-                time.sleep(0.2)  # some clients discard what arrives together with the end
                 self.close_connection = True
             else:
                 self._chunk(b"")
