@@ -136,17 +136,18 @@ SCENES: dict[str, Scene] = {
     "empty": after(says(Text("")), words="Not empty."),
     "only-thought": after(says(Thought("Hm.")), words="Not only thought."),
     "ended": after(Breaks((Text("Half a sent"),), "ended"), words="A sentence."),
-    "dropped-in-call": after(Breaks((do("shell", "echo lost"),)), words="No call."),
+    "dropped-in-call": after(Breaks((do("shell", "echo lost; sleep 30"),)), words="No call."),
     "dropped": after(Breaks((Text("Half a sen"),)), words="A whole sentence."),
     "error-event": after(Breaks((Text("Half a "),), "error"), words="Whole again."),
 }
 
 RARE = frozenset(
     {
-        *("one-piece", "markup", "blank-lines", "text-and-tool", "tools-in-sequence"),
-        *("tool-then-text", "two-thoughts", "long-line", "large-arguments-whole"),
-        *("usage-of-steps", "no-usage", "forbidden", "unavailable", "unknown-model"),
-        *("only-thought",),
+        *("one-piece", "markup", "blank-lines", "two-thoughts", "long-line", "only-thought"),
+        *("tool", "text-and-tool", "tool-then-text", "tools-in-sequence", "missing-file"),
+        *("tools-of-several-kinds", "write", "large-arguments-whole", "dropped-in-call"),
+        *("usage-of-steps", "no-usage", "bad-request", "forbidden", "unavailable"),
+        *("unknown-model",),
     }
 )
 """Played by `make torture` alone: close to others, and time is short."""
