@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from clis import Cli, CliError, pinned
 from desk import Desk, Player
 from real_claude import RealClaude
 from schedule import Schedule, longest_first
+from second_model import SecondModel
 from stages import STAGES, Actor
 from standing import StandingDesk
 
@@ -181,17 +183,46 @@ async def standing_claude_desk(
         yield standing_claude
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def second_standing(
+    standing: StandingDesk, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[StandingDesk]:
+    """The same CLI in another home, with the second scripted model behind it."""
+    actor = standing.player
+    assert isinstance(actor, Actor)
+    folder = tmp_path_factory.mktemp(actor.agent)  # as long a name: titles are cut
+    player = replace(actor, home=folder / "home", project=_new_project(folder))
+    with SecondModel() as model:
+        async with _desk_of(player, model, folder) as desk:
+            yield desk
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def second_desk(
+    second_standing: StandingDesk, request: pytest.FixtureRequest
+) -> AsyncIterator[StandingDesk]:
+    async with _lent(second_standing, request.node):
+        yield second_standing
+
+
 @contextlib.asynccontextmanager
 async def _standing(
     request: pytest.FixtureRequest, folder: Path, made: Callable[[Path, Path, Path], Player]
 ) -> AsyncIterator[StandingDesk]:
     program = _program(request.param, request.config)
     player = made(program, folder / "home", _new_project(folder))
-    async with ModelDouble() as double:
-        desk = StandingDesk(player, double, folder)
+    async with ModelDouble() as double, _desk_of(player, double, folder) as desk:
         yield desk
-        await desk.close()
-        await no_process_left(player)
+
+
+@contextlib.asynccontextmanager
+async def _desk_of(
+    player: Player, model: ModelDouble | SecondModel, folder: Path
+) -> AsyncIterator[StandingDesk]:
+    desk = StandingDesk(player, model, folder)
+    yield desk
+    await desk.close()
+    await no_process_left(player)
     shutil.rmtree(folder)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from second_model import SecondModel
+
 from bridle.agents import load
 from bridle.app import serve_tools
 from bridle.core.agent import SessionSpec
@@ -63,7 +65,7 @@ class Desk:
     """One process's view of the sessions under a folder; `desk.start()` takes what `SessionSpec`
     and `Terms` take, and `environment` adds variables."""
 
-    def __init__(self, player: Player, double: ModelDouble, folder: Path) -> None:
+    def __init__(self, player: Player, double: ModelDouble | SecondModel, folder: Path) -> None:
         self.player = player
         self.double = double
         self.folder = folder

@@ -11,6 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 TOGETHER = (
     "claude_turns",
     "test_conformance_real.py",
+    "test_second_model.py",
     "test_gemini_and_qwen_turns.py",
     "test_opencode_and_copilot_turns.py",
     "test_ordinary_user.py",

@@ -10,6 +10,7 @@ from typing import Any
 
 from desk import Desk, Player, check_log, of
 from msgspec.structs import replace
+from second_model import SecondModel
 
 from bridle.core.events import AgentExited, AgentStarted, Entry, TurnEnded, TurnStarted
 from bridle.sessions.session import Session, read_all
@@ -22,7 +23,7 @@ class StandingDesk(Desk):
     """Whoever starts a session with the wishes of one that rests is given that, as if it began
     just then: `start` starts what nobody has started yet, and all that is to be `anew`."""
 
-    def __init__(self, player: Player, double: ModelDouble, folder: Path) -> None:
+    def __init__(self, player: Player, double: ModelDouble | SecondModel, folder: Path) -> None:
         super().__init__(player, double, folder)
         self.anew = False
         self._wishes: dict[str, str] = {}  # by session

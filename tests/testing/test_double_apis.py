@@ -194,6 +194,21 @@ async def test_a_cut_leaves_the_stream_unfinished(double: ModelDouble, dialect: 
     assert b"half" in broken.value.partial
 
 
+@every_api
+async def test_a_clean_cut_ends_the_body_but_not_the_stream(
+    double: ModelDouble, dialect: Dialect
+) -> None:
+    double.scenarios[""] = [reply(Say("half", chunks=1))]
+    finished = await stream(double, dialect)
+    double.scenarios[""] = [reply(Say("half", chunks=1), Cut(after=0, clean=True))]
+
+    cut = await stream(double, dialect)
+
+    assert "half" in json.dumps(cut)
+    assert len(cut) < len(finished)
+    assert json.dumps(finished[-1])[-60:] not in json.dumps(cut)
+
+
 _ALL = reply(
     Think("Hmm.", chunks=1),
     Say("abcd", chunks=2),

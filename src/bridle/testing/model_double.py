@@ -192,9 +192,10 @@ class ModelDouble:
             case Hold(name, limit):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._gates[name].wait(), limit)
-            case Cut(after):
+            case Cut(after, clean):
                 await asyncio.sleep(after)
-                raise CutConnection
+                if not clean:
+                    raise CutConnection
 
 
 def api_of(request: Request) -> Api:

@@ -55,10 +55,12 @@ class Hold(_Word, frozen=True):
 class Cut(_Word, frozen=True):
     """The connection closes here, in the middle of the block before it.
 
-    `after` gives the client time to read: some throw away what comes together with the end.
+    `after` gives the client time to read: some discard what comes together with the end. `clean`
+    ends the body as HTTP has it, so that only the stream's own last event is missing.
     """
 
     after: float = 0.1
+    clean: bool = False
 
 
 class Fail(_Word, frozen=True):

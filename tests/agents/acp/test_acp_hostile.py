@@ -104,3 +104,14 @@ def test_what_is_asked_for_is_judged_though_the_call_began_as_another(
     (request,) = talk.asks("r", {**CALL, "rawInput": asked})
     assert isinstance(request, PermissionRequested)
     assert request.input | asked == request.input
+
+
+@pytest.mark.parametrize("command", [5, True, {"run": "rm -rf /"}, ["rm", 5], [["rm"]], -1.5])
+@pytest.mark.parametrize("key", ["command", "cmd"])
+def test_a_title_never_stands_for_a_command_that_cannot_be_read(key: str, command: object) -> None:
+    talk = opened()
+    asked = talk.asks("r", {**CALL, "title": "ls", "rawInput": {key: command}})
+    inputs = [
+        event.input for event in asked if isinstance(event, ToolStarted | PermissionRequested)
+    ]
+    assert inputs == [{"command": "", key: command}] * 2

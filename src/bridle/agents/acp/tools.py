@@ -25,6 +25,7 @@ _STATUS: dict[str, Literal["pending", "in_progress", "completed"]] = {
     "in_progress": "in_progress",
     "completed": "completed",
 }
+_COMMAND_KEYS = ("command", "cmd")
 # What tools are called in more than one agent.
 _NAMES = {
     "agent": "Task",
@@ -128,12 +129,16 @@ def step_status(word: str) -> Literal["pending", "in_progress", "completed"]:
 def arguments(tool: str, call: Table, given: Table) -> Table:
     """A call's input in the keys that rules, titles and previews go by.
 
-    An agent may give none, and put the command in its title and what it would write in a diff.
+    An agent may give none, and put the command in its title and what it would write in a diff. The
+    title never replaces a command that is given but cannot be read: it is the model's to choose.
     """
     input = dict(given)
     paths = locations(call)
     if tool == "Bash":
-        input["command"] = _command(given) or text(call, "title")
+        given_one = any(given.get(key) for key in _COMMAND_KEYS)
+        input["command"] = _command(given) or (
+            given.get("command", "") if given_one else text(call, "title")
+        )
     elif tool in tools.WRITES | {"Read"} and paths and not tools.paths_of(input):
         input["file_path"] = paths[0]
     diff = _diff(call)
@@ -150,8 +155,10 @@ def _diff(call: Table) -> Table | None:
 
 def _command(given: Table) -> str:
     """A shell's own words are left out: `["/bin/bash", "-lc", "ls"]` is `ls`."""
-    for key in ("command", "cmd"):
-        words = strings(given, key)
+    for key in _COMMAND_KEYS:
+        words, value = strings(given, key), given.get(key)
+        if isinstance(value, list) and len(words) < len(value):
+            return ""
         if len(words) == 3 and words[1] in ("-lc", "-c"):
             return words[2]
         if found := " ".join(words) or text(given, key):

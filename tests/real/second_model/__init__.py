@@ -1,0 +1,22 @@
+"""A second scripted model, written from the published APIs without a look at the first one.
+
+It speaks Anthropic Messages, OpenAI Responses, Chat Completions and Gemini on loopback.
+"""
+
+from .script import Broken, Call, Delivery, Failure, Part, Reply, Step, Text, Thought, Usage
+from .server import Asked, SecondModel
+
+__all__ = [
+    "Asked",
+    "Broken",
+    "Call",
+    "Delivery",
+    "Failure",
+    "Part",
+    "Reply",
+    "SecondModel",
+    "Step",
+    "Text",
+    "Thought",
+    "Usage",
+]
