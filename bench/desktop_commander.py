@@ -11,6 +11,7 @@ from pathlib import Path
 
 PACKAGE = "@wonderwhy-er/desktop-commander"
 VERSION = "0.2.48"
+PATH = "/usr/local/bin:/usr/bin:/bin"  # without wrappers of python3, which it runs in each call
 _DEFAULTS = """
 const { configManager } = await import(process.argv[1]);
 process.stdout.write(JSON.stringify(configManager.getDefaultConfig()));
@@ -49,7 +50,7 @@ def prepared(home: Path) -> dict[str, str]:
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps(json.loads(defaults.stdout) | wanted))
     return {
-        "PATH": os.environ.get("PATH", os.defpath),
+        "PATH": PATH,
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "DESKTOP_COMMANDER_DISABLE_TELEMETRY": "true",

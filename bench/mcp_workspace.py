@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.desktop_commander import PATH
 from bench.mcp_client import Client
 
 ECHO = [sys.executable, "-m", "bench.mcp_echo"]
@@ -24,7 +24,7 @@ class Place:
         self.workspace.mkdir()
         subprocess.run(["git", "init", "-q", self.workspace], check=True)
         self.env = {
-            "PATH": os.environ.get("PATH", os.defpath),
+            "PATH": PATH,
             "HOME": str(folder),
             "LANG": "C.UTF-8",
             "BRIDLE_HOME": str(self.home),
