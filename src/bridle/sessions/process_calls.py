@@ -31,6 +31,7 @@ from bridle.workspace.protection.watcher import Hold
 from bridle.workspace.refusal import Refused
 from bridle.workspace.telling import Told
 
+FEW_BYTES = 16 << 10  # of output that is read at once
 GRACE = 3.0  # seconds for a process that is asked to end
 
 IsServed = Callable[[str], Awaitable[bool]]
@@ -248,11 +249,17 @@ class ProcessCalls:
         folder = self._processes.folder(process.id)
         told = telling.stands(process, None, "")
         if call.tail is not UNSET:
-            path = folder / call.tail.src
-            lines = await asyncio.to_thread(output.tail, path, call.tail.n, self._secrets)
+            lines = await self._tail(process, call.tail)
             told = telling.stands(process, lines, call.tail.src)
         notes = isolation_notes.on_end(process, self._bench.isolation, folder)
         return telling.with_notes(told, notes)
+
+    async def _tail(self, process: Process, wanted: calls.Tail) -> output.Lines:
+        """A thread takes longer to start than a few KB take to be read."""
+        path = self._processes.folder(process.id) / wanted.src
+        if max(process.stdout_bytes, process.stderr_bytes) <= FEW_BYTES:
+            return output.tail(path, wanted.n, self._secrets)
+        return await asyncio.to_thread(output.tail, path, wanted.n, self._secrets)
 
     def _note_shown(self, caller: Caller, process: Process) -> None:
         key = (caller.owner, process.id)

@@ -37,14 +37,11 @@ class Found(NamedTuple):
     name: str
     kind: Kind
     folder: int  # that it lies in, open until the next is asked for
+    path: str  # from the root
 
     @property
     def names(self) -> tuple[str, ...]:
         return (*self.above, self.name)
-
-    @property
-    def path(self) -> str:
-        return "/".join((*self.above, self.name))
 
     def status(self) -> os.stat_result | None:
         """None where it is gone."""
@@ -107,7 +104,7 @@ class Walk:
             status = os.stat(parts[-1], dir_fd=above, follow_symlinks=False)
             if not stat.S_ISREG(status.st_mode):
                 raise refusal
-            yield Found(parts[:-1], parts[-1], "file", above)
+            yield Found(parts[:-1], parts[-1], "file", above, "/".join(parts))
         except OSError:
             raise refusal from None
         finally:
@@ -118,6 +115,7 @@ class Walk:
     ) -> Iterator[Found]:
         if not self._ignored:
             chain = [*chain, *rules_of(folder, len(names))]
+        prefix = "".join(f"{name}/" for name in names)
         for name, kind in self._entries(folder):
             if time.monotonic() > self._until:
                 self.late = True
@@ -125,7 +123,7 @@ class Walk:
             if not self._ignored and self._is_ignored(names, name, kind, chain):
                 self.left_out["ignored"] += 1
                 continue
-            yield Found(names, name, kind, folder)
+            yield Found(names, name, kind, folder, prefix + name)
             if kind == "folder" and level < self._depth:
                 try:
                     inner = os.open(name, _FOLDER, dir_fd=folder)
@@ -148,7 +146,8 @@ class Walk:
         except OSError:
             self.left_out["unreadable"] += 1
             return []
-        return sorted(one for one in found if not one[0].startswith(TEMPORARY))
+        found.sort()
+        return [one for one in found if not one[0].startswith(TEMPORARY)]
 
     @staticmethod
     def _is_ignored(above: tuple[str, ...], name: str, kind: Kind, chain: Sequence[Rules]) -> bool:
