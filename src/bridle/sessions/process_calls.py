@@ -239,7 +239,7 @@ class ProcessCalls:
 
     async def _poll(self, call: calls.PollProcess, caller: Caller) -> Told:
         """With `wait_ms` it waits only if the caller was shown all there is."""
-        process = await self._processes.get(call.process_id)
+        process = await self._processes.get(call.process_id, exact=False)
         shown = self._shown.get((caller.owner, process.id), _Shown())
         is_new = process.stdout_bytes > shown.stdout or process.stderr_bytes > shown.stderr
         if call.wait_ms and process.live and not is_new:
