@@ -55,7 +55,9 @@ def compare(place: Place, rounds: int) -> None:
         rows = rows_of(Ours(bridle), other_side)
         bare = Row("SDK echo | sh -c true", lambda: text_of(echo.call("echo", text="true")),
                    spawn, "true")  # fmt: skip
-        print(f"{rounds} rounds, {FILES:,} files, ordinary priority, {PAUSE * 1000:.0f} ms apart")
+        load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+        pause = f"{PAUSE * 1000:.0f} ms apart"
+        print(f"{rounds} rounds, {FILES:,} files, ordinary priority, {load}, {pause}; in ms")
         report(measure([bare, *rows], rounds))
         print(
             f"DesktopCommander answered {other_side.asked_again} commands without their output,"
