@@ -11,6 +11,11 @@ from pathlib import Path
 
 PACKAGE = "@wonderwhy-er/desktop-commander"
 VERSION = "0.2.48"
+PATH = "/usr/local/bin:/usr/bin:/bin"  # without wrappers of python3, which it runs in each call
+_DEFAULTS = """
+const { configManager } = await import(process.argv[1]);
+process.stdout.write(JSON.stringify(configManager.getDefaultConfig()));
+"""
 # It asks for a newer one than every registry has.
 OVERRIDES = {"typedarray.prototype.slice": "1.0.5"}
 
@@ -29,14 +34,26 @@ def command() -> list[str]:
 
 
 def prepared(home: Path) -> dict[str, str]:
-    """Its environment: a home of its own, told to send nothing, and no way out."""
+    """Its environment: a home of its own with its default settings, but that it sends nothing and
+    opens no browser. Without `SHELL` its default shell is /bin/sh, the fastest it has."""
+    node, program = command()
+    module = Path(program).with_name("config-manager.js")
+    defaults = subprocess.run(
+        [node, "--input-type=module", "-e", _DEFAULTS, str(module)],
+        capture_output=True,
+        env={"HOME": str(home)},
+        timeout=60,
+        check=True,
+    )
+    wanted = {"telemetryEnabled": False, "pendingWelcomeOnboarding": False}
     settings = home / ".claude-server-commander" / "config.json"
     settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps({"telemetryEnabled": False}))
+    settings.write_text(json.dumps(json.loads(defaults.stdout) | wanted))
     return {
-        "PATH": os.environ.get("PATH", os.defpath),
+        "PATH": PATH,
         "HOME": str(home),
         "LANG": "C.UTF-8",
+        "DESKTOP_COMMANDER_DISABLE_TELEMETRY": "true",
         "HTTPS_PROXY": "http://127.0.0.1:9",
         "HTTP_PROXY": "http://127.0.0.1:9",
     }

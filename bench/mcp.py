@@ -12,27 +12,25 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from statistics import median, quantiles
-from typing import Any
+from statistics import median
 
-from bench import desktop_commander
 from bench.mcp_client import Client
+from bench.mcp_comparison import compare
+from bench.mcp_workspace import ECHO, Place, a_place
 from bench.realtime import first_in_line
 from bridle.mcp import relay
 from bridle.workspace.output import tail
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10")) * 10
 STARTS = int(os.environ.get("BENCH_ROUNDS", "10"))
-PAUSE = 0.05  # seconds between two calls: nobody asks at once when there is an answer
 RELAYS = 50
 MEASURED = 5  # SDK servers, of which 50 are reckoned
 LONG = 5 * 1024**3
 SHORT = 5 * 1024
 LIMIT_MB = 64
-ECHO = [sys.executable, "-m", "bench.mcp_echo"]
 HARNESS = """
 import asyncio, sys
 from functools import partial
@@ -58,123 +56,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-class Place:
-    """A workspace with nothing in it but a repository, and a home."""
-
-    def __init__(self, folder: Path) -> None:
-        self.home = folder / "home"
-        self.workspace = folder / "workspace"
-        self.workspace.mkdir()
-        subprocess.run(["git", "init", "-q", self.workspace], check=True)
-        self.env = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": str(folder),
-            "LANG": "C.UTF-8",
-            "BRIDLE_HOME": str(self.home),
-            "PYTHONPATH": str(Path(__file__).parents[1]),
-        }
-
-    def bridle(self) -> Client:
-        words = [sys.executable, "-m", "bridle", "mcp", "serve", "--approve", "auto"]
-        return Client(words, self.env, self.workspace)
-
-    def echo(self) -> Client:
-        return Client(ECHO, self.env, self.workspace)
-
-
-@contextmanager
-def a_place() -> Iterator[Place]:
-    with tempfile.TemporaryDirectory() as name:
-        yield Place(Path(name))
-
-
-# -- calls -----------------------------------------------------------------------------------------
-
-
-def calls() -> None:
-    with first_in_line() as where, ExitStack() as stack:
-        place = stack.enter_context(a_place())
-        bridle = stack.enter_context(closing(place.bridle()))
-        echo = stack.enter_context(closing(place.echo()))
-        acts: dict[str, Callable[[], Any]] = {
-            "SDK echo": lambda: echo.call("echo", text="true"),
-            "sh -c true": spawn,
-            "sync": lambda: bridle.call("execute_shell", command="true"),
-            "async start": lambda: bridle.call("execute_shell", command="true", run_mode="async"),
-        }
-        runs = bridle.call("execute_shell", command="sleep 600", run_mode="async")
-        name = runs["_meta"]["bridle/result"]["process_id"]
-        acts["poll"] = lambda: bridle.call("poll_process", process_id=name)
-        try:
-            other = desktop_commander.prepared(place.home / "other")
-            theirs = Client(desktop_commander.command(), other, place.workspace)
-        except OSError as error:
-            print(f"DesktopCommander is left out: {error}")
-        else:
-            stack.enter_context(closing(theirs))
-            pid, others = their_acts(theirs)
-            stack.callback(theirs.call, "force_terminate", pid=pid)
-            acts |= others
-        print(f"medians of {ROUNDS}, in turn, {PAUSE * 1000:.0f} ms apart, {where}", flush=True)
-        tell_calls(in_turn(acts))
-        bridle.call("kill_process", process_id=name)
-
-
-def spawn() -> None:
-    pid = os.posix_spawn("/bin/sh", ["sh", "-c", "true"], {"PATH": os.defpath})
-    os.waitpid(pid, 0)
-
-
-def their_acts(client: Client) -> tuple[int, dict[str, Callable[[], Any]]]:
-    """And a process to be ended. A start waits for the end of the command, at most so long."""
-
-    def start(command: str, most: int) -> int:
-        said = str(client.call("start_process", command=command, timeout_ms=most))
-        found = re.search(r"PID (\d+)", said)
-        if found is None:
-            raise SystemExit(f"DesktopCommander says: {said[:500]}")
-        return int(found[1])
-
-    pid = start("exec sleep 600", 1)
-    return pid, {
-        "DC sync": lambda: start("true", 10_000),
-        "DC async start": lambda: start("true", 1),
-        "DC poll": lambda: client.call("read_process_output", pid=pid, timeout_ms=1),
-    }
-
-
-def in_turn(acts: Mapping[str, Callable[[], Any]]) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {name: [] for name in acts}
-    for round in range(ROUNDS + 3):
-        for name, act in acts.items():
-            time.sleep(PAUSE)
-            begin = time.perf_counter()
-            act()
-            if round >= 3:
-                times[name].append(time.perf_counter() - begin)
-    return times
-
-
-def tell_calls(times: Mapping[str, list[float]]) -> None:
-    took = {name: median(each) for name, each in times.items()}
-    least = took["SDK echo"] + took["sh -c true"]
-    against = {"sync": least, "async start": least, "poll": took["SDK echo"]}
-    goals = {"sync": "goal 3 ms", "async start": "goal 20 ms", "poll": ""}
-    for name, each in times.items():
-        line = f"{name:<16}p50 {took[name] * 1000:6.2f} ms   p95 {late(each) * 1000:6.2f} ms"
-        if name in against:
-            what = "echo" if name == "poll" else "echo and sh"
-            line += f"   {took[name] / against[name]:5.2f} x {what}"
-            if theirs := took.get(f"DC {name}"):
-                line += f"   {took[name] / theirs:5.2f} x DesktopCommander"
-            line += f"   ({goals[name]})" if goals[name] else ""
-        print(line)
-
-
-def late(times: list[float]) -> float:
-    return quantiles(times, n=20)[-1]
 
 
 # -- relays ----------------------------------------------------------------------------------------
@@ -304,6 +185,11 @@ def flood(client: Client) -> None:
 
 def rss(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def calls() -> None:
+    with a_place() as place:
+        compare(place, ROUNDS)
 
 
 PARTS = {"calls": calls, "relays": relays, "output": output}

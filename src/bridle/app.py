@@ -305,10 +305,11 @@ class Harness:
 async def serve_tools(
     bench: Workbench, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    from bridle.mcp.lines import serve_lines  # it takes a second to load
+    from bridle.mcp.direct_calls import DirectCalls  # they take a second to load
+    from bridle.mcp.lines import serve_lines
     from bridle.mcp.server import workspace_server
 
-    await serve_lines(workspace_server(bench), reader, writer)
+    await serve_lines(workspace_server(bench), reader, writer, DirectCalls(bench))
 
 
 def _need_sdk() -> None:

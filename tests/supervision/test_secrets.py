@@ -163,6 +163,21 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
+def test_a_key_behind_a_character_that_json_escapes_is_found_everywhere(name: str) -> None:
+    key, left = SHAPES[name], []
+    for before in (*map(chr, (*range(32), 127)), "é", "\u2028", "😀"):
+        text = f"a word{before}{key}"
+        event = MessageChunk(message_id="m", text=text)
+        shown = {
+            "text": SECRETS.redact_text(text),
+            "value": SECRETS.redact_value({"lines": [text]})["lines"][0],
+            "event": SECRETS.redact_event(event).text,  # type: ignore[union-attr]
+        }
+        left += [(kind, before) for kind, one in shown.items() if key[12:] in one]
+    assert left == []
+
+
+@pytest.mark.parametrize("name", SHAPES)
 def test_a_well_known_key_is_found_without_being_registered(name: str) -> None:
     key = SHAPES[name]
     assert Secrets().redact_text(f"key: {key}, end") == f"key: [secret:{name}], end"
@@ -288,3 +303,33 @@ def test_basic_authorization_is_found() -> None:
     header = "Authorization: Basic " + base64.b64encode(f"user:{LONG}".encode()).decode()
     assert SECRETS.redact_text(header).startswith("Authorization: Basic dXNlcj")
     assert "[secret:LONG_TOKEN]" in SECRETS.redact_text(header)
+
+
+_texts = st.lists(
+    st.sampled_from([KEY, LONG, SHORT, *SHAPES.values()]).flatmap(
+        lambda value: st.sampled_from(sorted(WAYS)).map(lambda way: WAYS[way](value))
+    )
+    | st.text(max_size=8)
+    | st.sampled_from(["\\", "\\n", "\n", "\x01", "\f", "%", "&amp;", '"', "\ud800", "😀"]),
+    max_size=4,
+).map("".join)
+_values = st.recursive(
+    _texts | st.integers() | st.none() | st.booleans(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(_values)
+def test_a_value_is_redacted_as_each_text_in_it_is_by_itself(value: object) -> None:
+    def each(one: object) -> object:
+        match one:
+            case str():
+                return SECRETS.redact_text(one)
+            case list():
+                return [each(item) for item in one]
+            case dict():
+                return {each(key): each(item) for key, item in one.items()}
+        return one
+
+    assert SECRETS.redact_value(value) == each(value)

@@ -387,3 +387,24 @@ def test_a_secret_that_is_shown_as_a_whole_keeps_its_usual_mark(tmp_path: Path) 
     [line] = [line for line in output.tail(path, 9, secrets).lines if "key" in line.text]
     assert line.text == f"key {TOKEN} end"
     assert secrets.redact_text(line.text).startswith("key [secret:")
+
+
+@pytest.mark.parametrize("kind", ["text", "regex"])
+def test_a_search_answers_alike_whether_a_guess_at_a_secret_is_right_or_wrong(
+    tmp_path: Path, kind: output.Kind
+) -> None:
+    secret = "Zq8fX2wLp7RtVb9NcQ"
+    secrets = Secrets({"TOKEN": secret})
+    path = tmp_path / "stdout"
+    path.write_text(f"start\nkey={secret} and more\n{'x' * 3_000}{secret}\nend\n")
+    wrong = "J" * len(secret)  # in no line, and not in what stands for a secret
+
+    def answer(pattern: str) -> output.Matches:
+        return output.search(path, pattern, kind, limit=1, secrets=secrets)
+
+    for length in (1, 2, 5, len(secret) - 1, len(secret)):
+        for before in ("key=", ""):
+            if length > 1 or before:
+                right, other = (answer(before + one[:length]) for one in (secret, wrong))
+                assert right == other
+    assert [one.line.text for one in answer("end").matches] == ["end"]

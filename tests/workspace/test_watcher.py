@@ -122,19 +122,83 @@ async def test_a_command_that_fights_loses_when_it_ends(
     assert len(list(aside.iterdir())) <= quarantines.MOST_THINGS
 
 
-async def test_without_commands_nothing_is_looked_at(
+async def test_without_commands_nothing_is_restored_and_a_change_ends_the_watch(
+    root: Path, watch: Watcher
+) -> None:
+    assert await run(watch, root, "true") == ()
+    (root / ".env").write_text("the user's own\n")
+    await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+    assert await run(watch, root, "true") == ()
+    assert (root / ".env").read_text() == "the user's own\n"
+
+
+async def test_without_commands_nothing_is_looked_at_until_something_happens(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await run(watch, root, "true") == ()
+    await until(watch._loop.is_quiet)
     looks = []
     real = protected_names.look
     monkeypatch.setattr(checker, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
-    tasks = asyncio.all_tasks()
-    (root / ".env").write_text("the user's own\n")
     await asyncio.sleep(2 * watch_loop.PAUSE)
-    assert (looks, tasks) == ([], {asyncio.current_task()})
+    assert looks == []
+
+
+async def test_a_watch_that_no_command_follows_ends_with_its_saved_state(
+    root: Path, aside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher, "IDLE", 0.05)
+    saved = tmp_path / "saved"
+    watch = Watcher(root, aside, saved=saved)
     assert await run(watch, root, "true") == ()
-    assert (root / ".env").read_text() == "the user's own\n"
+    await until(lambda: asyncio.all_tasks() == {asyncio.current_task()} and not saved.exists())
+    await watch.close()
+
+
+async def test_a_second_command_finds_the_watch_armed_and_is_restored_by_it(
+    root: Path, watch: Watcher
+) -> None:
+    (root / ".mcp.json").write_bytes(GOOD)
+    assert await run(watch, root, "true") == ()
+    await until(watch._loop.is_quiet)
+    armed = watch._task
+    hold = await watch.begin()
+    assert watch._task is armed
+    shell = await asyncio.create_subprocess_exec(
+        "sh", "-c", "echo evil > .mcp.json; exec sleep 60", cwd=root
+    )
+    try:
+        await until(lambda: hold.found)
+        assert (root / ".mcp.json").read_bytes() == GOOD
+    finally:
+        shell.kill()
+        await shell.wait()
+        await hold.end()
+
+
+@pytest.mark.parametrize("name", [".mcp.json", ".env", ".vscode/settings.json", ".claude/x.json"])
+@pytest.mark.parametrize("change", ["write", "replace", "remove", "create", "touch"])
+async def test_what_the_user_changes_between_two_commands_stays(
+    root: Path, watch: Watcher, name: str, change: str
+) -> None:
+    path = root / name
+    path.parent.mkdir(exist_ok=True)
+    if change != "create":
+        path.write_bytes(GOOD)
+    assert await run(watch, root, "true") == ()
+    match change:
+        case "write" | "create":
+            path.write_bytes(b"the user's own")
+        case "replace":
+            (root / "new").write_bytes(b"the user's own")
+            (root / "new").rename(path)
+        case "remove":
+            path.unlink()
+        case "touch":
+            path.touch()
+    wanted = path.read_bytes() if path.exists() else None
+    assert await run(watch, root, "true") == ()
+    assert (path.read_bytes() if path.exists() else None) == wanted
 
 
 async def test_a_quiet_command_costs_no_looks_while_it_runs(

@@ -23,6 +23,7 @@ from mcp_types import (
 )
 
 from bridle.mcp import request_ids
+from bridle.mcp.direct_calls import DirectCalls
 from bridle.sessions.reception import LONGEST_LINE
 
 _ENDS = 256  # bytes of a line too long, from both ends: its id is in one of them
@@ -40,12 +41,15 @@ class TooLong(ValueError):
 
 
 async def serve_lines(
-    server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    server: Server,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    direct: DirectCalls | None = None,
 ) -> None:
     """Until the client goes. Who is told to stop stops as if it had: the SDK's own streams break
-    when they are cancelled."""
+    when they are cancelled. `direct` answers what does not need the SDK."""
     hearing = anyio.CancelScope()
-    serving = asyncio.ensure_future(_serve(server, reader, writer, hearing))
+    serving = asyncio.ensure_future(_serve(server, reader, writer, hearing, direct))
     try:
         await asyncio.shield(serving)
     except asyncio.CancelledError:
@@ -59,6 +63,7 @@ async def _serve(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     hearing: anyio.CancelScope,
+    direct: DirectCalls | None,
 ) -> None:
     heard, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, said = anyio.create_memory_object_stream[SessionMessage](0)
@@ -80,6 +85,8 @@ async def _serve(
                         if refused := request_ids.refusal(line):
                             await write(refused)
                             continue
+                        if direct and direct.start(line, write):
+                            continue
                         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                     except ValueError as error:
                         await write(_dump(_complaint(line, error)))
@@ -89,12 +96,16 @@ async def _serve(
     async def say() -> None:
         async with said:
             async for message in said:
+                if direct:
+                    direct.sent(message.message)
                 await write(_dump(message.message))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(hear)
         tasks.start_soon(say)
         await server.run(incoming, outgoing, server.create_initialization_options())
+        if direct:
+            await direct.close(write)
         tasks.cancel_scope.cancel()
 
 

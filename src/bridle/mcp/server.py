@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from bridle.core.errors import BridleError
 from bridle.mcp import resources
 from bridle.mcp.clients import Clients
+from bridle.mcp.direct_calls import META
 from bridle.mcp.elicitation import asking
 from bridle.sessions.process_calls import Caller
 from bridle.sessions.workbench import EVERYBODY, Done, Workbench
@@ -22,7 +23,6 @@ from bridle.workspace.calls import CALLS, Call, description_of, schema_of
 
 Context = ServerRequestContext[Any, Any]
 
-META = "bridle/result"
 INSTRUCTIONS = (
     "Files and shell processes of one workspace. Paths are relative to it and cannot leave it. "
     "A secret in a file is shown as [secret:NAME]: keep that text when you write the file, and the "

@@ -31,6 +31,7 @@ from bridle.workspace.protection.watcher import Hold
 from bridle.workspace.refusal import Refused
 from bridle.workspace.telling import Told
 
+FEW_BYTES = 16 << 10  # of output that is read at once
 GRACE = 3.0  # seconds for a process that is asked to end
 
 IsServed = Callable[[str], Awaitable[bool]]
@@ -238,7 +239,7 @@ class ProcessCalls:
 
     async def _poll(self, call: calls.PollProcess, caller: Caller) -> Told:
         """With `wait_ms` it waits only if the caller was shown all there is."""
-        process = await self._processes.get(call.process_id)
+        process = await self._processes.get(call.process_id, exact=False)
         shown = self._shown.get((caller.owner, process.id), _Shown())
         is_new = process.stdout_bytes > shown.stdout or process.stderr_bytes > shown.stderr
         if call.wait_ms and process.live and not is_new:
@@ -248,11 +249,17 @@ class ProcessCalls:
         folder = self._processes.folder(process.id)
         told = telling.stands(process, None, "")
         if call.tail is not UNSET:
-            path = folder / call.tail.src
-            lines = await asyncio.to_thread(output.tail, path, call.tail.n, self._secrets)
+            lines = await self._tail(process, call.tail)
             told = telling.stands(process, lines, call.tail.src)
         notes = isolation_notes.on_end(process, self._bench.isolation, folder)
         return telling.with_notes(told, notes)
+
+    async def _tail(self, process: Process, wanted: calls.Tail) -> output.Lines:
+        """A thread takes longer to start than a few KB take to be read."""
+        path = self._processes.folder(process.id) / wanted.src
+        if max(process.stdout_bytes, process.stderr_bytes) <= FEW_BYTES:
+            return output.tail(path, wanted.n, self._secrets)
+        return await asyncio.to_thread(output.tail, path, wanted.n, self._secrets)
 
     def _note_shown(self, caller: Caller, process: Process) -> None:
         key = (caller.owner, process.id)

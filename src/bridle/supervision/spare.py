@@ -142,6 +142,8 @@ class SpareKeeper(Keeper):
     def _run(self, post: Channel, lifeline: int | None, proc: int | None) -> None:
         self._keeper = os.getpid()
         woken = wake_on_child_exit()
+        if self._level == "namespace":  # loaded while nobody waits, for both processes
+            import bridle.supervision.mounts  # noqa: F401
         ours, theirs = (Channel(end) for end in socket.socketpair())
         try:
             self._settle(proc)

@@ -13,4 +13,4 @@ SKIPPED = frozenset({
 
 def shown(path: str) -> str:
     """A name as text: bytes that are no UTF-8 cannot be stored."""
-    return os.fsencode(path).decode("utf-8", "replace")
+    return path if path.isascii() else os.fsencode(path).decode("utf-8", "replace")

@@ -9,7 +9,7 @@ from msgspec import Struct
 from bridle.workspace.confined import Root
 from bridle.workspace.file_names import shown
 from bridle.workspace.refusal import Refused
-from bridle.workspace.walk import DEEPEST, Kind, Walk
+from bridle.workspace.walk import DEEPEST, Found, Kind, Walk
 
 MOST = 5_000
 
@@ -43,17 +43,20 @@ def list_directory(
         if len(entries) == limit:
             full = True
             break
-        is_file, mode = found.kind == "file", found.status.st_mode
-        entries.append(
-            Entry(
-                shown(found.path),
-                found.kind,
-                found.status.st_size if is_file else 0,
-                is_file and bool(mode & stat.S_IXUSR),
-                shown(found.target()) if found.kind == "link" else "",
-            )
-        )
+        if entry := _entry(found):
+            entries.append(entry)
     return Listing("/".join(root.parts(path)) or ".", tuple(entries), _notes(walk, limit, full))
+
+
+def _entry(found: Found) -> Entry | None:
+    """None where it is gone."""
+    path = shown(found.path)
+    if found.kind == "file":
+        status = found.status()
+        if status is None:
+            return None
+        return Entry(path, "file", status.st_size, bool(status.st_mode & stat.S_IXUSR))
+    return Entry(path, found.kind, target=shown(found.target()) if found.kind == "link" else "")
 
 
 def _notes(walk: Walk, limit: int, full: bool) -> tuple[str, ...]:

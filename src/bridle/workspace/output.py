@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -297,7 +299,7 @@ def _find_text(
     while at < size:
         if time.monotonic() > until:
             return _Places(places, at, "time")
-        chunk = file.read(min(_CHUNK, size - at), at)
+        chunk = file.read(min(_CHUNK, size - at), at, mask=True)
         if not chunk:
             break
         step = len(chunk)
@@ -338,14 +340,15 @@ def _find_regex(
 ) -> _Places:
     words = [sys.executable, "-I", "-S", line_finder.__file__, str(Path(__file__).parents[2])]
     try:
-        done = subprocess.run(
-            [*words, pattern, str(start), str(limit), str(seconds)],
-            stdin=file.number,
-            capture_output=True,
-            env={"LC_ALL": "C.UTF-8"},
-            timeout=seconds + 10,
-            check=False,
-        )
+        with _masked(file, start, size, seconds / 2) as (number, end):
+            done = subprocess.run(
+                [*words, pattern, str(start), str(limit), str(seconds)],
+                stdin=number,
+                capture_output=True,
+                env={"LC_ALL": "C.UTF-8"},
+                timeout=seconds + 10,
+                check=False,
+            )
     except subprocess.TimeoutExpired:
         raise Refused("the search took too long", hint='try kind="text"') from None
     except (OSError, ValueError) as error:
@@ -355,6 +358,8 @@ def _find_regex(
         match told.split(" ", 2):
             case ["next", following, why]:
                 assert why in ("end", "limit", "time", "slow")
+                if why == "end" and end < size:
+                    why = "time"
                 return _Places(places, int(following), why)  # type: ignore[arg-type]
             case ["bad", *why]:
                 raise Refused(
@@ -364,6 +369,22 @@ def _find_regex(
             case [line, position]:
                 places.append((int(line), int(position)))
     raise Refused("this expression takes too much memory or time", hint='try kind="text"')
+
+
+@contextmanager
+def _masked(file: OutputFile, start: int, size: int, seconds: float) -> Iterator[tuple[int, int]]:
+    """A descriptor in which the same bytes lie at the same places, but for secrets; and where it
+    ends, which is early if time was over."""
+    until = time.monotonic() + seconds
+    with tempfile.TemporaryFile() as copy:
+        at = start
+        while at < size and time.monotonic() < until:
+            chunk = file.read(min(_CHUNK, size - at), at, mask=True)
+            if not chunk:
+                break
+            os.pwrite(copy.fileno(), chunk, at)
+            at += len(chunk)
+        yield copy.fileno(), at
 
 
 # -- the file --------------------------------------------------------------------------------------

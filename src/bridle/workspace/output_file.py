@@ -23,8 +23,9 @@ class OutputFile:
         self.number = number
         self._secrets = secrets
 
-    def read(self, count: int, at: int) -> bytes:
-        """Up to so many bytes from there on."""
+    def read(self, count: int, at: int, *, mask: bool = False) -> bytes:
+        """Up to so many bytes from there on. `mask`: no secret is in them, whole or cut; for
+        searches, which would else find out a secret letter by letter."""
         if self._secrets is None or count <= 0:
             return os.pread(self.number, count, at)
         margin = self._secrets.longest
@@ -33,7 +34,8 @@ class OutputFile:
         end = min(before + count, len(data))
         masked = bytearray(data)
         for span in self._secrets.spans(data):
-            if span.end > before and span.start < end and _may_be_cut(data, span, before, end):
+            is_inside = span.end > before and span.start < end
+            if is_inside and (mask or _may_be_cut(data, span, before, end)):
                 masked[span.start : span.end] = _mask(data[span.start : span.end], span.name)
         return bytes(masked[before:end])
 

@@ -24,14 +24,7 @@ from bridle.paths import private_folder
 from bridle.supervision.isolation import Confined, confine
 from bridle.supervision.processes import ancestors, boot_id
 from bridle.supervision.tree import Warden, swept
-from bridle.workspace.aftermath import (
-    PREFIX,
-    Registry,
-    expire,
-    now,
-    settle,
-    settle_one,
-)
+from bridle.workspace.aftermath import PREFIX, Registry, expire, now, settle, settle_one
 from bridle.workspace.process_place import Place, UnknownProcess, not_started
 from bridle.workspace.refusal import Refused, refused
 from bridle.workspace.roll import SCRATCH, TOLD_WITHIN, Live, Roll, clear, with_sizes
@@ -275,10 +268,12 @@ class Processes:
     def folder_of(self, process: str) -> Path:
         return self._roll.folder_of(process)
 
-    async def get(self, process: str) -> Process:
+    async def get(self, process: str, *, exact: bool = True) -> Process:
+        """`exact`: with the bytes that are on their way into its files."""
         found = self.known(process)
         live = self._roll.live.get(process)
-        return await self._roll.measured(live) if live else found
+        least = 0 if exact else self._place.cap
+        return await self._roll.measured(live, least) if live else found
 
     def list(self, status: str | None = None) -> list[Process]:
         """Oldest first; `status` is one of theirs. Those that run have the sizes of their files."""

@@ -244,21 +244,20 @@ class _Search:
                     return
 
     def _read(self, found: Found) -> bytes | None:
-        if found.kind != "file" or not found.status.st_size:
-            return None
-        if found.status.st_size > BIG:
-            self.skipped[f"larger than {BIG >> 20} MiB"] += 1
-            return None
-        opened = found.open()
-        if opened is None:
+        if found.kind != "file" or (opened := found.open()) is None:
             return None
         try:
-            data = os.read(opened, BIG)
+            if opened.status.st_size > BIG:
+                self.skipped[f"larger than {BIG >> 20} MiB"] += 1
+                return None
+            data = os.read(opened.number, opened.status.st_size)
         except OSError:
             return None
         finally:
-            os.close(opened)
-        if b"\0" in data[:8_192]:
+            os.close(opened.number)
+        if not data:
+            return None
+        if data.find(b"\0", 0, 8_192) >= 0:
             self.skipped["binary"] += 1
             return None
         return data

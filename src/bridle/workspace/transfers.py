@@ -217,9 +217,9 @@ class _Packing:
             self._names.add(name)
             info = zipfile.ZipInfo(name)
             info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = (found.status.st_mode & 0o777 | 0o100000) << 16
+            info.external_attr = (opened.status.st_mode & 0o777 | 0o100000) << 16
             with contextlib.closing(archive.open(info, "w")) as member:
-                for chunk in text.chunks(opened):
+                for chunk in text.chunks(opened.number):
                     self._room -= len(chunk)
                     if self._room < 0:
                         raise Refused(
@@ -228,7 +228,7 @@ class _Packing:
                     member.write(chunk)
                     yield
         finally:
-            os.close(opened)
+            os.close(opened.number)
 
     def _skip(self, why: str, count: int) -> None:
         self._left_out[why] = self._left_out.get(why, 0) + count

@@ -25,28 +25,46 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 Kind = Literal["file", "folder", "link", "other"]
 
 
-class Found(NamedTuple):
-    names: tuple[str, ...]  # from the root
-    kind: Kind
+class OpenFile(NamedTuple):
+    number: int
     status: os.stat_result
+
+
+class Found(NamedTuple):
+    """`kind` is what the folder said of it; whoever needs more asks for it."""
+
+    above: tuple[str, ...]  # names from the root to its folder
+    name: str
+    kind: Kind
     folder: int  # that it lies in, open until the next is asked for
+    path: str  # from the root
 
     @property
-    def path(self) -> str:
-        return "/".join(self.names)
+    def names(self) -> tuple[str, ...]:
+        return (*self.above, self.name)
 
-    def open(self) -> int | None:
-        """A regular file's descriptor; None where it is no longer one."""
-        with contextlib.suppress(OSError):
-            opened = os.open(self.names[-1], _FILE, dir_fd=self.folder)
-            if stat.S_ISREG(os.fstat(opened).st_mode):
-                return opened
-            os.close(opened)
+    def status(self) -> os.stat_result | None:
+        """None where it is gone."""
+        try:
+            return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+        except OSError:
+            return None
+
+    def open(self) -> OpenFile | None:
+        """To read a regular file; None where it is no longer one."""
+        try:
+            opened = os.open(self.name, _FILE, dir_fd=self.folder)
+        except OSError:
+            return None
+        status = os.fstat(opened)
+        if stat.S_ISREG(status.st_mode):
+            return OpenFile(opened, status)
+        os.close(opened)
         return None
 
     def target(self) -> str:
         try:
-            return os.readlink(self.names[-1], dir_fd=self.folder)
+            return os.readlink(self.name, dir_fd=self.folder)
         except OSError:
             return ""
 
@@ -86,7 +104,7 @@ class Walk:
             status = os.stat(parts[-1], dir_fd=above, follow_symlinks=False)
             if not stat.S_ISREG(status.st_mode):
                 raise refusal
-            yield Found(parts, "file", status, above)
+            yield Found(parts[:-1], parts[-1], "file", above, "/".join(parts))
         except OSError:
             raise refusal from None
         finally:
@@ -97,54 +115,52 @@ class Walk:
     ) -> Iterator[Found]:
         if not self._ignored:
             chain = [*chain, *rules_of(folder, len(names))]
-        for name in self._names(folder):
+        prefix = "".join(f"{name}/" for name in names)
+        for name, kind in self._entries(folder):
             if time.monotonic() > self._until:
                 self.late = True
                 return
-            try:
-                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            except OSError:
-                continue  # gone
-            found = Found((*names, name), kind_of(status.st_mode), status, folder)
-            if not self._ignored and self._is_ignored(found, chain):
+            if not self._ignored and self._is_ignored(names, name, kind, chain):
                 self.left_out["ignored"] += 1
                 continue
-            yield found
-            if found.kind == "folder" and level < self._depth:
+            yield Found(names, name, kind, folder, prefix + name)
+            if kind == "folder" and level < self._depth:
                 try:
                     inner = os.open(name, _FOLDER, dir_fd=folder)
                 except OSError:
                     self.left_out["unreadable"] += 1
                     continue
                 try:
-                    yield from self._below(inner, found.names, chain, level + 1)
+                    yield from self._below(inner, (*names, name), chain, level + 1)
                 finally:
                     os.close(inner)
-            elif found.kind == "folder" and level == DEEPEST:
+            elif kind == "folder" and level == DEEPEST:
                 self.left_out["too deep"] += 1
 
-    def _names(self, folder: int) -> list[str]:
+    def _entries(self, folder: int) -> list[tuple[str, Kind]]:
+        """In order of names."""
         try:
             with os.scandir(folder) as entries:
-                names = [entry.name for entry in islice(entries, CROWDED)]
+                found = [(entry.name, _kind(entry)) for entry in islice(entries, CROWDED)]
                 self.left_out["in a crowded folder"] += sum(1 for _ in entries)
         except OSError:
             self.left_out["unreadable"] += 1
             return []
-        return sorted(name for name in names if not name.startswith(TEMPORARY))
+        found.sort()
+        return [one for one in found if not one[0].startswith(TEMPORARY)]
 
     @staticmethod
-    def _is_ignored(found: Found, chain: Sequence[Rules]) -> bool:
-        if found.names[-1] == ".git":
+    def _is_ignored(above: tuple[str, ...], name: str, kind: Kind, chain: Sequence[Rules]) -> bool:
+        if name == ".git":
             return True
-        return ignore_rules.is_ignored(chain, found.names, found.kind == "folder")
+        return bool(chain) and ignore_rules.is_ignored(chain, (*above, name), kind == "folder")
 
     def _chain(self, parts: tuple[str, ...]) -> list[Rules]:
         """The rules of the folders above, and those of the repository that nobody shares."""
         chain: list[Rules] = []
         with contextlib.suppress(Refused):
             opened = self._root.open_file(".git/info/exclude")
-            chain += [ignore_rules.parse(_take(opened), 0)]
+            chain += _with_patterns(ignore_rules.parse(_take(opened), 0))
         for depth in range(len(parts)):
             above = self._root.open_folder("/".join(parts[:depth]) or ".")
             try:
@@ -163,7 +179,11 @@ def rules_of(folder: int, depth: int) -> list[Rules]:
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
         return []
-    return [ignore_rules.parse(_take(opened), depth)]
+    return _with_patterns(ignore_rules.parse(_take(opened), depth))
+
+
+def _with_patterns(rules: Rules) -> list[Rules]:
+    return [rules] if rules.patterns else []
 
 
 def _take(opened: int) -> bytes:
@@ -173,6 +193,15 @@ def _take(opened: int) -> bytes:
         return b""
     finally:
         os.close(opened)
+
+
+def _kind(entry: os.DirEntry[str]) -> Kind:
+    """As the folder says, without a look at it: a file, most often."""
+    if entry.is_file(follow_symlinks=False):
+        return "file"
+    if entry.is_dir(follow_symlinks=False):
+        return "folder"
+    return "link" if entry.is_symlink() else "other"
 
 
 def kind_of(mode: int) -> Kind:

@@ -105,14 +105,27 @@ class Secrets:
         return Unrecognized(raw=self.redact(encoded).decode(), why="a secret stood in its frame")
 
     def redact_value(self, value: Any) -> Any:
-        """Strings inside dicts and lists, keys too; all else as it is."""
+        """Strings inside dicts and lists, keys too; all else as it is.
+
+        All of it is searched at once as JSON, whose escapes every form allows for; a value without
+        secrets, as nearly all are, is returned as it is.
+        """
+        import msgspec
+
+        try:
+            encoded = msgspec.json.encode(value)
+        except (TypeError, ValueError):  # not JSON, such as half a character
+            return self._redact_each(value)
+        return self._redact_each(value) if self.finds(encoded) else value
+
+    def _redact_each(self, value: Any) -> Any:
         match value:
             case str():
                 return self.redact_text(value)
             case dict():
-                return {self.redact_value(k): self.redact_value(v) for k, v in value.items()}
+                return {self._redact_each(k): self._redact_each(v) for k, v in value.items()}
             case list() | tuple():
-                return [self.redact_value(item) for item in value]
+                return [self._redact_each(item) for item in value]
             case _:
                 return value
 

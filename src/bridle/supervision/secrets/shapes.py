@@ -25,7 +25,7 @@ class Shape:
     run: str
     end: str = ""  # taken in where it follows
     gate: bytes = b""  # a rare byte of the anchor: a search for one byte is the cheapest of all
-    word: bool = True  # nothing stands before it but the letter of a JSON escape such as `\n`
+    word: bool = True  # nothing stands before it but a JSON escape such as `\n`
     digit: bool = False  # the run must hold one: the head is a word of prose or of style sheets
 
     @cached_property
@@ -47,7 +47,9 @@ class Shape:
 
 
 def _starts_a_word(head: str) -> str:
-    return rf"(?:(?<![A-Za-z0-9_-]{head})|(?<=\\[nrt]{head}))"
+    """In JSON `\\n` or `\\u001b` end with a letter that is part of no word."""
+    escapes = rf"(?<=\\[bfnrt]{head})|(?<=\\u[0-9a-fA-F]{{4}}{head})"
+    return rf"(?:(?<![A-Za-z0-9_-]{head})|{escapes})"
 
 
 SHAPES = (

@@ -46,6 +46,7 @@ async def _serve(options: Namespace, folder: Path) -> int:
 
 
 async def _work(options: Namespace, harness: Harness, session: Session) -> None:
+    from bridle.mcp.direct_calls import DirectCalls
     from bridle.mcp.lines import serve_lines, standard_streams
     from bridle.mcp.server import workspace_server
 
@@ -54,7 +55,8 @@ async def _work(options: Namespace, harness: Harness, session: Session) -> None:
         server = workspace_server(session.bench, asks=True)
         if sys.stdin.isatty():
             _say(f"session {session.id}: waits for an MCP client on standard input; Ctrl-C ends it")
-        await serve_lines(server, *await standard_streams())
+        direct = DirectCalls(session.bench, asks=True)
+        await serve_lines(server, *await standard_streams(), direct)
         return
     from bridle.mcp.clients import Clients
     from bridle.mcp.http import PATH, listen, serve_http, token

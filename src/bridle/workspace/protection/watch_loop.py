@@ -46,6 +46,7 @@ class WatchLoop:
         self._armed: dict[str, tuple[int, int]] | None = None  # the folders that are watched
         self._checking = False
         self.started = False
+        self.idle = False  # no program runs: what changes is somebody else's
         self.has_grown = False  # there are new folders
 
     def is_quiet(self) -> bool:
@@ -61,8 +62,12 @@ class WatchLoop:
         """All folders that are known are watched."""
         return self._armed == _places(self._checker.state)
 
+    def is_waiting(self) -> bool:
+        """The same, and no check is under way that could restore something."""
+        return not self._checking and self.is_armed()
+
     async def run(self, delay: float) -> None:
-        """Until it is cancelled."""
+        """Until it is cancelled, or something changes while it is idle."""
         checker = self._checker
         if checker.partial:
             await asyncio.to_thread(checker.complete)
@@ -77,7 +82,9 @@ class WatchLoop:
             while True:
                 self._checking = True
                 checker.changed = False
-                found = await asyncio.to_thread(checker.check)
+                if self.idle and not checker.is_unchanged():
+                    return
+                found = () if self.idle else await asyncio.to_thread(checker.check)
                 await self._mount_again()
                 self._report()
                 if found or checker.changed:

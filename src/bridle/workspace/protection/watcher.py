@@ -31,6 +31,7 @@ __all__ = ["Hold", "Undone", "Watcher"]
 
 FEW_FOLDERS = 500  # of a first look; they take some milliseconds
 _STARTS = 0.3  # seconds until a session's first look, after the one that it begins with
+IDLE = 60.0  # seconds that a watch stays armed for the next program
 _LONGEST_SETTLED = 2 * LONGEST_UNKNOWN  # seconds that the end of a turn may wait for git
 
 
@@ -86,6 +87,7 @@ class Watcher:
         )
         self._loop = WatchLoop(self._checker, self._report, remount, noticed)
         self._task: asyncio.Task[None] | None = None
+        self._idle_end: asyncio.TimerHandle | None = None
         self._resumed = False
         self._turn = asyncio.Lock()
         self._holds: list[Hold] = []
@@ -104,7 +106,9 @@ class Watcher:
         hold = Hold(self, collects=collects)
         async with self._turn:
             if not self._holds and not self._resumed:
-                await self._accept()
+                if not self._continue_idle():
+                    await self._unwatch()
+                    await self._accept()
             elif not self._checker.is_unchanged():
                 await asyncio.to_thread(self._checker.check)
                 self._report()
@@ -142,7 +146,11 @@ class Watcher:
 
     async def close(self) -> None:
         """What is still held goes on under another harness, by the state that was saved."""
+        if self._idle_end:
+            self._idle_end.cancel()
         await self._unwatch()
+        if not self._holds:
+            self._saved.remove()
         if self._holds and not self._checker.is_unchanged():
             await asyncio.to_thread(self._checker.check)
             self._report()
@@ -167,16 +175,42 @@ class Watcher:
             if hold not in self._holds:
                 return
             others = len(self._holds) > 1
-            if not (others and checker.is_unchanged() and self._loop.is_armed()):
+            stays = self._loop.is_armed() if others else self._loop.is_waiting()
+            if not (stays and checker.is_unchanged()):
                 await self._unwatch()
                 if not checker.is_unchanged():
                     await asyncio.to_thread(checker.check_last, last=not others)
             self._report()
             self._holds.remove(hold)
             if not self._holds:
-                self._saved.remove()
-            elif self._task is None:
+                if not checker.is_small:  # no look is over at once: the next program waits for one
+                    await self._unwatch()
+                    self._saved.remove()
+                    return
+                self._idle()
+            if self._task is None:
                 self._watch()
+
+    def _idle(self) -> None:
+        """Nothing is restored any more, but the watch stays armed: most commands are followed by
+        another, and to arm it takes longer than many of them run."""
+        self._loop.idle = True
+        self._idle_end = asyncio.get_running_loop().call_later(IDLE, self._end_idle)
+
+    def _end_idle(self) -> None:
+        self._saved.remove()
+        if self._task:
+            self._task.cancel()
+
+    def _continue_idle(self) -> bool:
+        """Whether the armed watch of an earlier program serves this one too: all is as it was."""
+        if self._idle_end:
+            self._idle_end.cancel()
+            self._idle_end = None
+        if self._task is None or self._task.done() or not self._checker.is_unchanged():
+            return False
+        self._loop.idle = False
+        return True
 
     async def _accept(self) -> None:
         """The rest of an early look is left to the task that watches: its program runs already."""
@@ -202,6 +236,7 @@ class Watcher:
             with suppress(asyncio.CancelledError):
                 await self._task
             self._task = None
+        self._loop.idle = False
 
     def _report(self) -> None:
         found = self._checker.reports()

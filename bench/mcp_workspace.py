@@ -1,0 +1,45 @@
+"""A workspace for measurements, and the servers that work in it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.desktop_commander import PATH
+from bench.mcp_client import Client
+
+ECHO = [sys.executable, "-m", "bench.mcp_echo"]
+
+
+class Place:
+    """A workspace with nothing in it but a repository, and a home."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.workspace = folder / "workspace"
+        self.workspace.mkdir()
+        subprocess.run(["git", "init", "-q", self.workspace], check=True)
+        self.env = {
+            "PATH": PATH,
+            "HOME": str(folder),
+            "LANG": "C.UTF-8",
+            "BRIDLE_HOME": str(self.home),
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+        }
+
+    def bridle(self) -> Client:
+        words = [sys.executable, "-m", "bridle", "mcp", "serve", "--approve", "auto"]
+        return Client(words, self.env, self.workspace)
+
+    def echo(self) -> Client:
+        return Client(ECHO, self.env, self.workspace)
+
+
+@contextmanager
+def a_place() -> Iterator[Place]:
+    with tempfile.TemporaryDirectory() as name:
+        yield Place(Path(name))
