@@ -281,6 +281,7 @@ class Notice(_Event, frozen=True):
         "subagent", "session", "files", "version", "handoff", "policy",
     ]  # fmt: skip
     text: str
+    failure: Failure | None = None  # of a retry: what the agent tries again after
 
 
 class Unrecognized(_Event, frozen=True):

@@ -37,6 +37,10 @@ BY_STATUS: dict[int, FailureKind] = {  # of the upstream API; any other is an `a
     429: "rate_limited",
 }
 
+NO_RETRY_HELPS: frozenset[FailureKind] = frozenset(
+    {"not_signed_in", "billing", "model_not_found", "refused"}
+)
+
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: FailureKind

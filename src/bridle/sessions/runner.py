@@ -55,6 +55,7 @@ from bridle.sessions.recollection import Recollection
 from bridle.sessions.relay import Relay, Switch, Wait
 from bridle.sessions.remembered import Remembered
 from bridle.sessions.requests import Requests
+from bridle.sessions.retries import RetryWatch
 from bridle.sessions.scribe import Scribe
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.succession import Succession, as_failure
@@ -106,6 +107,7 @@ class Runner:
         self._policy = policy
         self._enforcement = enforcement
         self._relay = relay
+        self._retries = RetryWatch(relay, self._stop_turn)
         self._aside = Aside(self._went_wrong)
         self._gate = Gate(self._bypassed)
         self._line = Connection(
@@ -235,6 +237,7 @@ class Runner:
     async def cancel(self) -> None:
         """Ends the turn and what works in the background; the agent itself, if it will not."""
         self._queue.clear()
+        self._retries.clear()
         if not self._going_on:
             self._heirs.give_up()
         async with self._begin_lock:  # a turn that is just beginning is meant too
@@ -361,6 +364,7 @@ class Runner:
         self._log.begin_turn()
         self._idle.clear()
         self._relay.begin()
+        self._retries.begin_turn()
         self._visible = self._begun = False
         self._log.say(event, raw)
         self._log.say_all(self._heirs.news())
@@ -369,6 +373,7 @@ class Runner:
 
     async def _stopped(self, event: TurnEnded, raw: bytes | None = None) -> None:
         """The agent ended the turn. It ends for us too, unless somebody can go on with it."""
+        event = self._retries.ending(event, visible=self._visible)
         failure = None if self._guard.verdict else event.failure
         if failure and self._turns and self._asked and event.reason == "failed":
             way = self._relay.way_on(failure, visible=self._visible)
@@ -400,6 +405,7 @@ class Runner:
             return
         self._going_on = None
         self._visible = False
+        self._retries.begin_turn()
         self._guard.begin_work()
         self._await_words()
         await self._send(conversation, sending)
@@ -486,6 +492,10 @@ class Runner:
             self._log.say(Notice(level="error", kind="session", text=why.message))
         self._stop_agent()
 
+    def _stop_turn(self) -> None:
+        if self._line.conversation:
+            self._aside.do(self._line.conversation.cancel())
+
     def _stop_agent(self) -> None:
         if self._line.conversation:
             self._aside.do(self._line.conversation.close())
@@ -514,6 +524,8 @@ class Runner:
         self._log.write(event, raw)
         if kind in self._watched:
             self._watch(event)
+        if isinstance(event, Notice) and event.failure and self._turns and not self._going_on:
+            self._retries.observe(event, visible=self._visible)
 
     def _hear_words(self, words: Words) -> None:
         """As `_hear` of each piece."""

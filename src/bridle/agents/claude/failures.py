@@ -77,6 +77,12 @@ def failure(
     )
 
 
+def of_retry(word: str, status: int, message: str) -> Failure:
+    """Of a call that the CLI makes once more; `word` as in `ApiError`."""
+    kind = _BY_WORD.get(word) or (BY_STATUS.get(status, "api_error") if status else "api_error")
+    return Failure(kind=kind, message=message, status=status or None, hint=_HINTS.get(kind, ""))
+
+
 def taken_for_whole(said: str) -> Failure:
     """2.1.197: after a cut it asks again without a stream, and counts none of what it got."""
     return Failure(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _CAN = frozenset(
     {"streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions", "questions",
      "modes", "model", "effort", "images", "mcp", "system", "folders", "schema", "subagents",
-     "background", "usage", "limits", "tools", "changed_input"}
+     "background", "usage", "cost", "limits", "tools", "changed_input", "retries"}
 )  # fmt: skip
 INFO = AgentInfo(
     name="claude",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _CAN = frozenset(
     {"streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions", "questions",
      "modes", "model", "effort", "images", "mcp", "system", "folders", "schema", "subagents",
-     "usage", "sandbox", "changed_input"}
+     "usage", "sandbox", "changed_input", "retries"}
 )  # fmt: skip
 INFO = AgentInfo(
     name="codex",
@@ -51,7 +51,7 @@ EXEC_INFO = AgentInfo(
     title="Codex (exec)",
     can=frozenset(
         {"thinking", "resume", "fork", "cancel", "model", "effort", "system", "folders", "schema",
-         "usage", "sandbox"}
+         "usage", "sandbox", "retries"}
     ),
     binary=INFO.binary,
     install=INFO.install,
