@@ -17,6 +17,7 @@ FAILED: frozenset[FailureKind] = frozenset({
     "not_installed", "not_signed_in", "rate_limited", "billing", "model_not_found", "api_error",
     "stream_broken", "agent_failed", "agent_crashed",
 })  # fmt: skip
+UNUSABLE: frozenset[FailureKind] = frozenset({"not_installed", "not_signed_in"})
 # And so, it was stopped by something that lies outside of the task.
 _STOPPED: frozenset[FailureKind] = frozenset(
     {"not_signed_in", "rate_limited", "billing", "api_error"}
@@ -79,7 +80,13 @@ class Relay:
     def _can_switch(self, failure: Failure, visible: bool) -> bool:
         if not self._others:
             return False
-        return self._passes_on(failure) if visible else failure.kind in self._kinds
+        if failure.kind not in self._kinds:
+            return False
+        return not visible or self._passes_on(failure)
+
+    def covers(self, failure: Failure) -> bool:
+        """Whether others stand by for an agent that could not even be started."""
+        return failure.kind in self._kinds
 
     async def next(self) -> Found:
         passed_over: list[str] = []

@@ -68,6 +68,8 @@ class Succession:
             try:
                 return await self._call()
             except AgentError as error:
+                if not self._relay.covers(as_failure(error)):
+                    raise
                 found = await self._relay.next()
                 if found.order is None:
                     raise
