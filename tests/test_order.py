@@ -95,3 +95,23 @@ def test_a_limit_that_nothing_could_hold_is_refused(
 def test_a_limit_of_the_config_that_nothing_could_hold_is_refused_too(tmp_path: Path) -> None:
     with pytest.raises(Unsupported):
         order(Config(limits=Limits(cost=1.0)), "cursor-acp", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("agent", ["codex", "copilot", "cursor", "gemini", "qwen"])
+def test_a_limit_on_cost_is_refused_where_nobody_tells_the_cost_and_no_price_is_known(
+    tmp_path: Path, agent: str
+) -> None:
+    config = Config(models={"house-1": {agent: "house"}})
+    with pytest.raises(Unsupported, match=rf"{agent} does not support a limit on cost with house"):
+        order(config, agent, cwd=tmp_path, model="house-1", max_cost=1.0)
+    insisted = order(
+        config, agent, cwd=tmp_path, model="house-1", max_cost=1.0, accept_unpriced=True
+    )
+    assert insisted.terms.limits.accept_unpriced
+    priced = Config(models={"house-1": {agent: "house", "price": [1, 2]}})
+    order(priced, agent, cwd=tmp_path, model="house-1", max_cost=1.0)
+
+
+@pytest.mark.parametrize("agent", ["claude", "opencode", "mock"])
+def test_an_agent_that_tells_its_cost_needs_no_price(tmp_path: Path, agent: str) -> None:
+    order(Config(), agent, cwd=tmp_path, model="house-1", max_cost=1.0)

@@ -15,6 +15,7 @@ from bridle.agents.support import refuse_unsupported
 from bridle.config import Config
 from bridle.config.settings import ISOLATION
 from bridle.core.agent import Agent, SessionSpec
+from bridle.core.capabilities import TELLS_COST
 from bridle.core.errors import Unsupported, UsageError
 from bridle.core.options import check_options
 from bridle.sessions.terms import SERVER, Bench, Enforcement, Limits, Order, Terms, Until
@@ -36,6 +37,7 @@ def order(
     request_timeout: float | None = None,
     unattended: bool = False,
     max_tokens: int | None = None,
+    accept_unpriced: bool = False,
     env: Sequence[str] = (),
     tools: Sequence[str] = (),
     workspace_tools: bool | None = None,
@@ -45,7 +47,8 @@ def order(
     """`wishes` are fields of `SessionSpec`. What the agent cannot do raises `Unsupported`.
 
     `request_timeout`: seconds until what nobody answered is denied; `unattended`: nobody is in
-    front of it who could. `tools`: the only ones it may use, by our names. `workspace_tools`: it
+    front of it who could. `accept_unpriced`: it goes on though a limit on cost cannot be held.
+    `tools`: the only ones it may use, by our names. `workspace_tools`: it
     gets bridle's as well. Not `alone`: the wishes are for any of several agents, so a model that is
     another's is left out.
     """
@@ -57,6 +60,7 @@ def order(
             "request_timeout": request_timeout,
             "unattended": unattended,
             "max_tokens": max_tokens,
+            "accept_unpriced": accept_unpriced,
             "env": env,
             "tools": tools,
             "workspace_tools": workspace_tools,
@@ -71,6 +75,7 @@ def order(
     limits = replace(
         _limits(config, given, timeout, max_tokens),
         request=request_timeout or _patience(config, unattended),
+        accept_unpriced=accept_unpriced,
     )
     if "limits" not in driver.info.can:  # ours hold for it all the same
         given = {name: given[name] for name in given.keys() - {"max_turns", "max_cost"}}
@@ -87,6 +92,7 @@ def order(
     )
     refuse_unsupported(driver.info, spec)
     _refuse_vain_limits(driver, limits)
+    _refuse_unpriced(driver, config, spec.model, limits)
     terms = _terms(driver, config, spec, approve, env)
     if config.workspace.tools if workspace_tools is None else workspace_tools:
         warnings = [*warnings, *_refused_tools(driver, spec, asked=bool(workspace_tools))]
@@ -207,6 +213,23 @@ def _refuse_vain_limits(agent: Agent, limits: Limits) -> None:
             agent.info.name,
             f"{feature}, since it does not tell what it uses",
             hint="limit it by --max-turns or --timeout",
+        )
+
+
+def _refuse_unpriced(agent: Agent, config: Config, model: str | None, limits: Limits) -> None:
+    """A model that is not named is known only when the agent has started."""
+    if limits.cost is None or limits.accept_unpriced or model is None:
+        return
+    if not agent.info.can.isdisjoint(TELLS_COST):
+        return
+    from bridle.config.models import load_models
+
+    if load_models(config.models).price(model) is None:
+        raise Unsupported(
+            agent.info.name,
+            f"a limit on cost with {model}: it tells no cost, and no price is known",
+            hint="give the price under [models] in the config, limit it by --max-tokens, or go on "
+            "without the limit: --accept-unpriced",
         )
 
 

@@ -46,6 +46,8 @@ CAPABILITIES = {
     "server-switch": "enables and disables MCP servers",
 }
 
+TELLS_COST = frozenset({"cost", "limits"})  # one of these: a limit on cost needs no price
+
 
 def capabilities(agent: Agent) -> frozenset[str]:
     return agent.info.can | {word for word, has in METHODS.items() if isinstance(agent, has)}

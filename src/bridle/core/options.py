@@ -48,6 +48,7 @@ class ResumeOptions(TypedDict, total=False):
     max_turns: int | None
     max_cost: float | None
     max_tokens: int | None
+    accept_unpriced: bool
     timeout: float | None
     request_timeout: float | None
     unattended: bool
@@ -150,6 +151,7 @@ OPTIONS: Mapping[str, _Values] = {
     "when_busy": _choice(WhenBusy),
     "remember": _choice(Remember),
     "accept_advisory": _SWITCH,
+    "accept_unpriced": _SWITCH,
     "fork": _SWITCH,
     "unattended": _SWITCH,
     "workspace_tools": _SWITCH,

@@ -369,6 +369,8 @@ class Runner:
         self._log.say(event, raw)
         self._log.say_all(self._heirs.news())
         self._guard.begin_turn()
+        if self._line.native_id:  # else the agent has not said yet which model it takes
+            self._guard.check_price(self._line.agent.info, self._line.model)
         self._await_words()
 
     async def _stopped(self, event: TurnEnded, raw: bytes | None = None) -> None:
@@ -570,6 +572,8 @@ class Runner:
                 self._bearing.changed(event)
             case AgentReady():
                 self._bearing.ready(event)
+                if self._turns:
+                    self._guard.check_price(self._line.agent.info, self._line.model)
 
     # -- limits ----------------------------------------------------------------------------------
 
