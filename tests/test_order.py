@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from bridle.config import Config
-from bridle.config.settings import Limits
+from bridle.config.settings import Limits, Output
 from bridle.core.agent import SecretFile
-from bridle.core.errors import Unsupported
+from bridle.core.answer import AnswerFormat
+from bridle.core.errors import Unsupported, UsageError
 from bridle.order import order
 from bridle.sessions.headstart import HeadStart
 
@@ -115,3 +116,31 @@ def test_a_limit_on_cost_is_refused_where_nobody_tells_the_cost_and_no_price_is_
 @pytest.mark.parametrize("agent", ["claude", "opencode", "mock"])
 def test_an_agent_that_tells_its_cost_needs_no_price(tmp_path: Path, agent: str) -> None:
     order(Config(), agent, cwd=tmp_path, model="house-1", max_cost=1.0)
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "gemini", "mock", "opencode"])
+def test_every_agent_takes_an_output_schema_by_itself_or_in_words(
+    tmp_path: Path, agent: str
+) -> None:
+    schema = {"type": "object"}
+    made = order(Config(), agent, cwd=tmp_path, output_schema=schema)
+    assert made.terms.answer == AnswerFormat(schema)
+    native = "schema" in made.agent.info.can
+    assert made.spec.output_schema == (schema if native else None)
+
+
+def test_a_repair_is_wanted_by_the_config_or_by_the_option(tmp_path: Path) -> None:
+    wished: dict[str, Any] = {"cwd": tmp_path, "output_schema": {"type": "object"}}
+    config = Config(output=Output(repair=True))
+    answers = [
+        order(Config(), "mock", **wished).terms.answer,
+        order(config, "mock", **wished).terms.answer,
+        order(config, "mock", **wished, repair_output=False).terms.answer,
+        order(Config(), "mock", **wished, repair_output=True).terms.answer,
+    ]
+    assert [answer and answer.repair for answer in answers] == [False, True, False, True]
+
+
+def test_an_output_schema_that_is_none_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'birds' is not valid"):
+        order(Config(), "mock", cwd=tmp_path, output_schema={"type": "birds"})

@@ -15,6 +15,7 @@ from bridle.agents.support import refuse_unsupported
 from bridle.config import Config
 from bridle.config.settings import ISOLATION
 from bridle.core.agent import Agent, SessionSpec
+from bridle.core.answer import AnswerFormat
 from bridle.core.capabilities import TELLS_COST
 from bridle.core.errors import Unsupported, UsageError
 from bridle.core.options import check_options
@@ -38,6 +39,7 @@ def order(
     unattended: bool = False,
     max_tokens: int | None = None,
     accept_unpriced: bool = False,
+    repair_output: bool | None = None,
     env: Sequence[str] = (),
     tools: Sequence[str] = (),
     workspace_tools: bool | None = None,
@@ -48,6 +50,7 @@ def order(
 
     `request_timeout`: seconds until what nobody answered is denied; `unattended`: nobody is in
     front of it who could. `accept_unpriced`: it goes on though a limit on cost cannot be held.
+    `repair_output`: it is asked once more for an answer that does not fit `output_schema`.
     `tools`: the only ones it may use, by our names. `workspace_tools`: it
     gets bridle's as well. Not `alone`: the wishes are for any of several agents, so a model that is
     another's is left out.
@@ -61,6 +64,7 @@ def order(
             "unattended": unattended,
             "max_tokens": max_tokens,
             "accept_unpriced": accept_unpriced,
+            "repair_output": repair_output,
             "env": env,
             "tools": tools,
             "workspace_tools": workspace_tools,
@@ -81,6 +85,8 @@ def order(
         given = {name: given[name] for name in given.keys() - {"max_turns", "max_cost"}}
     if tools and "tools" in driver.info.can:
         given["denied_tools"] = (*given.get("denied_tools", ()), *_others(tools))
+    repair = config.output.repair if repair_output is None else repair_output
+    answer = _answer_format(driver, given, repair)
     given.setdefault("flags", tuple(options.get("flags", ())))
     given["options"] = {**options, **given.get("options", {})}
     given.setdefault("accept_advisory", config.accept_advisory)
@@ -98,9 +104,8 @@ def order(
         warnings = [*warnings, *_refused_tools(driver, spec, asked=bool(workspace_tools))]
         offered = "mcp" in driver.info.can
         terms = replace(terms, bench=bench(config, env) if offered else None)
-    return Order(
-        driver, spec, replace(terms, limits=limits, tools=tuple(tools), notices=_notices(warnings))
-    )
+    terms = replace(terms, limits=limits, tools=tuple(tools), answer=answer)
+    return Order(driver, spec, replace(terms, notices=_notices(warnings)))
 
 
 def guest_order(
@@ -152,6 +157,19 @@ def _refused_tools(agent: Agent, spec: SessionSpec, *, asked: bool) -> list[str]
     if asked:
         raise Unsupported(name, "MCP servers, and so none of bridle's tools")
     return [f"{name} takes no MCP servers: it gets none of bridle's tools"]
+
+
+def _answer_format(agent: Agent, given: dict[str, Any], repair: bool) -> AnswerFormat | None:
+    """What the session holds the answer to; an agent that takes no schema is asked in words."""
+    schema = given.get("output_schema")
+    if schema is None:
+        return None
+    from bridle.sessions.answer_check import check_schema
+
+    check_schema(schema)
+    if "schema" not in agent.info.can:
+        del given["output_schema"]
+    return AnswerFormat(schema, repair)
 
 
 def _choose_model(

@@ -43,6 +43,7 @@ class ResumeOptions(TypedDict, total=False):
     denied_tools: Sequence[str]
     tools: Sequence[str]
     output_schema: Mapping[str, Any] | None
+    repair_output: bool | None
     flags: Sequence[str]
     options: Mapping[str, Any]
     max_turns: int | None
@@ -152,6 +153,7 @@ OPTIONS: Mapping[str, _Values] = {
     "remember": _choice(Remember),
     "accept_advisory": _SWITCH,
     "accept_unpriced": _SWITCH,
+    "repair_output": _SWITCH,
     "fork": _SWITCH,
     "unattended": _SWITCH,
     "workspace_tools": _SWITCH,

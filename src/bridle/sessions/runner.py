@@ -40,6 +40,7 @@ from bridle.core.failure import Failure
 from bridle.core.options import Preset, WhenBusy, check_options, check_required
 from bridle.core.permission import Context, Policy, Rule
 from bridle.core.permission.command_acts import load_reader
+from bridle.sessions.answer_check import AnswerCheck, Repair
 from bridle.sessions.aside import Aside
 from bridle.sessions.bearing import Bearing
 from bridle.sessions.clocks import Clocks
@@ -166,6 +167,8 @@ class Runner:
         self._begun = False  # or one before it
         self._going_on: asyncio.Task[None] | None = None  # after its agent stopped
         self._vetting = Vetting(order.terms.vet, order.spec.cwd, lambda: self._line.host)
+        wanted = order.terms.answer
+        self._answer = AnswerCheck(wanted, self._log.last_said) if wanted else None
         self._check = Check(order.terms.until, order.spec.cwd, lambda: self._line.host)
         journal.on_failure = self._stop_agent
 
@@ -304,7 +307,7 @@ class Runner:
                 told, account = prompt, None
                 if self._turns.last:
                     told, account = await self._heirs.reminded(prompt)
-                sending = self._sending(conversation, told)
+                sending = self._sending(conversation, self._worded(told))
                 if sending is None and when_busy == "refuse":
                     raise _busy()
             except Exception:
@@ -346,6 +349,12 @@ class Runner:
         else:
             self._line.blank = False
 
+    def _worded(self, prompt: Prompt, way: Wait | Switch | Repair | None = None) -> Prompt:
+        """With what the agent must be told in words, because it has no other place for it."""
+        if self._answer is None or isinstance(way, Repair):
+            return prompt
+        return self._answer.request(prompt, self._line.agent.info)
+
     def _sending(
         self, conversation: Conversation, prompt: Prompt
     ) -> Coroutine[Any, Any, None] | None:
@@ -365,6 +374,8 @@ class Runner:
         self._idle.clear()
         self._relay.begin()
         self._retries.begin_turn()
+        if self._answer:
+            self._answer.begin_turn()
         self._visible = self._begun = False
         self._log.say(event, raw)
         self._log.say_all(self._heirs.news())
@@ -376,9 +387,12 @@ class Runner:
     async def _stopped(self, event: TurnEnded, raw: bytes | None = None) -> None:
         """The agent ended the turn. It ends for us too, unless somebody can go on with it."""
         event = self._retries.ending(event, visible=self._visible)
+        way: Wait | Switch | Repair | None = None
+        if self._answer and event.reason == "completed" and self._turns and self._asked:
+            event, way = await self._answer.check(event)
         failure = None if self._guard.verdict else event.failure
         if failure and self._turns and self._asked and event.reason == "failed":
-            way = self._relay.way_on(failure, visible=self._visible)
+            way = way or self._relay.way_on(failure, visible=self._visible)
             if way is not None:
                 self._guard.pause()
                 self._log.let_go()
@@ -386,7 +400,7 @@ class Runner:
                 return
         await self._end_turn(event, raw)
 
-    async def _go_on(self, way: Wait | Switch, end: TurnEnded, raw: bytes | None) -> None:
+    async def _go_on(self, way: Wait | Switch | Repair, end: TurnEnded, raw: bytes | None) -> None:
         try:
             assert end.failure and self._asked
             why, first = end.failure.message, self._turns.last == 1
@@ -399,7 +413,7 @@ class Runner:
                 return
             conversation = await self._heirs.meet()
             self._log.say_all(self._heirs.news())
-            sending = conversation.prompt(prompt)
+            sending = conversation.prompt(self._worded(prompt, way))
         except Exception as error:  # whatever it is, the turn must end
             self._going_on = None
             self._log.say(Notice(level="error", kind="fallback", text=_told(error)))

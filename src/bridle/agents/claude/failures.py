@@ -28,6 +28,7 @@ _BY_WORD: dict[str, FailureKind] = {
 _BY_SUBTYPE: dict[str, FailureKind] = {
     "error_max_turns": "turn_limit",
     "error_max_budget_usd": "cost_limit",
+    "error_max_structured_output_retries": "schema_mismatch",
 }
 _HINTS: dict[FailureKind, str] = {
     "not_signed_in": "run `claude auth login` or set ANTHROPIC_API_KEY",
@@ -41,6 +42,7 @@ _HINTS: dict[FailureKind, str] = {
     "stream_broken": "try again",
     "turn_limit": "raise --max-turns, or prompt again to go on",
     "cost_limit": "raise --max-cost, or prompt again to go on",
+    "schema_mismatch": "prompt again, or relax the output schema",
 }
 _OVERFLOW = ("prompt is too long", "exceed context limit", "context window", "too many tokens")
 _NO_SUCH_SESSION = "No conversation found"

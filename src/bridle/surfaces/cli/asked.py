@@ -53,6 +53,7 @@ def wishes(options: Namespace) -> dict[str, Any]:
         "folders": tuple(folder.resolve() for folder in options.add_dir),
         "servers": _servers(options.mcp_config),
         "output_schema": _schema(options.output_schema),
+        "repair_output": options.repair_output or None,
         "max_turns": options.max_turns,
         "max_cost": options.max_cost,
         "max_tokens": options.max_tokens,
