@@ -144,3 +144,32 @@ def test_a_repair_is_wanted_by_the_config_or_by_the_option(tmp_path: Path) -> No
 def test_an_output_schema_that_is_none_is_refused_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'birds' is not valid"):
         order(Config(), "mock", cwd=tmp_path, output_schema={"type": "birds"})
+
+
+def test_an_acp_agent_of_the_users_says_which_credentials_it_does_not_get(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.environ", {"PATH": "/bin", "ACME_API_KEY": "k", "ACME_TOKEN": "t"})
+    named = order(Config(), "acp:acme --acp", cwd=tmp_path, env=["ACME_TOKEN"])
+    assert [notice.text for notice in named.terms.notices] == [
+        "acp:acme --acp does not get ACME_API_KEY: --env NAME passes a variable on"
+    ]
+    both = order(Config(), "acp:acme --acp", cwd=tmp_path, env=["ACME_*"])
+    assert both.terms.notices == ()
+    declared = Config(agents={"acme": {"acp": "acme --acp", "variables": ["ACME_TOKEN"]}})
+    assert order(declared, "acme", cwd=tmp_path).terms.notices == ()
+
+
+EFFORTS = {"claude": "xhigh", "codex": "minimal", "codex-exec": "ultra"}
+
+
+@pytest.mark.parametrize(("agent", "known"), EFFORTS.items())
+def test_an_unknown_effort_is_refused_before_anything_starts(
+    tmp_path: Path, agent: str, known: str
+) -> None:
+    with pytest.raises(
+        Unsupported, match=rf"{agent} does not support an effort of 'hihg'"
+    ) as error:
+        order(Config(), agent, cwd=tmp_path, effort="hihg")
+    assert known in error.value.hint
+    assert order(Config(), agent, cwd=tmp_path, effort=known).spec.effort == known

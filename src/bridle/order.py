@@ -20,11 +20,17 @@ from bridle.core.capabilities import TELLS_COST
 from bridle.core.errors import Unsupported, UsageError
 from bridle.core.options import check_options
 from bridle.sessions.terms import SERVER, Bench, Enforcement, Limits, Order, Terms, Until
-from bridle.supervision.environment import asked_for, child_environment, secrets_of
+from bridle.supervision.environment import (
+    asked_for,
+    child_environment,
+    is_credential,
+    secrets_of,
+)
 
 if TYPE_CHECKING:
     from bridle.core.events import Notice
 
+_NAMED = 8  # variables that a notice names
 UNATTENDED = 300.0  # seconds for an answer from elsewhere, where nobody set another limit
 
 
@@ -100,6 +106,8 @@ def order(
     _refuse_vain_limits(driver, limits)
     _refuse_unpriced(driver, config, spec.model, limits)
     terms = _terms(driver, config, spec, approve, env)
+    if agents.is_users_own(agent, config.agents):
+        warnings += _withheld(driver, terms.environment)
     if config.workspace.tools if workspace_tools is None else workspace_tools:
         warnings = [*warnings, *_refused_tools(driver, spec, asked=bool(workspace_tools))]
         offered = "mcp" in driver.info.can
@@ -170,6 +178,16 @@ def _answer_format(agent: Agent, given: dict[str, Any], repair: bool) -> AnswerF
     if "schema" not in agent.info.can:
         del given["output_schema"]
     return AnswerFormat(schema, repair)
+
+
+def _withheld(agent: Agent, passed: Mapping[str, str]) -> list[str]:
+    """Of an agent that only the user knows: nobody could say which variables are its own."""
+    names = [name for name in os.environ if is_credential(name) and name not in passed]
+    if agent.info.variables or not names:
+        return []
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    shown = ", ".join(sorted(names)[:_NAMED])
+    return [f"{agent.info.name} does not get {shown}{more}: --env NAME passes a variable on"]
 
 
 def _choose_model(

@@ -307,6 +307,7 @@ class Runner:
                 told, account = prompt, None
                 if self._turns.last:
                     told, account = await self._heirs.reminded(prompt)
+                self._bearing.told(prompt, account.text if account else "")
                 sending = self._sending(conversation, self._worded(told))
                 if sending is None and when_busy == "refuse":
                     raise _busy()
@@ -413,6 +414,7 @@ class Runner:
                 return
             conversation = await self._heirs.meet()
             self._log.say_all(self._heirs.news())
+            self._bearing.told(self._asked, prompt.text if isinstance(way, Switch) else "")
             sending = conversation.prompt(self._worded(prompt, way))
         except Exception as error:  # whatever it is, the turn must end
             self._going_on = None
@@ -531,6 +533,7 @@ class Runner:
         kind = type(event)
         if isinstance(event, SettingsChanged):
             event = replace(event, approve=None)  # no agent says what it may do
+            event = self._bearing.without_foreign_title(event)
             if self._bearing.knows(event):
                 return
         if kind in _NOTED:

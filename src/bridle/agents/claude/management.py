@@ -38,6 +38,7 @@ INFO = AgentInfo(
     name="claude",
     title="Claude Code",
     can=_CAN,
+    efforts=("low", "medium", "high", "xhigh", "max"),
     binary="claude",
     install="npm install -g @anthropic-ai/claude-code",
     tested=("2.1.197", "2.1.325"),

@@ -36,10 +36,12 @@ _CAN = frozenset(
      "modes", "model", "effort", "images", "mcp", "system", "folders", "schema", "subagents",
      "usage", "sandbox", "changed_input", "retries"}
 )  # fmt: skip
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra")
 INFO = AgentInfo(
     name="codex",
     title="Codex",
     can=_CAN,
+    efforts=_EFFORTS,
     binary="codex",
     install="npm install -g @openai/codex",
     variables=("OPENAI_*", "CODEX_*"),
@@ -53,6 +55,7 @@ EXEC_INFO = AgentInfo(
         {"thinking", "resume", "fork", "cancel", "model", "effort", "system", "folders", "schema",
          "usage", "sandbox", "retries"}
     ),
+    efforts=_EFFORTS,
     binary=INFO.binary,
     install=INFO.install,
     variables=INFO.variables,
