@@ -501,3 +501,19 @@ def test_a_change_of_who_is_signed_in_is_known_of_every_agent() -> None:
     talk = opened()
     told = {"jsonrpc": "2.0", "method": "_auth/status_update", "params": {"authenticated": True}}
     assert list(talk.wire.decode(encode(told))) == []
+
+
+def test_an_agent_that_may_leave_an_image_out_is_said_to() -> None:
+    talk = Talk(row=replace(ROW, title="Acme", drops_images=True))
+    talk.prompt(Prompt("look", (File("dot.png", "image/png", b"x"), File("a", "text/plain", b"a"))))
+    assert talk.answers(HELLO) == [
+        Notice(
+            level="warning",
+            kind="session",
+            text="Acme passes images on only to a model that it knows to take them: any other does "
+            "not see dot.png",
+        )
+    ]
+    assert [
+        one for one in opened(row=replace(ROW, drops_images=True)).heard if "Notice" in repr(one)
+    ] == []

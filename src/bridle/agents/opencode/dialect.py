@@ -38,6 +38,7 @@ ROW = Row(
     tools=NAMES,
     usage="call",
     stops=True,
+    drops_images=True,
 )  # fmt: skip
 
 
