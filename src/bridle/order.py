@@ -16,7 +16,7 @@ from bridle.config import Config
 from bridle.config.settings import ISOLATION
 from bridle.core.agent import Agent, SessionSpec
 from bridle.core.answer import AnswerFormat
-from bridle.core.capabilities import TELLS_COST
+from bridle.core.capabilities import REPORTS_COST
 from bridle.core.errors import Unsupported, UsageError
 from bridle.core.options import check_options
 from bridle.sessions.terms import SERVER, Bench, Enforcement, Limits, Order, Terms, Until
@@ -256,14 +256,14 @@ def _refuse_unpriced(agent: Agent, config: Config, model: str | None, limits: Li
     """A model that is not named is known only when the agent has started."""
     if limits.cost is None or limits.accept_unpriced or model is None:
         return
-    if not agent.info.can.isdisjoint(TELLS_COST):
+    if not agent.info.can.isdisjoint(REPORTS_COST):
         return
     from bridle.config.models import load_models
 
     if load_models(config.models).price(model) is None:
         raise Unsupported(
             agent.info.name,
-            f"a limit on cost with {model}: it tells no cost, and no price is known",
+            f"a limit on cost with {model}: it reports no cost, and no price is known",
             hint="give the price under [models] in the config, limit it by --max-tokens, or go on "
             "without the limit: --accept-unpriced",
         )

@@ -25,8 +25,8 @@ CAPABILITIES = {
     "schema": "answers in a given JSON schema",
     "subagents": "starts agents of its own",
     "background": "works on after its turn and wakes by itself",
-    "usage": "tells tokens, and some of them cost",
-    "cost": "tells what a turn costs",
+    "usage": "reports tokens, and some agents cost",
+    "cost": "reports what a turn costs",
     "retries": "reports when it asks its model again",
     "limits": "takes limits on turns and cost",
     "tools": "takes lists of allowed and denied tools",
@@ -46,7 +46,7 @@ CAPABILITIES = {
     "server-switch": "enables and disables MCP servers",
 }
 
-TELLS_COST = frozenset({"cost", "limits"})  # one of these: a limit on cost needs no price
+REPORTS_COST = frozenset({"cost", "limits"})  # one of these: a limit on cost needs no price
 
 
 def capabilities(agent: Agent) -> frozenset[str]:

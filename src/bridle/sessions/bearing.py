@@ -71,7 +71,7 @@ class Bearing:
         self._context = replace(self._context, mode=mode)
         self._log.say(SettingsChanged(mode=mode))
 
-    def told(self, prompt: Prompt, sent: str = "") -> None:
+    def prompted(self, prompt: Prompt, sent: str = "") -> None:
         """What the agent is prompted with; `sent` is what it gets besides the user's words."""
         self._prompt, self._added = prompt.text, added_words(prompt, sent)
 

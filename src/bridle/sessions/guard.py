@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridle.core.agent import AgentInfo
-from bridle.core.capabilities import TELLS_COST
+from bridle.core.capabilities import REPORTS_COST
 from bridle.core.events import Event, UsageReported
 from bridle.core.failure import Failure
 from bridle.sessions.clocks import Clocks
@@ -76,7 +76,7 @@ class Guard:
     def check_price(self, agent: AgentInfo, model: str | None) -> None:
         """As soon as the model is known, and before the agent has spent more than it must."""
         failure = self._meter.check_price(model)
-        if failure is None or not agent.can.isdisjoint(TELLS_COST):
+        if failure is None or not agent.can.isdisjoint(REPORTS_COST):
             return
         if not self._limits.accept_unpriced:
             self._judge(failure)

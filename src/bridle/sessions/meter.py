@@ -68,7 +68,7 @@ class Meter:
         return ""
 
     def check_price(self, model: str | None) -> Failure | None:
-        """Of an agent that tells no cost: why a limit on it cannot be held, if it cannot."""
+        """Of an agent that reports no cost: why a limit on it cannot be held, if it cannot."""
         limit = self._limits.cost
         if limit is None or (model and self._models().price(model)):
             return None

@@ -28,7 +28,7 @@ class RetryWatch:
     def observe(self, retry: Notice, *, visible: bool) -> None:
         """`visible`: something was said or done in this turn already."""
         failure = retry.failure
-        if failure and self._reason is None and self._is_vain(failure, visible):
+        if failure and self._reason is None and self._must_stop(failure, visible):
             self._reason = failure
             self._stop()
 
@@ -38,7 +38,7 @@ class RetryWatch:
             return event
         return TurnEnded(reason="failed", failure=reason)
 
-    def _is_vain(self, failure: Failure, visible: bool) -> bool:
+    def _must_stop(self, failure: Failure, visible: bool) -> bool:
         if failure.kind == "not_signed_in":  # the first retry may come with a renewed token
             self._refusals += 1
             return self._refusals > 1

@@ -307,8 +307,8 @@ class Runner:
                 told, account = prompt, None
                 if self._turns.last:
                     told, account = await self._heirs.reminded(prompt)
-                self._bearing.told(prompt, account.text if account else "")
-                sending = self._sending(conversation, self._worded(told))
+                self._bearing.prompted(prompt, account.text if account else "")
+                sending = self._sending(conversation, self._with_schema(told))
                 if sending is None and when_busy == "refuse":
                     raise _busy()
             except Exception:
@@ -350,8 +350,8 @@ class Runner:
         else:
             self._line.blank = False
 
-    def _worded(self, prompt: Prompt, way: Wait | Switch | Repair | None = None) -> Prompt:
-        """With what the agent must be told in words, because it has no other place for it."""
+    def _with_schema(self, prompt: Prompt, way: Wait | Switch | Repair | None = None) -> Prompt:
+        """With the schema in words, for an agent that has no other place for it."""
         if self._answer is None or isinstance(way, Repair):
             return prompt
         return self._answer.request(prompt, self._line.agent.info)
@@ -414,8 +414,8 @@ class Runner:
                 return
             conversation = await self._heirs.meet()
             self._log.say_all(self._heirs.news())
-            self._bearing.told(self._asked, prompt.text if isinstance(way, Switch) else "")
-            sending = conversation.prompt(self._worded(prompt, way))
+            self._bearing.prompted(self._asked, prompt.text if isinstance(way, Switch) else "")
+            sending = conversation.prompt(self._with_schema(prompt, way))
         except Exception as error:  # whatever it is, the turn must end
             self._going_on = None
             self._log.say(Notice(level="error", kind="fallback", text=_told(error)))
