@@ -13,15 +13,17 @@ from bridle.core.failure import Failure
 from bridle.sessions.terms import Limits
 
 TELLS_NO_COST = Second(can=INFO.can - {"cost"})
-WORK = [
+WORK: list[dict[str, Any]] = [
     {"sleep": 0.5},
     {"usage": {"input_tokens": 10, "output_tokens": 1}},
     {"say": "Done."},
 ]
 
 
-async def play(desk: Desk, limits: Limits, **terms: Any) -> list[Entry]:
-    spec = desk.spec(script(desk, "a", WORK))
+async def play(
+    desk: Desk, limits: Limits, steps: list[dict[str, Any]] = WORK, **terms: Any
+) -> list[Entry]:
+    spec = desk.spec(script(desk, "a", steps))
     session = await desk.sessions.start(TELLS_NO_COST, spec, desk.terms(limits=limits, **terms))
     return await entries_of(session)
 
@@ -57,7 +59,8 @@ async def test_a_price_of_the_users_makes_the_limit_hold(desk: Desk) -> None:
     models = {"mock-quick": {"second": "mock-quick", "price": [1, 1]}}
     entries = await play(desk, Limits(cost=5), models=models)
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
-    entries = await play(desk, Limits(cost=0.000_001), models=models)
+    without_end = [*WORK[:2], {"hang": True}]
+    entries = await play(desk, Limits(cost=0.000_001), without_end, models=models)
     (end,) = of(entries, TurnEnded)
     assert end.failure
     assert end.failure.message == "$1.1e-05 were spent, more than 1e-06"
