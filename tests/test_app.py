@@ -82,7 +82,7 @@ async def test_an_agent_that_refuses_to_start_leaves_no_session(
     async with bridle.open(paths=paths, cwd=tmp_path) as harness:
         assert harness.sessions.catalog.list() == []
         with pytest.raises(Unsupported):
-            await harness.start("mock", output_schema={"type": "object"})
+            await harness.start("mock", folders=[tmp_path])
         assert harness.sessions.catalog.list() == []
 
 

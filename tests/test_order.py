@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from bridle.config import Config
-from bridle.config.settings import Limits
+from bridle.config.settings import Limits, Output
 from bridle.core.agent import SecretFile
-from bridle.core.errors import Unsupported
+from bridle.core.answer import AnswerFormat
+from bridle.core.errors import Unsupported, UsageError
 from bridle.order import order
 from bridle.sessions.headstart import HeadStart
 
@@ -95,3 +96,80 @@ def test_a_limit_that_nothing_could_hold_is_refused(
 def test_a_limit_of_the_config_that_nothing_could_hold_is_refused_too(tmp_path: Path) -> None:
     with pytest.raises(Unsupported):
         order(Config(limits=Limits(cost=1.0)), "cursor-acp", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("agent", ["codex", "copilot", "cursor", "gemini", "qwen"])
+def test_a_limit_on_cost_is_refused_where_nobody_tells_the_cost_and_no_price_is_known(
+    tmp_path: Path, agent: str
+) -> None:
+    config = Config(models={"house-1": {agent: "house"}})
+    with pytest.raises(Unsupported, match=rf"{agent} does not support a limit on cost with house"):
+        order(config, agent, cwd=tmp_path, model="house-1", max_cost=1.0)
+    insisted = order(
+        config, agent, cwd=tmp_path, model="house-1", max_cost=1.0, accept_unpriced=True
+    )
+    assert insisted.terms.limits.accept_unpriced
+    priced = Config(models={"house-1": {agent: "house", "price": [1, 2]}})
+    order(priced, agent, cwd=tmp_path, model="house-1", max_cost=1.0)
+
+
+@pytest.mark.parametrize("agent", ["claude", "opencode", "mock"])
+def test_an_agent_that_tells_its_cost_needs_no_price(tmp_path: Path, agent: str) -> None:
+    order(Config(), agent, cwd=tmp_path, model="house-1", max_cost=1.0)
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "gemini", "mock", "opencode"])
+def test_every_agent_takes_an_output_schema_by_itself_or_in_words(
+    tmp_path: Path, agent: str
+) -> None:
+    schema = {"type": "object"}
+    made = order(Config(), agent, cwd=tmp_path, output_schema=schema)
+    assert made.terms.answer == AnswerFormat(schema)
+    native = "schema" in made.agent.info.can
+    assert made.spec.output_schema == (schema if native else None)
+
+
+def test_a_repair_is_wanted_by_the_config_or_by_the_option(tmp_path: Path) -> None:
+    wished: dict[str, Any] = {"cwd": tmp_path, "output_schema": {"type": "object"}}
+    config = Config(output=Output(repair=True))
+    answers = [
+        order(Config(), "mock", **wished).terms.answer,
+        order(config, "mock", **wished).terms.answer,
+        order(config, "mock", **wished, repair_output=False).terms.answer,
+        order(Config(), "mock", **wished, repair_output=True).terms.answer,
+    ]
+    assert [answer and answer.repair for answer in answers] == [False, True, False, True]
+
+
+def test_an_output_schema_that_is_none_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'birds' is not valid"):
+        order(Config(), "mock", cwd=tmp_path, output_schema={"type": "birds"})
+
+
+def test_an_acp_agent_of_the_users_says_which_credentials_it_does_not_get(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.environ", {"PATH": "/bin", "ACME_API_KEY": "k", "ACME_TOKEN": "t"})
+    named = order(Config(), "acp:acme --acp", cwd=tmp_path, env=["ACME_TOKEN"])
+    assert [notice.text for notice in named.terms.notices] == [
+        "acp:acme --acp does not get ACME_API_KEY: --env NAME passes a variable on"
+    ]
+    both = order(Config(), "acp:acme --acp", cwd=tmp_path, env=["ACME_*"])
+    assert both.terms.notices == ()
+    declared = Config(agents={"acme": {"acp": "acme --acp", "variables": ["ACME_TOKEN"]}})
+    assert order(declared, "acme", cwd=tmp_path).terms.notices == ()
+
+
+EFFORTS = {"claude": "xhigh", "codex": "minimal", "codex-exec": "ultra"}
+
+
+@pytest.mark.parametrize(("agent", "known"), EFFORTS.items())
+def test_an_unknown_effort_is_refused_before_anything_starts(
+    tmp_path: Path, agent: str, known: str
+) -> None:
+    with pytest.raises(
+        Unsupported, match=rf"{agent} does not support an effort of 'hihg'"
+    ) as error:
+        order(Config(), agent, cwd=tmp_path, effort="hihg")
+    assert known in error.value.hint
+    assert order(Config(), agent, cwd=tmp_path, effort=known).spec.effort == known

@@ -258,7 +258,7 @@ async def test_a_resumed_session_keeps_its_model_without_a_word(
         await again.ask("hello")
         assert said(harness, again) == "mock-quickgpt-next"
         assert [n.text for n in of(harness, again, Notice)] == [
-            "gpt-next is a model of cursor: mock chooses its own"
+            "gpt-next is a model of codex: mock chooses its own"
         ]
 
 
@@ -280,3 +280,66 @@ async def test_two_profiles_at_once_are_refused(paths: Paths, project: Path) -> 
     async with open_harness(paths, project) as harness:
         with pytest.raises(UsageError, match="two profiles at once"):
             await harness.start("one,two")
+
+
+# -- a model alone ---------------------------------------------------------------------------------
+
+
+def model_of(paths: Paths, *agents: str, more: str = "") -> None:
+    """A model whose maker is the first agent, and that the others have too."""
+    names = "\n".join(f'{agent} = "bird-1"' for agent in agents)
+    configure(paths, f'{CONFIG.format(first="hello")}\n[models."bird-1"]\n{names}\n{more}')
+
+
+@pytest.mark.usefixtures("acme")
+async def test_another_that_has_the_model_is_taken_where_its_makers_agent_is_not_installed(
+    paths: Paths, project: Path
+) -> None:
+    model_of(paths, "other", "mock")
+    async with open_harness(paths, project) as harness:
+        session = await harness.start(model="bird-1")
+        result = await session.ask("hello")
+        assert (result.agent, result.fallback) == ("mock", True)
+        assert of(harness, session, Notice)[0] == Notice(
+            level="warning",
+            kind="fallback",
+            text="other is not installed: no `no-such-program-anywhere` on PATH: "
+            "mock is used instead",
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "agent"),
+    [("not_signed_in", "acme"), ("rate_limited", "mock"), ("model_not_found", "mock")],
+)
+@pytest.mark.usefixtures("acme")
+async def test_another_that_has_the_model_goes_on_only_where_its_makers_agent_is_not_signed_in(
+    paths: Paths, project: Path, kind: str, agent: str
+) -> None:
+    mock_plays(paths, [{"fail": kind, "message": "not now"}])
+    configure(paths, paths.config_file.read_text() + '[models."bird-1"]\nmock = "b"\nacme = "c"\n')
+    async with open_harness(paths, project) as harness:
+        session = await harness.start(model="bird-1", approve="auto")
+        result = await session.ask("hello")
+        assert (result.agent, result.fallback) == (agent, agent == "acme")
+
+
+async def test_that_nobody_has_the_model_ready_is_told_of_all(paths: Paths, project: Path) -> None:
+    model_of(paths, "other", "third", more='[agents.third]\nacp = "no-such-program-either"\n')
+    async with open_harness(paths, project) as harness:
+        with pytest.raises(BridleError) as error:
+            await harness.start(model="bird-1")
+        assert error.value.message == (
+            "other is not installed: no `no-such-program-anywhere` on PATH; third is not installed"
+        )
+        assert error.value.exit_code == 3
+
+
+async def test_that_an_agent_is_not_installed_is_told_before_its_gate(
+    paths: Paths, project: Path
+) -> None:
+    configure(paths, CONFIG.format(first="hello"))
+    async with open_harness(paths, project) as harness:
+        with pytest.raises(BridleError, match=r"^other is not installed") as error:
+            await harness.start("other")
+        assert error.value.exit_code == 3

@@ -33,7 +33,7 @@ from bridle.sessions.session import AttachedSession, Session
 from bridle.sessions.terms import Order, Rules
 from bridle.store.database import Database
 from bridle.store.session_row import SessionRow
-from bridle.team import Team
+from bridle.team import Team, refuse_missing
 
 if TYPE_CHECKING:
     import asyncio
@@ -182,6 +182,7 @@ class Harness:
             made = made._replace(terms=replace(made.terms, notices=()))
         made = _with_notices(made, notices)
         relay = team.standing_by(others, _rules(config))
+        refuse_missing(made)
         refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.resume(row, *made, relay=relay)
 
@@ -231,7 +232,7 @@ class Harness:
         def make(name: str) -> Order:
             return self._order(config, name, who, said)
 
-        return Team(who.names, make, lambda: self._availability)
+        return Team(who.names, make, lambda: self._availability, who.substitutes)
 
     @cached_property
     def _availability(self) -> Availability:

@@ -15,14 +15,22 @@ from bridle.agents.support import refuse_unsupported
 from bridle.config import Config
 from bridle.config.settings import ISOLATION
 from bridle.core.agent import Agent, SessionSpec
+from bridle.core.answer import AnswerFormat
+from bridle.core.capabilities import REPORTS_COST
 from bridle.core.errors import Unsupported, UsageError
 from bridle.core.options import check_options
 from bridle.sessions.terms import SERVER, Bench, Enforcement, Limits, Order, Terms, Until
-from bridle.supervision.environment import asked_for, child_environment, secrets_of
+from bridle.supervision.environment import (
+    asked_for,
+    child_environment,
+    is_credential,
+    secrets_of,
+)
 
 if TYPE_CHECKING:
     from bridle.core.events import Notice
 
+_NAMED = 8  # variables that a notice names
 UNATTENDED = 300.0  # seconds for an answer from elsewhere, where nobody set another limit
 
 
@@ -36,6 +44,8 @@ def order(
     request_timeout: float | None = None,
     unattended: bool = False,
     max_tokens: int | None = None,
+    accept_unpriced: bool = False,
+    repair_output: bool | None = None,
     env: Sequence[str] = (),
     tools: Sequence[str] = (),
     workspace_tools: bool | None = None,
@@ -45,7 +55,9 @@ def order(
     """`wishes` are fields of `SessionSpec`. What the agent cannot do raises `Unsupported`.
 
     `request_timeout`: seconds until what nobody answered is denied; `unattended`: nobody is in
-    front of it who could. `tools`: the only ones it may use, by our names. `workspace_tools`: it
+    front of it who could. `accept_unpriced`: it goes on though a limit on cost cannot be held.
+    `repair_output`: it is asked once more for an answer that does not fit `output_schema`.
+    `tools`: the only ones it may use, by our names. `workspace_tools`: it
     gets bridle's as well. Not `alone`: the wishes are for any of several agents, so a model that is
     another's is left out.
     """
@@ -57,6 +69,8 @@ def order(
             "request_timeout": request_timeout,
             "unattended": unattended,
             "max_tokens": max_tokens,
+            "accept_unpriced": accept_unpriced,
+            "repair_output": repair_output,
             "env": env,
             "tools": tools,
             "workspace_tools": workspace_tools,
@@ -71,11 +85,14 @@ def order(
     limits = replace(
         _limits(config, given, timeout, max_tokens),
         request=request_timeout or _patience(config, unattended),
+        accept_unpriced=accept_unpriced,
     )
     if "limits" not in driver.info.can:  # ours hold for it all the same
         given = {name: given[name] for name in given.keys() - {"max_turns", "max_cost"}}
     if tools and "tools" in driver.info.can:
         given["denied_tools"] = (*given.get("denied_tools", ()), *_others(tools))
+    repair = config.output.repair if repair_output is None else repair_output
+    answer = _answer_format(driver, given, repair)
     given.setdefault("flags", tuple(options.get("flags", ())))
     given["options"] = {**options, **given.get("options", {})}
     given.setdefault("accept_advisory", config.accept_advisory)
@@ -87,14 +104,16 @@ def order(
     )
     refuse_unsupported(driver.info, spec)
     _refuse_vain_limits(driver, limits)
+    _refuse_unpriced(driver, config, spec.model, limits)
     terms = _terms(driver, config, spec, approve, env)
+    if agents.is_users_own(agent, config.agents):
+        warnings += _withheld(driver, terms.environment)
     if config.workspace.tools if workspace_tools is None else workspace_tools:
         warnings = [*warnings, *_refused_tools(driver, spec, asked=bool(workspace_tools))]
         offered = "mcp" in driver.info.can
         terms = replace(terms, bench=bench(config, env) if offered else None)
-    return Order(
-        driver, spec, replace(terms, limits=limits, tools=tuple(tools), notices=_notices(warnings))
-    )
+    terms = replace(terms, limits=limits, tools=tuple(tools), answer=answer)
+    return Order(driver, spec, replace(terms, notices=_notices(warnings)))
 
 
 def guest_order(
@@ -146,6 +165,29 @@ def _refused_tools(agent: Agent, spec: SessionSpec, *, asked: bool) -> list[str]
     if asked:
         raise Unsupported(name, "MCP servers, and so none of bridle's tools")
     return [f"{name} takes no MCP servers: it gets none of bridle's tools"]
+
+
+def _answer_format(agent: Agent, given: dict[str, Any], repair: bool) -> AnswerFormat | None:
+    """What the session holds the answer to; an agent that takes no schema is asked in words."""
+    schema = given.get("output_schema")
+    if schema is None:
+        return None
+    from bridle.sessions.answer_check import check_schema
+
+    check_schema(schema)
+    if "schema" not in agent.info.can:
+        del given["output_schema"]
+    return AnswerFormat(schema, repair)
+
+
+def _withheld(agent: Agent, passed: Mapping[str, str]) -> list[str]:
+    """Of an agent that only the user knows: nobody could say which variables are its own."""
+    names = [name for name in os.environ if is_credential(name) and name not in passed]
+    if agent.info.variables or not names:
+        return []
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    shown = ", ".join(sorted(names)[:_NAMED])
+    return [f"{agent.info.name} does not get {shown}{more}: --env NAME passes a variable on"]
 
 
 def _choose_model(
@@ -207,6 +249,23 @@ def _refuse_vain_limits(agent: Agent, limits: Limits) -> None:
             agent.info.name,
             f"{feature}, since it does not tell what it uses",
             hint="limit it by --max-turns or --timeout",
+        )
+
+
+def _refuse_unpriced(agent: Agent, config: Config, model: str | None, limits: Limits) -> None:
+    """A model that is not named is known only when the agent has started."""
+    if limits.cost is None or limits.accept_unpriced or model is None:
+        return
+    if not agent.info.can.isdisjoint(REPORTS_COST):
+        return
+    from bridle.config.models import load_models
+
+    if load_models(config.models).price(model) is None:
+        raise Unsupported(
+            agent.info.name,
+            f"a limit on cost with {model}: it reports no cost, and no price is known",
+            hint="give the price under [models] in the config, limit it by --max-tokens, or go on "
+            "without the limit: --accept-unpriced",
         )
 
 

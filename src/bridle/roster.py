@@ -19,6 +19,7 @@ _WHOLE = (agents.AD_HOC, "replay:")  # a command line or a path, which may hold 
 class Roster(NamedTuple):
     names: tuple[str, ...]  # of agents; at least one
     profile: Profile | None = None
+    substitutes: tuple[str, ...] = ()  # who has the model, where its maker's agent cannot be used
 
     def wishes(self, said: dict[str, Any]) -> dict[str, Any]:
         """What was said, over what the profile says."""
@@ -39,9 +40,9 @@ def roster(config: Config, agent: str | None, model: str | None, cwd: Path) -> R
     if agent:
         return _named(config, agent, cwd)
     if model:
-        return Roster(_having(config, model))
+        return _having(config, model)
     if config.model and "agent" not in config.sources:
-        return Roster(_having(config, config.model))
+        return _having(config, config.model)
     return _named(config, config.agent, cwd)
 
 
@@ -49,6 +50,7 @@ def _named(config: Config, agent: str, cwd: Path) -> Roster:
     if agent.startswith(_WHOLE):
         return Roster((agent,))
     names: list[str] = []
+    substitutes: tuple[str, ...] = ()
     chosen: Profile | None = None
     for name in (word.strip() for word in agent.split(",") if word.strip()):
         profile = _profile(config, name, cwd)
@@ -60,33 +62,39 @@ def _named(config: Config, agent: str, cwd: Path) -> Roster:
                 f"two profiles at once: {chosen.name} and {name}", hint="name one, and agents"
             )
         chosen = profile
-        names += profile.agents or _default(config, profile)
+        meant = Roster(profile.agents) if profile.agents else _default(config, profile)
+        names += meant.names
+        substitutes = meant.substitutes
     if not names:
         raise UsageError("no agent is named", hint="`bridle agents` lists them")
-    return Roster(tuple(dict.fromkeys(names)), chosen)
+    unique = tuple(dict.fromkeys(names))
+    return Roster(unique, chosen, substitutes if len(unique) == 1 else ())
 
 
-def _default(config: Config, profile: Profile) -> tuple[str, ...]:
+def _default(config: Config, profile: Profile) -> Roster:
     """Of a profile that names no agent."""
     if profile.model:
         return _having(config, profile.model)
-    return tuple(word.strip() for word in config.agent.split(","))
+    return Roster(tuple(word.strip() for word in config.agent.split(",")))
 
 
-def _having(config: Config, model: str) -> tuple[str, ...]:
-    """Agents for a model that is named alone: the user's own, if they are known to have it."""
+def _having(config: Config, model: str) -> Roster:
+    """Agents for a model that is named alone: the user's own, if they are known to have it; else
+    its maker's, and others that have it for the case that it cannot be used."""
     from bridle.config.models import load_models
 
     models = load_models(config.models)
     own = tuple(config.agent.split(",")) if "agent" in config.sources else ()
     if knowing := tuple(name for name in own if models.knows(name, model)):
-        return knowing
+        return Roster(knowing)
     try:
-        return (models.agent_of(model),)
+        maker = models.agent_of(model)
     except UsageError:
         if own:
-            return own
+            return Roster(own)
         raise
+    others = (name for name in models.whose(model) if name != maker)
+    return Roster((maker,), substitutes=tuple(others))
 
 
 def _profile(config: Config, name: str, cwd: Path) -> Profile | None:

@@ -189,3 +189,16 @@ def test_quoting_does_not_make_the_account_longer_than_its_bound() -> None:
         "## What it said last",
         "## What remains",
     ]
+
+
+def test_what_was_said_is_of_the_agent_that_said_it_though_another_has_started_since() -> None:
+    told = account(
+        log(STARTED, prompt("say hello"), say("Hello."), DONE, AgentStarted(agent="codex"))
+    )
+    assert "claude:\n> Hello." in told.earlier()
+    assert "codex" not in told.earlier()
+
+
+def test_who_stopped_is_the_one_that_worked_not_one_that_only_started() -> None:
+    entries = log(STARTED, prompt("go"), say("I begin."), AgentStarted(agent="codex"))
+    assert "from another coding agent, claude, which" in account(entries).unfinished("no credit")

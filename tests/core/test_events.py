@@ -158,6 +158,7 @@ def test_every_failure_has_a_documented_exit_code(kind: Any) -> None:
         "turn_limit": 5,
         "cost_limit": 5,
         "token_limit": 5,
+        "schema_mismatch": 6,
         "timed_out": 124,
     }
     assert exit_code(Failure(kind=kind, message="x")) == documented.get(kind, 1)

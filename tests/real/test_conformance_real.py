@@ -34,7 +34,7 @@ def _in_order() -> list[object]:
     failures after those that ask what was said before."""
     late = [name for name in CASES if name in ("resume", "fork")]
     late += [ANEW[1]]
-    late += [name for name in CASES if name.startswith("error_") or "failure" in name]
+    late += [name for name in CASES if name.startswith(("error_", "retry_")) or "failure" in name]
     late += ["cut_stream", "killed"]
     rest = [name for name in CASES if name not in late]
     return [

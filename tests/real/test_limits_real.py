@@ -130,10 +130,22 @@ async def test_an_agent_that_tells_nothing_until_the_end_is_said_to(
 
 
 @pytest.mark.agents("copilot")
-async def test_a_cost_that_nobody_can_tell_is_said_to(
+async def test_a_cost_that_nobody_can_tell_is_refused_at_the_start(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
     ran = await run_without_end(actor, double, tmp_path, "--max-cost=1", "--max-turns=3")
 
+    assert (ran.code, ran.failure) == (5, "cost_limit"), ran
+    assert calls(double) <= 1
+
+
+@pytest.mark.agents("copilot")
+async def test_a_user_who_insists_goes_on_without_that_limit(
+    actor: Actor, double: ModelDouble, tmp_path: Path
+) -> None:
+    ran = await run_without_end(
+        actor, double, tmp_path, "--max-cost=1", "--max-turns=3", "--accept-unpriced"
+    )
+
     assert (ran.code, ran.failure) == (5, "turn_limit"), ran
-    assert "no price is known for" in ran.notices
+    assert "no price is known for its model: copilot goes on without" in ran.notices

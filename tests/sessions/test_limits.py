@@ -97,7 +97,8 @@ STOPPED = {
         Failure(
             kind="cost_limit",
             message="what is spent cannot be held to 5: no price is known for mock-quick",
-            hint="give its price under [models] in the config, or limit it by --max-tokens",
+            hint="give its price under [models] in the config, limit it by --max-tokens, or go on "
+            "without the limit: --accept-unpriced",
         ),
     ),
     "time": (

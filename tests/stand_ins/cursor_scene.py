@@ -29,6 +29,7 @@ class CursorScene(Theatre):
             folder,
             server={"command": sys.executable, "args": [str(SERVER)]},
             environment={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
+            left_out={"schema_repaired": "its script comes with the prompt, which a repair is not"},
         )
         self._folder = folder
         install_cursor(folder / "bin", self.home)

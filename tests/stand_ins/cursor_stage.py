@@ -107,7 +107,7 @@ class Stage:
     def _script(self, name: str, rest: str, prompt: str, before: list[Table]) -> list[Table]:
         match name:
             case "script":
-                return list(json.loads(rest))
+                return list(json.JSONDecoder().raw_decode(rest)[0])  # words may follow
             case "recall":
                 said = [one["message"]["content"][0]["text"].split("\n")[1] for one in before[:1]]
                 return [{"say": f"You began with: {said[0]}" if said else "You said nothing yet."}]

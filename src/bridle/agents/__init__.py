@@ -26,13 +26,17 @@ def available(options: Options | None = None, *, experimental: bool = False) -> 
     return dict(sorted((found | _entry_points()).items()))
 
 
+def is_users_own(name: str, options: Options | None = None) -> bool:
+    """Whether it is one that the user names by its command."""
+    return name.startswith(AD_HOC) or "acp" in (options or {}).get(name, {})
+
+
 def load(name: str, options: Options | None = None, *, experimental: bool = False) -> Agent:
     """`acp:COMMAND words` is an agent too."""
-    given = (options or {}).get(name, {})
-    if name.startswith(AD_HOC) or "acp" in given:
+    if is_users_own(name, options):
         from bridle.agents.acp.rows import made
 
-        return made(name, given)
+        return made(name, (options or {}).get(name, {}))
     if target := _entry_points().get(name):
         return _imported(name, target)
     from bridle.agents.acp.rows import driver, rows

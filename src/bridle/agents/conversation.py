@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bridle.agents.hearing import Hearing
+from bridle.agents.lines import Line
 from bridle.agents.process import LineProcess
 from bridle.agents.stdio import found
 from bridle.core.agent import AgentInfo, Exit, Heard, Host, Mode, Prompt, SessionSpec
@@ -27,7 +28,7 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 from bridle.core.tools import ToolClass
-from bridle.core.wire import ExplainsExit, Launch, Wire
+from bridle.core.wire import DecodesStderr, ExplainsExit, Launch, Wire
 
 _TURNS = frozenset({TurnStarted, TurnEnded})
 _WORK = frozenset({MessageChunk, ThoughtChunk, ToolStarted})
@@ -120,7 +121,16 @@ class Talk:
         return True
 
     async def _hear(self, process: LineProcess) -> AsyncIterator[list[Heard]]:
-        async for batch in process.lines():
+        wire = self._wire
+        batches: AsyncIterator[list[Line] | str] = process.lines()
+        if isinstance(wire, DecodesStderr):
+            batches = process.lines_and_stderr()
+        async for batch in batches:
+            if isinstance(batch, str):
+                assert isinstance(wire, DecodesStderr)
+                if events := list(wire.decode_stderr(batch)):
+                    yield [Heard(batch.encode(), events)]
+                continue
             heard, replies = self._hearing.understand(batch)
             if replies:
                 await process.send(replies)

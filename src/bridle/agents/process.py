@@ -11,6 +11,7 @@ import msgspec
 
 from bridle.agents.lines import Line, Lines
 from bridle.agents.pipes import PipeReader, PipeWriter
+from bridle.agents.stderr import StderrLines
 from bridle.core.agent import Child, Exit, Host, Word
 
 BATCH = 1000  # lines: a chunk may hold a hundred thousand, and each becomes an event
@@ -29,6 +30,7 @@ class LineProcess:
         self._stderr = PipeReader(child.stderr)
         self._stdin = PipeWriter(child.stdin) if child.stdin is not None else None
         self._stderr_tail = b""
+        self._stderr_lines: StderrLines | None = None
         self._watch = asyncio.create_task(self._wait())
         self._drain = asyncio.create_task(self._drain_stderr())
 
@@ -47,6 +49,11 @@ class LineProcess:
                 del batch
         if batch := list(self._lines.end()):
             yield batch
+
+    def lines_and_stderr(self) -> AsyncIterator[list[Line] | str]:
+        """As `lines`, and what it writes to stderr from here on, as single lines between them."""
+        self._stderr_lines = StderrLines()
+        return self._stderr_lines.beside(self.lines())
 
     async def send(self, messages: Sequence[object]) -> None:
         if messages and self._stdin:
@@ -85,3 +92,5 @@ class LineProcess:
     async def _drain_stderr(self) -> None:
         while chunk := await self._stderr.read():
             self._stderr_tail = (self._stderr_tail + chunk)[-STDERR_TAIL:]
+            if self._stderr_lines:
+                self._stderr_lines.feed(chunk)

@@ -37,6 +37,9 @@ def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
             raise Unsupported(
                 info.name, feature, hint=f"`bridle agents {info.name}` tells what it can do"
             )
+    if spec.effort and info.efforts and spec.effort not in info.efforts:
+        hint = f"it knows {', '.join(info.efforts)}"
+        raise Unsupported(info.name, f"an effort of {spec.effort!r}", hint=hint)
     if spec.only_tools and info.can.isdisjoint({"tools", "permissions"}):
         hint = "it does not ask before it acts either: use another agent, or no such profile"
         raise Unsupported(info.name, "a list of tools", hint=hint)

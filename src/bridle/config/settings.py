@@ -99,6 +99,12 @@ class Enforcement(Struct, frozen=True):
     paths: Enforced = "auto"
 
 
+class Output(Struct, frozen=True):
+    """Of a session with an output schema."""
+
+    repair: bool = False
+
+
 class Store(Struct, frozen=True):
     keep_days: int | None = None
 
@@ -146,6 +152,7 @@ class Config(Struct, frozen=True):
     team: Team = Team()
     prompts: Prompts = Prompts()
     until: Until = Until()
+    output: Output = Output()
     workspace: Workspace = Workspace()
     enforcement: Enforcement = Enforcement()
     screen: Screen = Screen()
@@ -203,6 +210,7 @@ _SETTINGS = (
     Setting("prompts.check", text(), "reads each prompt first; if it fails, nothing is sent"),
     Setting("until.command", text(), "run after each turn; while it fails the agent is told why"),
     Setting("until.rounds", count(), "how often it is told, for one prompt"),
+    Setting("output.repair", switch(), "whether an answer that fits no schema is asked for again"),
     Setting("workspace.tools", switch(), "whether agents get files and processes of bridle's too"),
     Setting(
         "workspace.isolation",
@@ -236,6 +244,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "enforcement": Enforcement,
     "env": Env,
     "limits": Limits,
+    "output": Output,
     "prompts": Prompts,
     "screen": Screen,
     "store": Store,

@@ -28,6 +28,7 @@ class AgentInfo(Struct, frozen=True):
     prompted: bool = True  # False: it speaks by itself, and nobody can speak to it
     asks: frozenset[ToolClass] = frozenset()  # of every call of these classes, before it runs
     runs_tools: bool = True  # False: it has no tools of its own, so there is nothing to ask about
+    efforts: tuple[str, ...] = ()  # the levels that it knows; none: it refuses others by itself
     preset_at_launch: bool = False  # it withholds tools by the preset, and only when it starts
 
 

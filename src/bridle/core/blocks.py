@@ -69,7 +69,7 @@ class Words:
     """What the user said beside the turn's prompt."""
 
     text: str
-    how: Literal["steer", "queued", "imported", "shell", "handoff"]
+    how: Literal["steer", "queued", "imported", "shell", "handoff", "repair"]
 
 
 @dataclass(slots=True)

@@ -25,7 +25,9 @@ CAPABILITIES = {
     "schema": "answers in a given JSON schema",
     "subagents": "starts agents of its own",
     "background": "works on after its turn and wakes by itself",
-    "usage": "tells tokens and cost",
+    "usage": "reports tokens, and some agents cost",
+    "cost": "reports what a turn costs",
+    "retries": "reports when it asks its model again",
     "limits": "takes limits on turns and cost",
     "tools": "takes lists of allowed and denied tools",
     "sandbox": "confines the commands it runs",
@@ -43,6 +45,8 @@ CAPABILITIES = {
     "server-add": "adds and removes MCP servers",
     "server-switch": "enables and disables MCP servers",
 }
+
+REPORTS_COST = frozenset({"cost", "limits"})  # one of these: a limit on cost needs no price
 
 
 def capabilities(agent: Agent) -> frozenset[str]:

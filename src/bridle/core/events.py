@@ -167,7 +167,7 @@ class UserMessage(_Event, frozen=True):
     """Words for the agent that are not a turn's prompt; a handoff's are ours."""
 
     text: str
-    how: Literal["steer", "queued", "imported", "shell", "handoff"]
+    how: Literal["steer", "queued", "imported", "shell", "handoff", "repair"]
 
 
 class MessageChunk(_Event, frozen=True):
@@ -281,6 +281,7 @@ class Notice(_Event, frozen=True):
         "subagent", "session", "files", "version", "handoff", "policy",
     ]  # fmt: skip
     text: str
+    failure: Failure | None = None  # of a retry: what the agent tries again after
 
 
 class Unrecognized(_Event, frozen=True):

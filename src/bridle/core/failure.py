@@ -23,6 +23,7 @@ FailureKind = Literal[
     "turn_limit",
     "cost_limit",
     "token_limit",
+    "schema_mismatch",  # the answer is not what the output schema asks for
     "denied",  # stopped by policy, gate or isolation
     "gate_bypassed",  # a tool ran, or could have, without the answer that it needs
     "harness_died",  # written at the next start for a turn left open
@@ -36,6 +37,10 @@ BY_STATUS: dict[int, FailureKind] = {  # of the upstream API; any other is an `a
     413: "context_overflow",
     429: "rate_limited",
 }
+
+NO_RETRY_HELPS: frozenset[FailureKind] = frozenset(
+    {"not_signed_in", "billing", "model_not_found", "refused"}
+)
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,6 +59,7 @@ _EXIT_CODES: dict[FailureKind, int] = {
     "turn_limit": 5,
     "cost_limit": 5,
     "token_limit": 5,
+    "schema_mismatch": 6,
     "timed_out": 124,
 }
 

@@ -43,11 +43,13 @@ class ResumeOptions(TypedDict, total=False):
     denied_tools: Sequence[str]
     tools: Sequence[str]
     output_schema: Mapping[str, Any] | None
+    repair_output: bool | None
     flags: Sequence[str]
     options: Mapping[str, Any]
     max_turns: int | None
     max_cost: float | None
     max_tokens: int | None
+    accept_unpriced: bool
     timeout: float | None
     request_timeout: float | None
     unattended: bool
@@ -150,6 +152,8 @@ OPTIONS: Mapping[str, _Values] = {
     "when_busy": _choice(WhenBusy),
     "remember": _choice(Remember),
     "accept_advisory": _SWITCH,
+    "accept_unpriced": _SWITCH,
+    "repair_output": _SWITCH,
     "fork": _SWITCH,
     "unattended": _SWITCH,
     "workspace_tools": _SWITCH,

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bridle.core.blocks import Call, CallState, Message, Status, Turn, calls_of
+from bridle.core.blocks import Call, CallState, Message, Status, Turn, Words, calls_of
 from bridle.core.events import FileChange, Notice, UsageReported
 from bridle.core.failure import Failure
 from bridle.core.transcript import Transcript
@@ -74,4 +74,6 @@ def final_text(turn: Turn) -> str:
             said.append(block.text)
         elif isinstance(block, Call) and said:
             break
+        elif isinstance(block, Words) and block.how == "repair":
+            break  # what was said before it could not be used
     return "\n\n".join(reversed(said))

@@ -65,3 +65,10 @@ class ExplainsExit(Protocol):
     """A wire whose program says on stderr alone why it failed."""
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None: ...
+
+
+@runtime_checkable
+class DecodesStderr(Protocol):
+    """A wire whose program reports on stderr what its stream does not: that it tries again."""
+
+    def decode_stderr(self, line: str) -> Iterable[Event]: ...

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from bridle.agents.support import refuse_open_gate, undeclared_asks
-from bridle.core.agent import Mode
+from bridle.core.agent import Mode, Prompt
 from bridle.core.errors import Unsupported
 from bridle.core.events import AgentReady, Event, Notice, SettingsChanged
 from bridle.core.options import Preset
 from bridle.core.permission import Context
+from bridle.core.titles import added_words, is_of_added_words
 from bridle.core.versions import warning
 from bridle.sessions.connection import Connection
 from bridle.sessions.scribe import Scribe
@@ -30,6 +31,7 @@ class Bearing:
         self._log = log
         self._models = models
         self._version: str | None = None  # of the agent, as far as it told
+        self._prompt = self._added = ""
 
     @property
     def context(self) -> Context:
@@ -69,9 +71,19 @@ class Bearing:
         self._context = replace(self._context, mode=mode)
         self._log.say(SettingsChanged(mode=mode))
 
+    def prompted(self, prompt: Prompt, sent: str = "") -> None:
+        """What the agent is prompted with; `sent` is what it gets besides the user's words."""
+        self._prompt, self._added = prompt.text, added_words(prompt, sent)
+
+    def without_foreign_title(self, event: SettingsChanged) -> SettingsChanged:
+        """A session is called after what its user says, not after what we added to it."""
+        if event.title and is_of_added_words(event.title, self._prompt, self._added):
+            return replace(event, title=None)
+        return event
+
     def knows(self, event: Event) -> bool:
-        """It confirms what we have told already."""
-        return event == SettingsChanged(mode=self._context.mode)
+        """It confirms what we have told already, or says nothing."""
+        return event in (SettingsChanged(mode=self._context.mode), SettingsChanged())
 
     def changed(self, event: SettingsChanged) -> None:
         self._line.model = event.model or self._line.model

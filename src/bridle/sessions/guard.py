@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bridle.core.agent import AgentInfo
+from bridle.core.capabilities import REPORTS_COST
 from bridle.core.events import Event, UsageReported
 from bridle.core.failure import Failure
 from bridle.sessions.clocks import Clocks
@@ -70,6 +72,19 @@ class Guard:
 
     def use(self, usage: UsageReported, model: str | None) -> None:
         self._judge(self._meter.use(usage, model))
+
+    def check_price(self, agent: AgentInfo, model: str | None) -> None:
+        """As soon as the model is known, and before the agent has spent more than it must."""
+        failure = self._meter.check_price(model)
+        if failure is None or not agent.can.isdisjoint(REPORTS_COST):
+            return
+        if not self._limits.accept_unpriced:
+            self._judge(failure)
+            return
+        text = f"{failure.message}: {agent.name} goes on without that limit"
+        if text != self._warned:
+            self._warned = text
+            self._warn(text)
 
     def count(self, event: Event) -> None:
         self._judge(self._meter.count(event))

@@ -63,9 +63,16 @@ class Meter:
                 f"{agent} has not told yet what it uses: {flags} cannot stop it until it does, "
                 "--max-turns and --timeout can"
             )
-        if cost and self._unpriced:
+        if cost and self._unpriced and not self._limits.accept_unpriced:
             return f"no price is known for {self._unpriced}: --max-cost cannot stop {agent} yet"
         return ""
+
+    def check_price(self, model: str | None) -> Failure | None:
+        """Of an agent that reports no cost: why a limit on it cannot be held, if it cannot."""
+        limit = self._limits.cost
+        if limit is None or (model and self._models().price(model)):
+            return None
+        return no_price(model, limit)
 
     def priced(self, usage: UsageReported, model: str | None) -> UsageReported:
         """With the cost by the table of prices, where the agent tells none."""
@@ -87,8 +94,9 @@ class Meter:
             self._read(usage.context_used or 0, model)
         elif _tokens(usage):
             self._clear_open()
-            if usage.cost_usd is None and self._limits.cost is not None:
-                return _no_price(model, self._limits.cost)
+            limits = self._limits
+            if usage.cost_usd is None and limits.cost is not None and not limits.accept_unpriced:
+                return no_price(model, limits.cost)
         return self.over()
 
     def count(self, event: Event) -> Failure | None:
@@ -142,13 +150,14 @@ def _nothing_given_back(usage: UsageReported) -> UsageReported:
     )
 
 
-def _no_price(model: str | None, limit: float) -> Failure:
+def no_price(model: str | None, limit: float) -> Failure:
     """Better than to go on without a limit that was asked for."""
     name = model or _ITS_MODEL
     return Failure(
         kind="cost_limit",
         message=f"what is spent cannot be held to {limit:g}: no price is known for {name}",
-        hint="give its price under [models] in the config, or limit it by --max-tokens",
+        hint="give its price under [models] in the config, limit it by --max-tokens, or go on "
+        "without the limit: --accept-unpriced",
     )
 
 

@@ -13,10 +13,11 @@ PATIENCE = 30.0  # seconds before a rate limit is tried again that does not say 
 MOST_WAITS = 30  # in one turn: a limit that is always just over would be tried without end
 
 # An agent that fails so has not done the task; another one may.
-_FAILED: frozenset[FailureKind] = frozenset({
+FAILED: frozenset[FailureKind] = frozenset({
     "not_installed", "not_signed_in", "rate_limited", "billing", "model_not_found", "api_error",
     "stream_broken", "agent_failed", "agent_crashed",
 })  # fmt: skip
+UNUSABLE: frozenset[FailureKind] = frozenset({"not_installed", "not_signed_in"})
 # And so, it was stopped by something that lies outside of the task.
 _STOPPED: frozenset[FailureKind] = frozenset(
     {"not_signed_in", "rate_limited", "billing", "api_error"}
@@ -44,8 +45,11 @@ class Relay:
         rules: Rules | None = None,
         others: Sequence[str] = (),
         call: Callable[[str], Awaitable[Order]] | None = None,
+        kinds: frozenset[FailureKind] = FAILED,
     ) -> None:
+        """`kinds`: of failures after which another agent goes on, before anything is visible."""
         self._rules = rules or Rules()
+        self._kinds = kinds
         self._others = list(others)
         self._call = call
         self._waited = 0.0
@@ -64,9 +68,25 @@ class Relay:
                 self._waited += seconds
                 self._waits += 1
                 return Wait(seconds)
-        if self._others and (self._passes_on(failure) if visible else failure.kind in _FAILED):
-            return Switch()
-        return None
+        return Switch() if self._can_switch(failure, visible) else None
+
+    def stops_retries(self, failure: Failure, *, visible: bool) -> bool:
+        """Whether an agent that waits for its rate limit by itself is to stop: for another one, or
+        because it would wait longer than the user does."""
+        if self._rules.rate_limit == "switch" and self._can_switch(failure, visible):
+            return True
+        return self._waited + (failure.retry_after or 0.0) > self._rules.wait
+
+    def _can_switch(self, failure: Failure, visible: bool) -> bool:
+        if not self._others:
+            return False
+        if failure.kind not in self._kinds:
+            return False
+        return not visible or self._passes_on(failure)
+
+    def covers(self, failure: Failure) -> bool:
+        """Whether others stand by for an agent that could not even be started."""
+        return failure.kind in self._kinds
 
     async def next(self) -> Found:
         passed_over: list[str] = []
@@ -81,7 +101,7 @@ class Relay:
     def _passes_on(self, failure: Failure) -> bool:
         match self._rules.handoff:
             case "always":
-                return failure.kind in _FAILED
+                return failure.kind in FAILED
             case "limits":
                 refused = failure.kind == "api_error" and 400 <= (failure.status or 500) < 500
                 return failure.kind in _STOPPED and not refused

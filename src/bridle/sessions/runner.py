@@ -40,6 +40,7 @@ from bridle.core.failure import Failure
 from bridle.core.options import Preset, WhenBusy, check_options, check_required
 from bridle.core.permission import Context, Policy, Rule
 from bridle.core.permission.command_acts import load_reader
+from bridle.sessions.answer_check import AnswerCheck, Repair
 from bridle.sessions.aside import Aside
 from bridle.sessions.bearing import Bearing
 from bridle.sessions.clocks import Clocks
@@ -55,6 +56,7 @@ from bridle.sessions.recollection import Recollection
 from bridle.sessions.relay import Relay, Switch, Wait
 from bridle.sessions.remembered import Remembered
 from bridle.sessions.requests import Requests
+from bridle.sessions.retries import RetryWatch
 from bridle.sessions.scribe import Scribe
 from bridle.sessions.shelf import Shelf
 from bridle.sessions.succession import Succession, as_failure
@@ -106,6 +108,7 @@ class Runner:
         self._policy = policy
         self._enforcement = enforcement
         self._relay = relay
+        self._retries = RetryWatch(relay, self._stop_turn)
         self._aside = Aside(self._went_wrong)
         self._gate = Gate(self._bypassed)
         self._line = Connection(
@@ -164,6 +167,8 @@ class Runner:
         self._begun = False  # or one before it
         self._going_on: asyncio.Task[None] | None = None  # after its agent stopped
         self._vetting = Vetting(order.terms.vet, order.spec.cwd, lambda: self._line.host)
+        wanted = order.terms.answer
+        self._answer = AnswerCheck(wanted, self._log.last_said) if wanted else None
         self._check = Check(order.terms.until, order.spec.cwd, lambda: self._line.host)
         journal.on_failure = self._stop_agent
 
@@ -235,6 +240,7 @@ class Runner:
     async def cancel(self) -> None:
         """Ends the turn and what works in the background; the agent itself, if it will not."""
         self._queue.clear()
+        self._retries.clear()
         if not self._going_on:
             self._heirs.give_up()
         async with self._begin_lock:  # a turn that is just beginning is meant too
@@ -301,7 +307,8 @@ class Runner:
                 told, account = prompt, None
                 if self._turns.last:
                     told, account = await self._heirs.reminded(prompt)
-                sending = self._sending(conversation, told)
+                self._bearing.prompted(prompt, account.text if account else "")
+                sending = self._sending(conversation, self._with_schema(told))
                 if sending is None and when_busy == "refuse":
                     raise _busy()
             except Exception:
@@ -343,6 +350,12 @@ class Runner:
         else:
             self._line.blank = False
 
+    def _with_schema(self, prompt: Prompt, way: Wait | Switch | Repair | None = None) -> Prompt:
+        """With the schema in words, for an agent that has no other place for it."""
+        if self._answer is None or isinstance(way, Repair):
+            return prompt
+        return self._answer.request(prompt, self._line.agent.info)
+
     def _sending(
         self, conversation: Conversation, prompt: Prompt
     ) -> Coroutine[Any, Any, None] | None:
@@ -361,17 +374,26 @@ class Runner:
         self._log.begin_turn()
         self._idle.clear()
         self._relay.begin()
+        self._retries.begin_turn()
+        if self._answer:
+            self._answer.begin_turn()
         self._visible = self._begun = False
         self._log.say(event, raw)
         self._log.say_all(self._heirs.news())
         self._guard.begin_turn()
+        if self._line.native_id:  # else the agent has not said yet which model it takes
+            self._guard.check_price(self._line.agent.info, self._line.model)
         self._await_words()
 
     async def _stopped(self, event: TurnEnded, raw: bytes | None = None) -> None:
         """The agent ended the turn. It ends for us too, unless somebody can go on with it."""
+        event = self._retries.ending(event, visible=self._visible)
+        way: Wait | Switch | Repair | None = None
+        if self._answer and event.reason == "completed" and self._turns and self._asked:
+            event, way = await self._answer.check(event)
         failure = None if self._guard.verdict else event.failure
         if failure and self._turns and self._asked and event.reason == "failed":
-            way = self._relay.way_on(failure, visible=self._visible)
+            way = way or self._relay.way_on(failure, visible=self._visible)
             if way is not None:
                 self._guard.pause()
                 self._log.let_go()
@@ -379,7 +401,7 @@ class Runner:
                 return
         await self._end_turn(event, raw)
 
-    async def _go_on(self, way: Wait | Switch, end: TurnEnded, raw: bytes | None) -> None:
+    async def _go_on(self, way: Wait | Switch | Repair, end: TurnEnded, raw: bytes | None) -> None:
         try:
             assert end.failure and self._asked
             why, first = end.failure.message, self._turns.last == 1
@@ -392,7 +414,8 @@ class Runner:
                 return
             conversation = await self._heirs.meet()
             self._log.say_all(self._heirs.news())
-            sending = conversation.prompt(prompt)
+            self._bearing.prompted(self._asked, prompt.text if isinstance(way, Switch) else "")
+            sending = conversation.prompt(self._with_schema(prompt, way))
         except Exception as error:  # whatever it is, the turn must end
             self._going_on = None
             self._log.say(Notice(level="error", kind="fallback", text=_told(error)))
@@ -400,6 +423,7 @@ class Runner:
             return
         self._going_on = None
         self._visible = False
+        self._retries.begin_turn()
         self._guard.begin_work()
         self._await_words()
         await self._send(conversation, sending)
@@ -486,6 +510,10 @@ class Runner:
             self._log.say(Notice(level="error", kind="session", text=why.message))
         self._stop_agent()
 
+    def _stop_turn(self) -> None:
+        if self._line.conversation:
+            self._aside.do(self._line.conversation.cancel())
+
     def _stop_agent(self) -> None:
         if self._line.conversation:
             self._aside.do(self._line.conversation.close())
@@ -505,6 +533,7 @@ class Runner:
         kind = type(event)
         if isinstance(event, SettingsChanged):
             event = replace(event, approve=None)  # no agent says what it may do
+            event = self._bearing.without_foreign_title(event)
             if self._bearing.knows(event):
                 return
         if kind in _NOTED:
@@ -514,6 +543,8 @@ class Runner:
         self._log.write(event, raw)
         if kind in self._watched:
             self._watch(event)
+        if isinstance(event, Notice) and event.failure and self._turns and not self._going_on:
+            self._retries.observe(event, visible=self._visible)
 
     def _hear_words(self, words: Words) -> None:
         """As `_hear` of each piece."""
@@ -558,6 +589,8 @@ class Runner:
                 self._bearing.changed(event)
             case AgentReady():
                 self._bearing.ready(event)
+                if self._turns:
+                    self._guard.check_price(self._line.agent.info, self._line.model)
 
     # -- limits ----------------------------------------------------------------------------------
 

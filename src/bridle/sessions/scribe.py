@@ -97,6 +97,16 @@ class Scribe:
         elif storage == "ok" and self._turns:
             self.write(_SPACE_AGAIN)
 
+    async def last_said(self) -> str:
+        """What the agent said last, in the newest turn."""
+        from bridle.core.result import final_text
+        from bridle.core.transcript import fold
+
+        self.let_go()
+        await self.journal.durable()
+        turns = fold(self._entries()).turns
+        return final_text(turns[-1]) if turns else ""
+
     async def past(self) -> Account:
         """What the log says by now."""
         await self.journal.durable()

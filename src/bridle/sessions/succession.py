@@ -12,6 +12,7 @@ from bridle.core.agent import Conversation, Prompt
 from bridle.core.errors import AgentError, AgentNotInstalled, PromptWithdrawn
 from bridle.core.events import Notice, UserMessage
 from bridle.core.failure import Failure, FailureKind
+from bridle.sessions.answer_check import Repair
 from bridle.sessions.connection import Connection
 from bridle.sessions.meter import Meter
 from bridle.sessions.outlook import Outlook
@@ -68,6 +69,8 @@ class Succession:
             try:
                 return await self._call()
             except AgentError as error:
+                if not self._relay.covers(as_failure(error)):
+                    raise
                 found = await self._relay.next()
                 if found.order is None:
                     raise
@@ -99,7 +102,7 @@ class Succession:
 
     async def next_prompt(
         self,
-        way: Wait | Switch,
+        way: Wait | Switch | Repair,
         why: str,
         raw: bytes | None,
         *,
@@ -117,6 +120,10 @@ class Succession:
                 self._log.say(self._waits(seconds), raw)
                 await asyncio.sleep(seconds)
                 return GO_ON if begun() else asked
+            case Repair(text):
+                self._log.say(_warning("retry", f"{why}: it is asked once more"), raw)
+                self._log.say(UserMessage(text=text, how="repair"))
+                return Prompt(text)
             case Switch():
                 found = await self._relay.next()
                 self._log.say_all(self._takes_over(why, found), raw)

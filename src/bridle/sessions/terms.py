@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from bridle.core.agent import Agent, SessionSpec
+from bridle.core.answer import AnswerFormat
 from bridle.core.options import Enforced, Handoff, Protected, RateLimit
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Limits(Struct, frozen=True):
     turns: int | None = None  # rounds of the model; of one prompt, as the next two
     cost: float | None = None  # US dollars
     tokens: int | None = None
+    accept_unpriced: bool = False  # go on though nobody can tell what is spent
 
 
 class Until(Struct, frozen=True):
@@ -60,6 +62,7 @@ class Terms(Struct, frozen=True):
     limits: Limits = field(default_factory=Limits)
     vet: str = ""  # a command that reads each prompt before it is sent
     until: Until = field(default_factory=Until)
+    answer: AnswerFormat | None = None  # what the answer of each turn is to be
     tools: tuple[str, ...] = ()  # of our vocabulary; the only ones allowed, if any are named
     rules: tuple[Rule, ...] = ()  # of config files, the first that matches counts
     tightening: tuple[Rule, ...] = ()  # of a project that is not trusted

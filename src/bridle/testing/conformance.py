@@ -44,13 +44,14 @@ from bridle.testing.streams import NONSENSE, spoiled
 
 CHUNKS = (1, 7, 64, 65536)
 TOKEN = "conformance-7321"
+EFFORT = "high"  # that every agent has: others are refused
 IMAGE = File("token.png", "image/png", TOKEN.encode())
 
 ASKED: Mapping[str, dict[str, Any]] = {  # capability -> a session that asks for it
     "model": {"model": TOKEN},
     "modes": {"mode": "plan"},
     "resume": {"resume": TOKEN},
-    "effort": {"effort": TOKEN},
+    "effort": {"effort": EFFORT},
     "system": {"system": TOKEN},
     "folders": {"folders": (Path("/") / TOKEN,)},
     "mcp": {"servers": {TOKEN: {"command": TOKEN}}},
@@ -185,7 +186,8 @@ def check_wire(agent: StdioAgent, far_side: FarSide | None = None) -> None:
     for word in sorted(agent.info.can & set(ASKED)):
         spec = replace(SPEC, **ASKED[word])
         told, plain = (_sent(agent, one, PROMPT, far_side) for one in (spec, SPEC))
-        if told == plain or (TOKEN not in told and word not in ("modes", "limits")):
+        sought = EFFORT if word == "effort" else TOKEN
+        if told == plain or (sought not in told and word not in ("modes", "limits")):
             _fail(f"it says it can {word!r}, but {ASKED[word]} does not reach its program")
     if "images" in agent.info.can:
         data = base64.b64encode(IMAGE.data).decode()

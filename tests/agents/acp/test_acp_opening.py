@@ -11,7 +11,14 @@ from msgspec.structs import replace
 
 from bridle.core.agent import File, Mode, Prompt
 from bridle.core.errors import AgentError, Unsupported
-from bridle.core.events import AgentReady, MessageChunk, Notice, SettingsChanged, TurnEnded
+from bridle.core.events import (
+    AgentReady,
+    MessageChunk,
+    Notice,
+    SettingsChanged,
+    TurnEnded,
+    encode,
+)
 from bridle.core.failure import Failure
 
 
@@ -476,3 +483,37 @@ def _failed(message: str) -> TurnEnded:
     return TurnEnded(
         reason="failed", failure=Failure(kind="agent_failed", message=message, hint=hint)
     )
+
+
+def test_an_effort_that_the_session_does_not_offer_is_refused_with_what_it_offers() -> None:
+    talk = Talk(replace(SPEC, effort="hihg"))
+    talk.prompt()
+    talk.answers(HELLO)
+    why = Failure(
+        kind="agent_failed",
+        message=f"{ROW.title or ROW.name} offers no effort 'hihg'",
+        hint="it offers low, high",
+    )
+    assert talk.answers(SESSION)[-1] == TurnEnded(reason="failed", failure=why)
+
+
+def test_a_change_of_who_is_signed_in_is_known_of_every_agent() -> None:
+    talk = opened()
+    told = {"jsonrpc": "2.0", "method": "_auth/status_update", "params": {"authenticated": True}}
+    assert list(talk.wire.decode(encode(told))) == []
+
+
+def test_an_agent_that_may_leave_an_image_out_is_said_to() -> None:
+    talk = Talk(row=replace(ROW, title="Acme", drops_images=True))
+    talk.prompt(Prompt("look", (File("dot.png", "image/png", b"x"), File("a", "text/plain", b"a"))))
+    assert talk.answers(HELLO) == [
+        Notice(
+            level="warning",
+            kind="session",
+            text="Acme passes images on only to a model that it knows to take them: any other does "
+            "not see dot.png",
+        )
+    ]
+    assert [
+        one for one in opened(row=replace(ROW, drops_images=True)).heard if "Notice" in repr(one)
+    ] == []

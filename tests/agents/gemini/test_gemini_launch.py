@@ -61,6 +61,7 @@ def test_what_counts_for_every_user_goes_in_by_variables() -> None:
     assert acp().env == {
         "GEMINI_CLI_NO_RELAUNCH": "true",
         "GEMINI_PTY_INFO": "child_process",
+        "GEMINI_DEBUG_LOG_FILE": "/dev/stderr",
     }
 
 

@@ -118,7 +118,7 @@ def test_what_is_said_is_what_was_streamed() -> None:
 
 def test_it_is_launched_to_ask_for_everything_without_a_file_of_the_users() -> None:
     launch = agent.dialect.launch(SPEC)
-    assert launch.argv == ("opencode", "acp")
+    assert launch.argv == ("opencode", "acp", "--print-logs", "--log-level=ERROR")
     assert list(launch.env) == ["OPENCODE_CONFIG_CONTENT"]
     config = json.loads(str(launch.env["OPENCODE_CONFIG_CONTENT"]))
     for rules in (config["permission"], config["agent"]["build"]["permission"]):
@@ -205,7 +205,7 @@ def test_its_other_surface_is_taken_by_config() -> None:
     assert agent.program(spec) is None
     started = agent.program(SPEC)
     assert started is not None
-    assert started.argv == ("opencode", "acp")
+    assert started.argv == ("opencode", "acp", "--print-logs", "--log-level=ERROR")
 
 
 def test_it_conforms() -> None:

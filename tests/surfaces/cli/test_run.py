@@ -292,3 +292,20 @@ def test_debug_writes_a_log_file(bench: Bench) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     assert "entries 1 to" in path.read_text()
     assert "Hello" not in path.read_text()
+
+
+def test_an_answer_is_held_to_its_schema_and_repaired_where_that_is_wanted(bench: Bench) -> None:
+    schema = bench.project / "bird.json"
+    schema.write_text('{"type": "object", "required": ["bird"]}')
+    script = bench.home / "script.json"
+    script.write_text(json.dumps([[{"say": "A heron."}], [{"say": '{"bird": 1}'}]]))
+    bench.run("config", "set", "agents.mock.script", str(script))
+    words = ("run", "-a", "mock", "--output-schema", str(schema))
+    repaired = bench.run(*words, "--repair-output", "go")
+    assert (repaired.returncode, repaired.stdout) == (0, '{"bird":1}\n')
+    failed = bench.mock([{"say": "A heron."}], "--output-schema", str(schema))
+    assert (failed.returncode, failed.stdout) == (6, "A heron.\n")
+    assert "error: the answer does not fit the output schema" in failed.stderr
+    schema.write_text('{"type": "birds"}')
+    refused = bench.run(*words, "go")
+    assert (refused.returncode, refused.stdout) == (2, "")

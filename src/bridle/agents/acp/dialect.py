@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the program is started before these are loaded
     from bridle.core.events import Answer, Event, Question
     from bridle.core.failure import Failure
 
+IGNORED = ("_auth/status_update",)  # methods of several agents that tell nothing for the log
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
 
@@ -116,7 +117,7 @@ class Dialect:
 
     def told(self, told: Told) -> Iterable[Event] | None:
         """What a notification of its own means; None: nobody knows."""
-        return () if told.method in self.row.ignores else None
+        return () if told.method in IGNORED or told.method in self.row.ignores else None
 
 
 def _flag(flag: str, value: str) -> list[str]:

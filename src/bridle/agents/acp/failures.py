@@ -107,7 +107,7 @@ def stopped(reason: str) -> Failure | None:
 def _hint(kind: FailureKind, row: Row) -> str:
     if kind != "not_signed_in":
         return _HINTS.get(kind, "")
-    return row.login or f"sign in with `{row.command[0]}` itself, or set its API key"
+    return row.login or f"sign in with `{row.command[0]}` itself, or pass its key on: --env NAME"
 
 
 def _message(error: RpcError) -> str:

@@ -119,6 +119,11 @@ class Opening:
                 yield Reply(self._peer.request(change.method, change.params, then))
                 return
             why = failures.lacking(f"choice of {what}", self._dialect.row)
+            if offered := self.settings.offered(what):
+                wanted = f"{what} {self.settings.wanted(what)!r}"
+                why = replace(
+                    failures.lacking(wanted, self._dialect.row), hint=f"it offers {offered}"
+                )
             if not self.ready:
                 yield from self._fail(why)
                 return

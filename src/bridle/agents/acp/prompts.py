@@ -10,6 +10,7 @@ from urllib.parse import quote
 from bridle.agents.attached import quoted
 from bridle.core.agent import File, Prompt
 from bridle.core.errors import Unsupported
+from bridle.core.events import Notice
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
@@ -27,6 +28,18 @@ def refuse_files(agent: str, prompt: Prompt) -> None:
                 f"attachments of type {file.mime} ({file.name})",
                 hint="it takes text, PNG, JPEG, GIF and WebP; name other files by their path",
             )
+
+
+def images_in_doubt(agent: str, prompt: Prompt) -> list[Notice]:
+    """Of an agent that leaves images out for some models, and does not report it."""
+    names = [file.name for file in prompt.files if is_image(file)]
+    if not names:
+        return []
+    text = (
+        f"{agent} passes images on only to a model that it knows to take them: any other does not "
+        f"see {', '.join(names)}"
+    )
+    return [Notice(level="warning", kind="session", text=text)]
 
 
 def blocks(prompt: Prompt, *, preamble: str = "", embeds: bool = False) -> list[dict[str, Any]]:

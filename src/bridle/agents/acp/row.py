@@ -59,6 +59,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     asides: tuple[str, ...] = ()  # beginnings of its own remarks among the model's words
     ignores: tuple[str, ...] = ()  # methods of its own that tell nothing for the log
     turn_over: str = ""  # the method that ends a turn it began by itself
+    drops_images: bool = False  # unreported, for a model that it does not know to take them
     stops: bool = False  # at a denial, and tells the model no reason: we say it, and it goes on
 
     @property

@@ -155,7 +155,21 @@ class Settings:
 
     def _value(self, what: What, wanted: str) -> str:
         """As the agent calls it."""
-        return self._id_of(wanted) if what == "mode" else _named(self._choices.get(what), wanted)
+        if what == "mode":
+            return self._id_of(wanted)
+        choice = self._choices.get(what)
+        value = _named(choice, wanted)
+        if what == "effort" and choice and choice.offered and value not in dict(choice.offered):
+            return ""
+        return value
+
+    def offered(self, what: What) -> str:
+        """What there is to choose from, for people."""
+        choice = self._choices.get(what)
+        return ", ".join(id for id, _ in choice.offered) if choice else ""
+
+    def wanted(self, what: What) -> str:
+        return self._wanted[what]
 
     def done(self, change: Change, result: Table) -> Iterator[Event]:
         wanted = self._wanted.pop(change.what, None)

@@ -84,6 +84,8 @@ class AcpWire:
             if why := self._opening.failure:
                 raise AgentError(self._dialect.row.name, why.message, hint=why.hint)
         self._turn, self._waiting = "prompt", prompt
+        if self._dialect.row.drops_images:
+            self._untold += prompts.images_in_doubt(self._dialect.row.title, prompt)
         self._cancelled = self._was_denied = False
         self._calls.begin()
         self._meter.begin()

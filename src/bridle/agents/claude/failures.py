@@ -28,6 +28,7 @@ _BY_WORD: dict[str, FailureKind] = {
 _BY_SUBTYPE: dict[str, FailureKind] = {
     "error_max_turns": "turn_limit",
     "error_max_budget_usd": "cost_limit",
+    "error_max_structured_output_retries": "schema_mismatch",
 }
 _HINTS: dict[FailureKind, str] = {
     "not_signed_in": "run `claude auth login` or set ANTHROPIC_API_KEY",
@@ -41,6 +42,7 @@ _HINTS: dict[FailureKind, str] = {
     "stream_broken": "try again",
     "turn_limit": "raise --max-turns, or prompt again to go on",
     "cost_limit": "raise --max-cost, or prompt again to go on",
+    "schema_mismatch": "prompt again, or relax the output schema",
 }
 _OVERFLOW = ("prompt is too long", "exceed context limit", "context window", "too many tokens")
 _NO_SUCH_SESSION = "No conversation found"
@@ -75,6 +77,12 @@ def failure(
         retry_after=retry_after if kind == "rate_limited" else None,
         hint=hint,
     )
+
+
+def of_retry(word: str, status: int, message: str) -> Failure:
+    """Of a call that the CLI makes once more; `word` as in `ApiError`."""
+    kind = _BY_WORD.get(word) or (BY_STATUS.get(status, "api_error") if status else "api_error")
+    return Failure(kind=kind, message=message, status=status or None, hint=_HINTS.get(kind, ""))
 
 
 def taken_for_whole(said: str) -> Failure:

@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 _CAN = frozenset(
     {"streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions", "questions",
      "modes", "model", "effort", "images", "mcp", "system", "folders", "schema", "subagents",
-     "background", "usage", "limits", "tools", "changed_input"}
+     "background", "usage", "cost", "limits", "tools", "changed_input", "retries"}
 )  # fmt: skip
 INFO = AgentInfo(
     name="claude",
     title="Claude Code",
     can=_CAN,
+    efforts=("low", "medium", "high", "xhigh", "max"),
     binary="claude",
     install="npm install -g @anthropic-ai/claude-code",
     tested=("2.1.197", "2.1.325"),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from msgspec.structs import replace
+
+from bridle.agents.claude import failures
 from bridle.agents.fields import Table, count, number, table, text
 from bridle.core.events import Notice
 
@@ -65,7 +68,10 @@ def retry(line: Table) -> Wait:
     wait = "" if after is None else f" in {after:.1f} s"
     attempt = f"attempt {count(line, 'attempt')} of {count(line, 'max_retries')}"
     said = f"the model's API failed with {why}: trying again{wait}, {attempt}"
-    return Wait(Notice(level="warning", kind="retry", text=said), after if status == 429 else None)
+    limited = after if status == 429 else None
+    failure = failures.of_retry(text(line, "error"), status, f"the model's API failed with {why}")
+    failure = replace(failure, retry_after=limited)
+    return Wait(Notice(level="warning", kind="retry", text=said, failure=failure), limited)
 
 
 def limit(info: Table, now: float) -> Wait | None:

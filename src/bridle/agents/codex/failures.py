@@ -104,7 +104,7 @@ def _kind(word: str, status: int, message: str) -> FailureKind:
     phrases = dict(_BY_PHRASE)
     if word == "usageLimitExceeded" and ("quota" in message or "billing" in message):
         return "billing"  # a plan's limit passes, an empty account does not
-    if word in _BY_WORD:
+    if word in _BY_WORD and not (status and _BY_WORD[word] == "stream_broken"):
         return _BY_WORD[word]
     for phrase, kind in phrases.items():
         if phrase in message:

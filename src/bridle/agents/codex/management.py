@@ -34,12 +34,14 @@ if TYPE_CHECKING:
 _CAN = frozenset(
     {"streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions", "questions",
      "modes", "model", "effort", "images", "mcp", "system", "folders", "schema", "subagents",
-     "usage", "sandbox", "changed_input"}
+     "usage", "sandbox", "changed_input", "retries"}
 )  # fmt: skip
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra")
 INFO = AgentInfo(
     name="codex",
     title="Codex",
     can=_CAN,
+    efforts=_EFFORTS,
     binary="codex",
     install="npm install -g @openai/codex",
     variables=("OPENAI_*", "CODEX_*"),
@@ -51,8 +53,9 @@ EXEC_INFO = AgentInfo(
     title="Codex (exec)",
     can=frozenset(
         {"thinking", "resume", "fork", "cancel", "model", "effort", "system", "folders", "schema",
-         "usage", "sandbox"}
+         "usage", "sandbox", "retries"}
     ),
+    efforts=_EFFORTS,
     binary=INFO.binary,
     install=INFO.install,
     variables=INFO.variables,

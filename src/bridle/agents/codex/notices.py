@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from bridle.agents.codex import failures
 from bridle.agents.fields import Table, number, table, tables, text
 from bridle.core.events import Notice
 
@@ -69,7 +70,8 @@ def retry(error: Table, parent: str | None) -> Notice:
     message = text(error, "message") or "trying again"
     why = text(error, "additionalDetails")
     said = f"{message} ({why})" if why else message
-    return Notice(level="warning", kind="retry", text=said, parent=parent)
+    failure = failures.failure({**error, "message": why or message})
+    return Notice(level="warning", kind="retry", text=said, failure=failure, parent=parent)
 
 
 def server_status(params: Table) -> Notice | None:

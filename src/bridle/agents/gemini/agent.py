@@ -19,8 +19,8 @@ from bridle.core.events import Event
 from bridle.core.management import Account, McpServer, Model, NativeSession, Run
 from bridle.core.wire import Wire
 
-# Over its one-way stream nobody is asked, and nothing is told of thoughts.
-_LACKS = frozenset({"thinking", "permissions", "images", "mcp"})
+# Over its one-way stream nobody is asked, and nothing is told of thoughts and retries.
+_LACKS = frozenset({"thinking", "permissions", "images", "mcp", "retries"})
 
 
 def _stream(spec: SessionSpec) -> Wire:
@@ -34,6 +34,11 @@ class GeminiCli(TwoSurfaces):
         info = replace(ROW.info, can=ROW.info.can - _LACKS, asks=frozenset())
         stream = StdioAgent(info, _stream)
         super().__init__(ROW, GeminiDialect, stream, surface="stream-json", since="0.33.0")
+
+    def _wire(self, spec: SessionSpec) -> Wire:
+        from bridle.agents.gemini.wire import GeminiWire  # not before the program has been started
+
+        return GeminiWire(self.dialect, spec)
 
     async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
         from bridle.agents.gemini.gate import policy, refuse_administrators

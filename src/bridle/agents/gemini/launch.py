@@ -23,7 +23,7 @@ ROW = Row(
     login="set GEMINI_API_KEY, or run `gemini` and sign in with /auth",
     variables=("GEMINI_*", "GOOGLE_*", "CODE_ASSIST_ENDPOINT"),
     tested=("0.61.0", "0.61.0"),
-    can=frozenset({"folders"}),
+    can=frozenset({"folders", "retries"}),
     asks=frozenset({"read", "write", "shell", "network", "mcp"}),
     cannot=frozenset({"effort"}),
     model_flag="--model",
@@ -60,7 +60,8 @@ def home(variable: Variable) -> Path:
 
 
 def acp(spec: SessionSpec) -> Launch:
-    return Launch([*ROW.command, *_words(spec), _policy(spec)], env=_env(spec))
+    env = {**_env(spec), "GEMINI_DEBUG_LOG_FILE": "/dev/stderr"}  # else it reports no retries
+    return Launch([*ROW.command, *_words(spec), _policy(spec)], env=env)
 
 
 def one_turn(spec: SessionSpec, prompt: Prompt) -> Launch:

@@ -18,7 +18,7 @@ INFO = AgentInfo(
     can=frozenset({
         "streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions",
         "changed_input", "questions",
-        "modes", "model", "effort", "images", "system", "subagents", "background", "usage",
+        "modes", "model", "effort", "images", "system", "subagents", "background", "usage", "cost",
     }),
     variables=("BRIDLE_MOCK_*",),
     asks=frozenset({"write", "shell"}),

@@ -9,6 +9,7 @@ from bridle.agents.acp.row import Row
 from bridle.agents.fields import Table, table, text
 from bridle.agents.opencode.config import asking, environment
 from bridle.agents.opencode.names import NAMES
+from bridle.agents.opencode.retries import LOGGED
 from bridle.core.agent import SessionSpec
 from bridle.core.wire import Launch
 
@@ -30,19 +31,20 @@ ROW = Row(
         "MISTRAL_API_KEY", "AWS_*", "AZURE_*",
     ),
     tested=("1.18.33", "1.18.33"),
-    can=frozenset({"fork"}),
+    can=frozenset({"fork", "retries", "cost"}),
     asks=frozenset({"read", "write", "shell", "network", "mcp"}),
     modes={"agent": "build", "plan": "plan", "ask": "build"},
     tool_name="title",
     tools=NAMES,
     usage="call",
     stops=True,
+    drops_images=True,
 )  # fmt: skip
 
 
 class OpencodeDialect(Dialect):
     def launch(self, spec: SessionSpec) -> Launch:
-        return Launch(self.row.command, env=environment(spec, asking()))
+        return Launch((*self.row.command, *LOGGED), env=environment(spec, asking()))
 
     def preamble(self, spec: SessionSpec) -> str:
         """The system prompt is among its instructions."""

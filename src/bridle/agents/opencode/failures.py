@@ -20,7 +20,7 @@ _BY_NAME: dict[str, FailureKind] = {
 _SAYS: tuple[tuple[re.Pattern[str], FailureKind], ...] = (
     (re.compile(r"insufficient.(quota|credit)|exceeded your.*quota|billing", re.I), "billing"),
     (re.compile(r"\bmodel\b.*(not found|not exist)", re.I), "model_not_found"),
-    (re.compile(r"api.?key|unauthori[sz]ed|authentication", re.I), "not_signed_in"),
+    (re.compile(r"api.?key|unauthori[sz]ed|forbidden|authentication", re.I), "not_signed_in"),
     (re.compile(r"rate.?limit|too many requests", re.I), "rate_limited"),
     (re.compile(r"context (window|length)|prompt is too long", re.I), "context_overflow"),
 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # the program is started before it is loaded
     from bridle.core.events import Event
 
 # `run` prints whole parts, asks nobody, and takes no bytes.
-_RUN_LACKS = frozenset({"streaming", "permissions", "images"})
+_RUN_LACKS = frozenset({"streaming", "permissions", "images", "retries"})
 
 
 def _run_wire(spec: SessionSpec) -> Wire:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.wire import AcpWire
 from bridle.agents.fields import text
+from bridle.agents.opencode.retries import retry
 from bridle.core.agent import SessionSpec
 from bridle.core.events import Diff, Event, ToolFinished, ToolStarted, UsageReported
 from bridle.core.tools import WRITES
@@ -29,6 +30,10 @@ class OpencodeWire(AcpWire):
 
     def decode(self, line: bytes) -> Iterable[Said]:
         return list(self._shown(super().decode(line)))
+
+    def decode_stderr(self, line: str) -> Iterable[Event]:
+        notice = retry(line)
+        return [notice] if notice else []
 
     def _shown(self, said: Iterable[Said]) -> Iterator[Said]:
         for one in said:

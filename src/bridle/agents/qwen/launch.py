@@ -35,6 +35,7 @@ ROW = Row(
     ),
     turn_over="_qwencode/end_turn",
     stops=True,
+    drops_images=True,
     tools={
         "display_image": "Read",
         "exec": "Bash",

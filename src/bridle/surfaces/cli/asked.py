@@ -53,11 +53,13 @@ def wishes(options: Namespace) -> dict[str, Any]:
         "folders": tuple(folder.resolve() for folder in options.add_dir),
         "servers": _servers(options.mcp_config),
         "output_schema": _schema(options.output_schema),
+        "repair_output": options.repair_output or None,
         "max_turns": options.max_turns,
         "max_cost": options.max_cost,
         "max_tokens": options.max_tokens,
         "approve": options.approve,
         "accept_advisory": options.accept_advisory or None,
+        "accept_unpriced": options.accept_unpriced or None,
         "timeout": options.timeout,
         "request_timeout": options.request_timeout,
         "env": tuple(options.env),
@@ -73,7 +75,8 @@ def limits(options: Namespace) -> dict[str, Any]:
         "request_timeout",
     )  # fmt: skip
     said = {name: value for name in names if (value := getattr(options, name, None)) is not None}
-    return said | ({"accept_advisory": True} if options.accept_advisory else {})
+    accepted = ("accept_advisory", "accept_unpriced")
+    return said | {name: True for name in accepted if getattr(options, name, False)}
 
 
 def working_folder(options: Namespace) -> Path:

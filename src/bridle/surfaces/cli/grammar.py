@@ -79,6 +79,11 @@ def limit_options(run: argparse.ArgumentParser) -> None:
     )
     limits.add_argument("--max-turns", type=positive_int, metavar="N", help="model calls at most")
     limits.add_argument("--max-cost", type=positive, metavar="USD", help="US dollars at most")
+    limits.add_argument(
+        "--accept-unpriced",
+        action="store_true",
+        help="go on though --max-cost cannot be held: no price is known",
+    )
     limits.add_argument("--max-tokens", type=positive_int, metavar="N", help="tokens at most")
     limits.add_argument("--timeout", type=positive, metavar="SECONDS", help="for the whole turn")
     limits.add_argument(

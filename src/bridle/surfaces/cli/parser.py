@@ -118,6 +118,11 @@ def _session_options(run: argparse.ArgumentParser) -> None:
         "--output-schema", type=Path, metavar="FILE", help="JSON schema of the answer"
     )
     agent.add_argument(
+        "--repair-output",
+        action="store_true",
+        help="ask once more for an answer that does not fit the schema",
+    )
+    agent.add_argument(
         "--mcp-config", action="append", default=[], metavar="FILE|JSON", help="MCP servers to add"
     )
     agent.add_argument(

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bridle.core.errors import UsageError
+from bridle.core.errors import AgentNotInstalled, UsageError
 from bridle.surfaces.cli import asked, opened
 
 if TYPE_CHECKING:
@@ -56,7 +56,14 @@ def _head_start(options: Namespace, folder: Path, wishes: dict[str, Any]) -> Hea
         return None
     from bridle.order import order
 
-    head.spawn(*order(config, who.names[0], cwd=folder, **who.wishes(wishes)))
+    made = order(config, who.names[0], cwd=folder, **who.wishes(wishes))
+    try:
+        head.spawn(*made)
+    except AgentNotInstalled:
+        if not who.substitutes:
+            raise
+        head.drop()
+        return None
     return head
 
 

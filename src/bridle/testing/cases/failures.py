@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bridle.core.events import Notice
 from bridle.core.failure import Failure
 from bridle.testing.cases.case import case
 from bridle.testing.model_script import Cut, Fail, Say, Stall, overflow, quota
-from bridle.testing.scene import Scene, end, play, said
+from bridle.testing.scene import Scene, end, play, said, until
 
 
 async def _failure(scene: Scene, fail: Fail) -> Failure:
@@ -59,6 +60,15 @@ async def cut_stream(scene: Scene) -> None:
     log = await play(await scene.start(), prompt)
     ended = end(log)
     assert ended.reason == "failed", (ended, said(log))
+
+
+@case("reports while it happens that it asks its model again", "retries")
+async def retry_reported(scene: Scene) -> None:
+    session = await scene.start()
+    await session.prompt(scene.script(Fail(500, message="Internal server error")))
+    await until(session, Notice, lambda notice: notice.kind == "retry")
+    await session.cancel()
+    await session.idle()
 
 
 @case("is usable after a failure")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 from bridle.core.agent import File
+from bridle.core.answer import AnswerFormat
 from bridle.testing.cases.case import case
 from bridle.testing.model_script import Say
 from bridle.testing.scene import Scene, do, end, play, said
@@ -50,14 +51,33 @@ async def folders(scene: Scene) -> None:
     assert file.read_text() == "there\n"
 
 
+BIRD = {
+    "type": "object",
+    "properties": {"bird": {"type": "string"}},
+    "required": ["bird"],
+    "additionalProperties": False,
+}
+
+
+@case("an answer that is no JSON of the schema is never taken for one")
+async def schema_checked(scene: Scene) -> None:
+    session = await scene.start(answer=AnswerFormat(BIRD))
+    log = await play(session, scene.script([Say("It is a heron.")]))
+    failure = end(log).failure
+    assert failure, end(log)
+    assert failure.kind == "schema_mismatch", failure
+
+
+@case("asks again, once, for an answer that does not fit the schema")
+async def schema_repaired(scene: Scene) -> None:
+    session = await scene.start(answer=AnswerFormat(BIRD, repair=True))
+    prompt = scene.script([Say("It is a heron.")], [Say('{"bird": "heron"}')])
+    log = await play(session, prompt)
+    assert end(log).result == {"bird": "heron"}, end(log)
+
+
 @case("answers in a given JSON schema", "schema")
 async def schema(scene: Scene) -> None:
-    wanted = {
-        "type": "object",
-        "properties": {"bird": {"type": "string"}},
-        "required": ["bird"],
-        "additionalProperties": False,
-    }
-    session = await scene.start(output_schema=wanted)
+    session = await scene.start(output_schema=BIRD, answer=AnswerFormat(BIRD))
     log = await play(session, scene.script([do("result", '{"bird": "heron"}')], [Say("So it is.")]))
     assert end(log).result == {"bird": "heron"}, end(log)

@@ -23,7 +23,8 @@ def choose(prompt: str, memory: Memory, settings: dict[str, str]) -> tuple[list[
     text = prompt.strip()
     pace = settings.get("pace")
     if text.startswith("[{"):
-        return json.loads(text), float(pace or 0)
+        steps, _ = json.JSONDecoder().raw_decode(text)  # words may follow, such as a schema
+        return steps, float(pace or 0)
     named = text[7:] if text.startswith("script:") else text if text.endswith(".json") else None
     script = named or settings.get("script") or memory.script or "demo"
     if named or script != memory.script:

@@ -1,0 +1,52 @@
+"""A session is called after its user's words, never after what was added to them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridle.core.account import account
+from bridle.core.agent import File, Prompt
+from bridle.core.events import Entry, TurnStarted
+from bridle.core.titles import added_words, is_of_added_words
+
+NOTES = File("notes.txt", "text/plain", b"The heron of Ulm\nsleeps at noon, and wakes at dusk.\n")
+ASKED = Prompt("Mend the nest", (NOTES,))
+EARLIER = account(
+    [Entry(session="s", seq=1, turn=1, at="", event=TurnStarted(origin="prompt", prompt="Build"))]
+).earlier()
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "The heron of Ulm sleeps at…",
+        "the heron of ulm",
+        '<file name="notes.txt"> The heron',
+        "This conversation was had before, and you do n...",
+        "This conversation was had",
+        "You take over a task in this folder from another coding agent",
+    ],
+)
+def test_a_title_of_an_account_or_a_file_is_found_out(title: str) -> None:
+    assert is_of_added_words(title, ASKED.text, added_words(ASKED, EARLIER))
+
+
+@pytest.mark.parametrize("title", ["Mend the nest", "Mend the…", "Nest repair", "Ulm", ""])
+def test_any_other_title_stays(title: str) -> None:
+    assert not is_of_added_words(title, ASKED.text, added_words(ASKED, EARLIER))
+
+
+@given(prompt=st.text(min_size=8, max_size=200), cut=st.integers(8, 60))
+def test_the_beginning_of_the_users_words_is_a_title_whatever_else_went_along(
+    prompt: str, cut: int
+) -> None:
+    words = " ".join(f"Mend {prompt}".split())
+    added = added_words(Prompt(words), f"{EARLIER}\n{words}")
+    assert not is_of_added_words(words[:cut], words, added)
+
+
+@given(cut=st.integers(8, 120))
+def test_the_beginning_of_an_account_is_no_title_wherever_it_is_cut(cut: int) -> None:
+    assert is_of_added_words(EARLIER[:cut], "Mend the nest", added_words(Prompt(""), EARLIER))

@@ -1,0 +1,177 @@
+"""An output schema: the answer is validated, repaired once by choice, or the turn fails."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from relay_desk import Second, entries_of, notices, of, relay, said, script
+from session_desk import Desk
+
+from bridle.agents.mock import INFO
+from bridle.core.answer import AnswerFormat, NoJson, read_answer, request_for
+from bridle.core.errors import UsageError
+from bridle.core.events import Entry, TurnEnded, UserMessage
+from bridle.core.failure import exit_code
+from bridle.sessions.answer_check import check_schema
+from bridle.sessions.relay import Relay
+
+BIRD = {
+    "type": "object",
+    "properties": {"bird": {"type": "string"}},
+    "required": ["bird"],
+    "additionalProperties": False,
+}
+TAKES_SCHEMAS = Second(can=INFO.can | {"schema"})
+
+
+async def play(
+    desk: Desk, *turns: list[dict[str, Any]], format: AnswerFormat, agent: Any = None
+) -> tuple[list[Entry], Any]:
+    spec = desk.spec(script(desk, "a", *turns))
+    terms = desk.terms(answer=format)
+    session = await desk.sessions.start(agent or desk.agent, spec, terms, relay=Relay())
+    return await entries_of(session), session.result()
+
+
+def kind(entries: list[Entry]) -> str | None:
+    (end,) = of(entries, TurnEnded)
+    return end.failure.kind if end.failure else None
+
+
+FITTING = {
+    "plain": '{"bird": "heron"}',
+    "with space": '\n {"bird": "heron"}\n',
+    "in a block": 'Here it is:\n```json\n{"bird": "heron"}\n```\nThat is all.',
+}
+
+
+@pytest.mark.parametrize("text", FITTING.values(), ids=FITTING)
+async def test_an_answer_that_fits_is_the_result(desk: Desk, text: str) -> None:
+    entries, result = await play(desk, [{"say": text}], format=AnswerFormat(BIRD))
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed", result={"bird": "heron"})]
+    assert result.output == {"bird": "heron"}
+
+
+WRONG = {
+    "prose": ("A heron.", "the answer is not JSON: Expecting value: line 1 column 1 (char 0)"),
+    "another type": ('{"bird": 7}', "at $.bird, 7 is not of type 'string'"),
+    "missing": ("{}", "at $, 'bird' is a required property"),
+    "two blocks": ('```\n{"bird": "a"}\n```\n```\n{"bird": "b"}\n```', "the answer is not JSON"),
+    "NaN": ("NaN", "the answer is not JSON: NaN is no JSON value"),
+    "infinite": ("[1e999]", "the answer is not JSON: 1e999 is no JSON value"),
+    "deep": ("[" * 100_000, "the answer is not JSON: it is nested too deeply"),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), WRONG.values(), ids=WRONG)
+async def test_an_answer_that_does_not_fit_fails_with_a_kind_and_an_exit_code_of_its_own(
+    desk: Desk, text: str, problem: str
+) -> None:
+    entries, result = await play(desk, [{"say": text}], format=AnswerFormat(BIRD))
+    (end,) = of(entries, TurnEnded)
+    assert (end.reason, end.failure.kind) == ("failed", "schema_mismatch")
+    assert end.failure.message.startswith(f"the answer does not fit the output schema: {problem}")
+    assert exit_code(end.failure) == 6
+    assert result.text == text  # it is not lost
+
+
+async def test_what_an_agent_gives_apart_from_its_words_is_validated_too(desk: Desk) -> None:
+    format = AnswerFormat(BIRD)
+    entries, _ = await play(desk, [{"say": "So."}, {"stop": {"bird": "heron"}}], format=format)
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed", result={"bird": "heron"})]
+    entries, _ = await play(desk, [{"say": "So."}, {"stop": {"bird": 7}}], format=format)
+    assert kind(entries) == "schema_mismatch"
+
+
+async def test_the_agent_is_asked_once_more_by_choice(desk: Desk) -> None:
+    steps = [{"say": "A heron."}], [{"say": '{"bird": "heron"}'}]
+    entries, result = await play(desk, *steps, format=AnswerFormat(BIRD, repair=True))
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed", result={"bird": "heron"})]
+    (asked,) = of(entries, UserMessage)
+    assert asked.how == "repair"
+    assert "the answer is not JSON" in asked.text
+    assert json.dumps(BIRD) in asked.text
+    assert result.text == '{"bird": "heron"}'
+    assert [one[0] for one in notices(entries)] == ["retry"]
+
+
+async def test_a_repair_that_fails_too_is_the_end(desk: Desk) -> None:
+    steps = [{"say": "A heron."}], [{"say": '{"bird": 7}'}], [{"say": '{"bird": "heron"}'}]
+    entries, result = await play(desk, *steps, format=AnswerFormat(BIRD, repair=True))
+    assert kind(entries) == "schema_mismatch"
+    assert result.text == '{"bird": 7}'
+    assert len(of(entries, UserMessage)) == 1
+
+
+async def test_only_an_agent_without_a_native_way_is_asked_in_words(desk: Desk) -> None:
+    steps = [{"say": "{prompt}"}]
+    asked, _ = await play(desk, steps, format=AnswerFormat(BIRD))
+    assert request_for(BIRD) in said(asked)
+    native, _ = await play(desk, steps, format=AnswerFormat(BIRD), agent=TAKES_SCHEMAS)
+    assert said(native) == "do it"
+
+
+async def test_the_next_agent_is_asked_in_words_as_well(desk: Desk) -> None:
+    quota = {"fail": "billing", "message": "the quota is used up"}
+    spec = desk.spec(script(desk, "a", [quota]))
+    others = relay(desk, (Second(), script(desk, "b", [{"say": "{prompt}"}])))
+    session = await desk.sessions.start(
+        TAKES_SCHEMAS, spec, desk.terms(answer=AnswerFormat(BIRD)), relay=others
+    )
+    entries = await entries_of(session)
+    assert request_for(BIRD) in said(entries)
+    assert kind(entries) == "schema_mismatch"
+
+
+async def test_a_turn_that_failed_by_itself_keeps_its_reason(desk: Desk) -> None:
+    entries, _ = await play(desk, [{"fail": "refused"}], format=AnswerFormat(BIRD, repair=True))
+    assert kind(entries) == "refused"
+
+
+@pytest.mark.parametrize("schema", [{"type": "birds"}, {"required": "bird"}, {"items": 7}])
+def test_what_is_no_schema_is_refused(schema: Any) -> None:
+    with pytest.raises(UsageError, match="the output schema is no JSON Schema"):
+        check_schema(schema)
+
+
+async def test_nothing_is_fetched_that_a_schema_refers_to(desk: Desk) -> None:
+    schema = {"$ref": "http://127.0.0.1:9/bird.json"}
+    entries, _ = await play(desk, [{"say": "{}"}], format=AnswerFormat(schema))
+    (end,) = of(entries, TurnEnded)
+    assert "refers to 'http://127.0.0.1:9/bird.json', which is not in it" in end.failure.message
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+PROSE = st.text(st.characters(exclude_characters="`", exclude_categories=["Cs"]), max_size=50)
+
+
+@settings(max_examples=300, deadline=None)
+@given(value=JSON, before=PROSE, after=PROSE, indent=st.sampled_from([None, 2]))
+def test_any_value_is_read_alone_or_from_the_only_block_among_words(
+    value: Any, before: str, after: str, indent: int | None
+) -> None:
+    text = json.dumps(value, indent=indent)
+    assert read_answer(text) == value
+    assert read_answer(f"Words: {before}\n```json\n{text}\n```\n{after}") == value
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=100))
+def test_whatever_an_agent_says_is_a_value_or_no_json(text: str) -> None:
+    try:
+        json.dumps(read_answer(text), allow_nan=False)
+    except NoJson:
+        with pytest.raises(ValueError):
+            json.dumps(json.loads(text), allow_nan=False)

@@ -1,0 +1,112 @@
+"""An agent that tries again by itself is stopped where no retry helps, or another can go on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from relay_desk import Second, entries_of, notices, of, relay, script, start
+from session_desk import Desk
+
+from bridle.core.events import AgentStarted, Notice, TurnEnded
+from bridle.core.failure import NO_RETRY_HELPS, Failure, FailureKind
+from bridle.sessions.relay import Relay
+from bridle.sessions.terms import Rules
+
+HANGS = {"hang": True}
+
+
+def retry(kind: FailureKind, **more: Any) -> dict[str, Any]:
+    failure = {"kind": kind, "message": f"failed with {kind}", "hint": "sign in", **more}
+    return {"notice": "trying again", "kind": "retry", "level": "warning", "failure": failure}
+
+
+def failed(kind: FailureKind, **more: Any) -> TurnEnded:
+    why = Failure(kind=kind, message=f"failed with {kind}", hint="sign in", **more)
+    return TurnEnded(reason="failed", failure=why)
+
+
+@pytest.mark.parametrize("kind", sorted(NO_RETRY_HELPS))
+async def test_a_failure_that_no_retry_fixes_ends_the_turn_while_the_agent_still_tries(
+    desk: Desk, kind: FailureKind
+) -> None:
+    session = await start(desk, script(desk, "a", [retry(kind), retry(kind), HANGS]), Relay())
+    entries = await entries_of(session)
+    assert of(entries, TurnEnded) == [failed(kind)]
+
+
+async def test_a_key_is_refused_only_once_the_renewed_one_is_refused_too(desk: Desk) -> None:
+    steps = [retry("not_signed_in"), {"say": "The token was renewed."}]
+    session = await start(desk, script(desk, "a", steps), Relay())
+    assert of(await entries_of(session), TurnEnded) == [TurnEnded(reason="completed")]
+
+
+async def test_the_agent_can_be_prompted_again_after_it_was_stopped(desk: Desk) -> None:
+    path = script(desk, "a", [retry("billing"), HANGS], [{"say": "Paid."}])
+    session = await start(desk, path, Relay())
+    await entries_of(session)
+    assert of(await entries_of(session), TurnEnded) == [TurnEnded(reason="completed")]
+
+
+async def test_a_rate_limit_is_passed_on_to_the_next_agent_when_it_is_first_reported(
+    desk: Desk,
+) -> None:
+    first = script(desk, "a", [retry("rate_limited", retry_after=600), HANGS])
+    second = script(desk, "b", [{"say": "Done."}])
+    session = await start(desk, first, relay(desk, (Second(), second)))
+    async with asyncio.timeout(20):
+        entries = await entries_of(session)
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
+    assert [event.agent for event in of(entries, AgentStarted)] == ["mock", "second"]
+    assert notices(entries) == [
+        ("retry", "trying again"),
+        ("fallback", "mock cannot go on (failed with rate_limited): second takes over"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "rules", [Rules(rate_limit="wait"), Rules(rate_limit="switch")], ids=lambda one: one.rate_limit
+)
+async def test_an_agent_waits_for_its_rate_limit_where_the_rules_say_so_or_nobody_is_there(
+    desk: Desk, rules: Rules
+) -> None:
+    steps = [retry("rate_limited", retry_after=2), {"say": "It is over."}]
+    others = [(Second(), script(desk, "b", []))] if rules.rate_limit == "wait" else []
+    session = await start(desk, script(desk, "a", steps), relay(desk, *others, rules=rules))
+    entries = await entries_of(session)
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
+    assert [event.agent for event in of(entries, AgentStarted)] == ["mock"]
+
+
+@pytest.mark.parametrize("rate_limit", ["wait", "switch"])
+async def test_a_rate_limit_that_lasts_longer_than_the_user_waits_ends_the_turn(
+    desk: Desk, rate_limit: Any
+) -> None:
+    rules = Rules(rate_limit=rate_limit, wait=60)
+    steps = [retry("rate_limited", retry_after=61), HANGS]
+    session = await start(desk, script(desk, "a", steps), Relay(rules))
+    entries = await entries_of(session)
+    assert of(entries, TurnEnded) == [failed("rate_limited", retry_after=61)]
+
+
+async def test_a_failure_of_the_api_is_left_to_the_agents_own_retries(desk: Desk) -> None:
+    steps = [retry("api_error"), retry("api_error"), {"say": "At last."}]
+    session = await start(
+        desk, script(desk, "a", steps), relay(desk, (Second(), script(desk, "b", [])))
+    )
+    entries = await entries_of(session)
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
+    assert [one.text for one in of(entries, Notice)] == ["trying again"] * 2
+
+
+async def test_a_person_who_cancels_meanwhile_has_cancelled(desk: Desk) -> None:
+    path = script(desk, "a", [retry("not_signed_in"), HANGS])
+    session = await start(desk, path, Relay())
+    await session.prompt("do it")
+    async for entry in session.entries():
+        if isinstance(entry.event, Notice):
+            break
+    await session.cancel()
+    await session.idle()
+    assert session.result().status == "cancelled"

@@ -1,0 +1,68 @@
+"""The title that an agent gives its session, when more than the user's words went to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
+from relay_desk import entries_of, relay, script
+from session_desk import Desk
+
+from bridle.agents.mock import INFO
+from bridle.agents.mock.wire import MockWire
+from bridle.agents.stdio import StdioAgent
+from bridle.core.agent import File, Prompt
+from bridle.core.events import Event, Notice, SettingsChanged
+from bridle.core.wire import Reply
+
+LENGTH = 30
+QUOTA = {"fail": "billing", "message": "the quota is used up"}
+CALLS_IT = {"notice": ""}
+
+
+class TitlingWire(MockWire):
+    """It calls a session after the beginning of what it was prompted with, as many do."""
+
+    _words = ""
+
+    def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]:
+        self._words = prompt.text
+        return super().prompt(prompt)
+
+    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+        for one in super().decode(line):
+            if isinstance(one, Notice):
+                yield SettingsChanged(title=(one.text or self._words)[:LENGTH])
+            else:
+                yield one
+
+
+TITLING = StdioAgent(replace(INFO, name="titling"), TitlingWire)
+
+
+async def test_a_session_is_called_after_the_words_of_its_user(desk: Desk) -> None:
+    session = await desk.sessions.start(
+        TITLING, desk.spec(script(desk, "a", [CALLS_IT])), desk.terms()
+    )
+    await entries_of(session, "Mend the nest of the heron, please")
+    assert desk.sessions.catalog.get(session.id).title == "Mend the nest of the heron, pl"
+
+
+async def test_an_agent_that_takes_over_does_not_call_it_after_the_account(desk: Desk) -> None:
+    work = [{"write": "one.txt", "text": "1\n"}, {"say": "Half."}, QUOTA]
+    others = relay(desk, (TITLING, script(desk, "b", [CALLS_IT])))
+    spec = desk.spec(script(desk, "a", work))
+    session = await desk.sessions.start(desk.agent, spec, desk.terms(), relay=others)
+    await entries_of(session, "Mend the nest")
+    row = desk.sessions.catalog.get(session.id)
+    assert (row.agent, row.title) == ("titling", None)
+
+
+async def test_a_session_is_not_called_after_an_attached_file(desk: Desk) -> None:
+    spec = desk.spec(script(desk, "a", [{"notice": "The heron of Ulm sleeps at noon"}]))
+    session = await desk.sessions.start(TITLING, spec, desk.terms())
+    notes = File("notes.txt", "text/plain", b"The heron of Ulm\nsleeps at noon.\n")
+    async for _ in session.run("Mend the nest", files=[notes]):
+        pass
+    assert desk.sessions.catalog.get(session.id).title is None

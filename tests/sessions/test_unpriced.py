@@ -1,0 +1,66 @@
+"""A limit on cost, where the agent tells no cost and its model is known only once it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from relay_desk import Second, entries_of, of, script
+from session_desk import Desk
+
+from bridle.agents.mock import INFO
+from bridle.core.events import Entry, MessageChunk, Notice, TurnEnded
+from bridle.core.failure import Failure
+from bridle.sessions.terms import Limits
+
+TELLS_NO_COST = Second(can=INFO.can - {"cost"})
+WORK: list[dict[str, Any]] = [
+    {"sleep": 0.5},
+    {"usage": {"input_tokens": 10, "output_tokens": 1}},
+    {"say": "Done."},
+]
+
+
+async def play(
+    desk: Desk, limits: Limits, steps: list[dict[str, Any]] = WORK, **terms: Any
+) -> list[Entry]:
+    spec = desk.spec(script(desk, "a", steps))
+    session = await desk.sessions.start(TELLS_NO_COST, spec, desk.terms(limits=limits, **terms))
+    return await entries_of(session)
+
+
+async def test_the_turn_is_refused_before_the_agent_has_said_or_used_anything(desk: Desk) -> None:
+    entries = await play(desk, Limits(cost=5))
+    why = Failure(
+        kind="cost_limit",
+        message="what is spent cannot be held to 5: no price is known for mock-quick",
+        hint="give its price under [models] in the config, limit it by --max-tokens, or go on "
+        "without the limit: --accept-unpriced",
+    )
+    assert of(entries, TurnEnded) == [TurnEnded(reason="failed", failure=why)]
+    assert of(entries, MessageChunk) == []
+
+
+async def test_a_user_who_insists_is_told_at_the_start_and_served(desk: Desk) -> None:
+    entries = await play(desk, Limits(cost=5, accept_unpriced=True))
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
+    assert of(entries, Notice) == [
+        Notice(
+            level="warning",
+            kind="limit",
+            text="what is spent cannot be held to 5: no price is known for mock-quick: "
+            "second goes on without that limit",
+        )
+    ]
+    kinds = [type(entry.event) for entry in entries]
+    assert kinds.index(Notice) < kinds.index(MessageChunk)
+
+
+async def test_a_price_of_the_users_makes_the_limit_hold(desk: Desk) -> None:
+    models = {"mock-quick": {"second": "mock-quick", "price": [1, 1]}}
+    entries = await play(desk, Limits(cost=5), models=models)
+    assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
+    without_end = [*WORK[:2], {"hang": True}]
+    entries = await play(desk, Limits(cost=0.000_001), without_end, models=models)
+    (end,) = of(entries, TurnEnded)
+    assert end.failure
+    assert end.failure.message == "$1.1e-05 were spent, more than 1e-06"
