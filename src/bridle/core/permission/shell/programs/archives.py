@@ -170,6 +170,8 @@ def _zip(draft: Draft) -> None:
             draft.doubt("-TT of zip can run any program")
     for path in operands[:1]:
         draft.access(path if posixpath.splitext(path)[1] else f"{path}.zip", "write")
+        if "tests" in draft.parsed.marks:  # one that fails the test stays under a temporary name
+            draft.access(posixpath.dirname(path) or ".", "write", recursive=True)
     for path in operands[1:]:
         draft.access(path, "read", recursive=True)
         if "moves" in draft.parsed.marks:
@@ -228,10 +230,10 @@ ROWS = (
         "--decompress --quiet --verbose --output-dir-flat=write/ --output-dir-mirror=write/ "
         "--filelist=list --trace=write --ultra --long?=text --fast?=text -T=text -#", refine=_gzip),
     Row("zip", "writes", "",
-        "-rfudq0123456789jlLoTvwXzegFAcDS$@h -y|--symlinks:keeps "
-        "-m|--move:moves -x=text -i=text -n=text -t=text "
+        "-rfudq0123456789jlLovwXzegFAcDS$@h -y|--symlinks:keeps "
+        "-T|--test:tests -m|--move:moves -x=text -i=text -n=text -t=text "
         "-b=write -P=text -s=text --unzip-command=program -O|--output-file=write --out=write "
-        "--recurse-paths --quiet --test --junk-paths --exclude=text --include=text "
+        "--recurse-paths --quiet --junk-paths --exclude=text --include=text "
         "--update --freshen --logfile-path=write",
         follows_links=True, refine=_zip),
     Row("unzip", "reads", "read text*",
