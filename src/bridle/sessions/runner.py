@@ -52,7 +52,7 @@ from bridle.sessions.liaison import Liaison
 from bridle.sessions.meter import Meter
 from bridle.sessions.outlook import Outlook
 from bridle.sessions.recollection import Recollection
-from bridle.sessions.relay import Relay, Switch, Wait
+from bridle.sessions.relay import Relay, Replay, Switch, Wait
 from bridle.sessions.remembered import Remembered
 from bridle.sessions.requests import Requests
 from bridle.sessions.scribe import Scribe
@@ -371,7 +371,9 @@ class Runner:
         """The agent ended the turn. It ends for us too, unless somebody can go on with it."""
         failure = None if self._guard.verdict else event.failure
         if failure and self._turns and self._asked and event.reason == "failed":
-            way = self._relay.way_on(failure, visible=self._visible)
+            way: Wait | Switch | Replay | None = Replay()
+            if failure.kind != "history_lost" or self._visible or not self._line.native_id:
+                way = self._relay.way_on(failure, visible=self._visible)
             if way is not None:
                 self._guard.pause()
                 self._log.let_go()
@@ -379,7 +381,7 @@ class Runner:
                 return
         await self._end_turn(event, raw)
 
-    async def _go_on(self, way: Wait | Switch, end: TurnEnded, raw: bytes | None) -> None:
+    async def _go_on(self, way: Wait | Switch | Replay, end: TurnEnded, raw: bytes | None) -> None:
         try:
             assert end.failure and self._asked
             why, first = end.failure.message, self._turns.last == 1

@@ -15,7 +15,7 @@ from bridle.core.failure import Failure, FailureKind
 from bridle.sessions.connection import Connection
 from bridle.sessions.meter import Meter
 from bridle.sessions.outlook import Outlook
-from bridle.sessions.relay import Found, Relay, Switch, Wait
+from bridle.sessions.relay import Found, Relay, Replay, Switch, Wait
 from bridle.sessions.scribe import Scribe
 from bridle.sessions.terms import Order
 
@@ -99,7 +99,7 @@ class Succession:
 
     async def next_prompt(
         self,
-        way: Wait | Switch,
+        way: Wait | Switch | Replay,
         why: str,
         raw: bytes | None,
         *,
@@ -117,6 +117,13 @@ class Succession:
                 self._log.say(self._waits(seconds), raw)
                 await asyncio.sleep(seconds)
                 return GO_ON if begun() else asked
+            case Replay():
+                self._log.say(self._replays(why), raw)
+                await self._line.forget()
+                prompt, told = await self.reminded(asked)
+                if told:
+                    self._log.say(told)
+                return prompt
             case Switch():
                 found = await self._relay.next()
                 self._log.say_all(self._takes_over(why, found), raw)
@@ -143,6 +150,11 @@ class Succession:
             notices.insert(0, _warning("fallback", text))
         return notices
 
+    def _replays(self, why: str) -> Notice:
+        title = self._line.agent.info.title
+        text = f"{title} cannot resume its own conversation ({why}): it starts anew, with an "
+        return _warning("handoff", text + "account of what was said so far")
+
     def _waits(self, seconds: float) -> Notice:
         name = self._line.agent.info.name
         return _warning("retry", f"{name} is rate limited: it is asked again in {seconds:g} s")
@@ -155,5 +167,5 @@ def as_failure(error: AgentError) -> Failure:
     return Failure(kind=kind, message=error.message, hint=error.hint)
 
 
-def _warning(kind: Literal["fallback", "retry"], text: str) -> Notice:
+def _warning(kind: Literal["fallback", "retry", "handoff"], text: str) -> Notice:
     return Notice(level="warning", kind=kind, text=text)

@@ -61,6 +61,10 @@ class Cut(_Word, frozen=True):
     after: float = 0.1
 
 
+class Close(_Word, frozen=True):
+    """The reply ends here without a finish reason, and its connection is closed properly."""
+
+
 class Fail(_Word, frozen=True):
     """An API error: as a step an HTTP status, inside a reply an error in mid-stream.
 
@@ -82,7 +86,7 @@ class Usage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cache_write: int = 0
 
 
-Part: TypeAlias = Say | Think | Call | Stall | Hold | Cut | Fail
+Part: TypeAlias = Say | Think | Call | Stall | Hold | Cut | Close | Fail
 
 
 class Reply(_Word, frozen=True):

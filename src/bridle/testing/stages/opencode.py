@@ -34,6 +34,7 @@ class OpenCode(Stage):
     key = "SCRIPTED_API_KEY"
     bare = ("acp",)
     restless = (".local/share/opencode/*", ".local/state/opencode/*", ".cache/opencode/*")
+    histories = (".local/share/opencode/*.db*",)
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         return {

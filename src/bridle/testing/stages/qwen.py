@@ -18,6 +18,7 @@ class Qwen(Stage):
     key = "OPENAI_API_KEY"
     bare = ("--acp", "--approval-mode", "default")
     restless = (".qwen/projects/*", ".qwen/usage*", ".qwen/debug/*")
+    histories = (".qwen/projects/*/chats/*",)
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         variables = {

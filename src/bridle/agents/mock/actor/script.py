@@ -24,6 +24,8 @@ def choose(prompt: str, memory: Memory, settings: dict[str, str]) -> tuple[list[
     pace = settings.get("pace")
     if text.startswith("[{"):
         return json.loads(text), float(pace or 0)
+    if (last := text.rpartition("\n")[2]).startswith("[{"):  # below an account of what was before
+        return json.loads(last), float(pace or 0)
     named = text[7:] if text.startswith("script:") else text if text.endswith(".json") else None
     script = named or settings.get("script") or memory.script or "demo"
     if named or script != memory.script:
