@@ -21,7 +21,7 @@ SERVER = Path(__file__).with_name("mcp_server.py")
 
 
 class RealScene:
-    at_work = 10.0
+    at_work = 20.0
 
     def __init__(self, desk: Desk, actor: Actor) -> None:
         self.agent = load(actor.agent)

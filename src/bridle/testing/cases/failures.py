@@ -81,27 +81,27 @@ async def closed_stream(scene: Scene) -> None:
     assert "Half of it" in said(log), said(log)
 
 
-async def _asks_again(scene: Scene, mishap: Cut | Close) -> None:
+async def _asks_again(scene: Scene, half: str, mishap: Cut | Close) -> None:
     """What the agent keeps of an answer that broke off is in the log, and nothing else is: its
     model is told the truth in the next turn. Some go on with the half, in a second reply."""
-    broken = reply(Say("Half of it", chunks=2), Stall(0.2), mishap)
+    broken = reply(Say(half, chunks=2), Stall(0.2), mishap)
     session = await scene.start()
     whole = Say("All of it.")
     log = await play(session, scene.script(Attempts((broken, reply(whole))), [whole]))
     assert end(log).reason == "completed", end(log)
     await play(session, scene.script([Say("And?")]))
-    kept = "Half of it" in scene.told()
-    assert said(log) == "Half of it" * kept + "All of it.", (kept, said(log))
+    kept = half in scene.told()
+    assert said(log) == half * kept + "All of it.", (kept, said(log))
 
 
 @case("takes back what it said of an answer that was cut, once it asks again")
 async def retry_after_cut(scene: Scene) -> None:
-    await _asks_again(scene, Cut())
+    await _asks_again(scene, "What was cut. ", Cut())
 
 
 @case("takes back what it said of an answer without an end, once it asks again")
 async def retry_after_close(scene: Scene) -> None:
-    await _asks_again(scene, Close())
+    await _asks_again(scene, "What had no end. ", Close())
 
 
 @case("is usable after a failure")
