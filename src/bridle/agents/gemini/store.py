@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -74,19 +75,23 @@ def drop_empty_files(home: Path, native_id: str) -> None:
 
 
 def recorded(home: Path, native_id: str) -> Recorded | None:
-    """The end of a session's record; None: there is none."""
-    prompt, reply, found = "", None, False
-    for file in sorted(_files(home, native_id)):
-        for message in _all_messages(file, last=_END):
-            kind = text(message, "type")
-            if words := _prompt(message):
-                prompt, reply, found = words, None, True
-            elif kind == "gemini":
-                called = bool(tables(message, "toolCalls"))
-                reply = None if called else text(message, "content")
-            elif kind == "user":
+    """The end of a session's record; None: there is none. A prompt whose answer it gives up is
+    dropped from the record: all messages are set again, without it."""
+    prompts: Counter[str] = Counter()
+    prompt, reply = "", None
+    for record in (one for file in sorted(_files(home, native_id)) for one in _end_of(file)):
+        if "id" not in record:
+            again = Counter(map(_prompt, tables(table(record, "$set"), "messages")))
+            if again and prompt and again[prompt] < prompts[prompt]:
                 reply = None
-    return Recorded(prompt, reply) if found else None
+        elif words := _prompt(record):
+            prompts[words] += 1
+            prompt, reply = words, None
+        elif text(record, "type") == "gemini" and not tables(record, "toolCalls"):
+            reply = text(record, "content")
+        else:
+            reply = None
+    return Recorded(prompt, reply) if prompt else None
 
 
 def switched(enablement: Table, name: str, on: bool) -> Table:
@@ -99,12 +104,16 @@ def _files(home: Path, native_id: str) -> Iterator[Path]:
     return home.glob(f"tmp/*/chats/session-*-{native_id[:8]}.jsonl")
 
 
+def _end_of(file: Path) -> Iterator[Table]:
+    return records(file, last=_END)
+
+
 def _is_of(file: Path, native_id: str) -> bool:
     return any(text(record, "sessionId") == native_id for record in records(file))
 
 
-def _all_messages(file: Path, last: int | None = None) -> Iterator[Table]:
-    return (message for record in records(file, last=last) for message in _messages(record))
+def _all_messages(file: Path) -> Iterator[Table]:
+    return (message for record in records(file) for message in _messages(record))
 
 
 def _is_said(message: Table) -> bool:
