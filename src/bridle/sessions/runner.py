@@ -371,8 +371,11 @@ class Runner:
         """The agent ended the turn. It ends for us too, unless somebody can go on with it."""
         failure = None if self._guard.verdict else event.failure
         if failure and self._turns and self._asked and event.reason == "failed":
-            way: Wait | Switch | Replay | None = Replay()
-            if failure.kind != "history_lost" or self._visible or not self._line.native_id:
+            way: Wait | Switch | Replay | None = None
+            if failure.kind == "history_lost" and self._line.native_id:
+                self._line.blank = True  # if not now, the next prompt comes with an account
+                way = None if self._visible else Replay()
+            if way is None:
                 way = self._relay.way_on(failure, visible=self._visible)
             if way is not None:
                 self._guard.pause()
