@@ -123,4 +123,7 @@ async def test_a_record_that_does_not_have_the_prompt_decides_nothing(
         _Stores(record), python("sys.stdin.readline()\n" + program, project), host
     ) as talk:
         turn = await talk.turn("hello")
-        assert turn[-2:] == [MessageChunk(message_id="m", text="Hello."), TurnEnded(reason="completed")]
+        assert turn[-2:] == [
+            MessageChunk(message_id="m", text="Hello."),
+            TurnEnded(reason="completed"),
+        ]

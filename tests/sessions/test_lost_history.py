@@ -32,7 +32,7 @@ async def test_it_starts_anew_with_an_account_and_says_so(desk: Desk, turns: int
     shutil.rmtree(desk.folder / "mock")
     resumed = await desk.resume(session.id)
     log = await play(resumed, {"say": "I was told."})
-    assert [event.text for event in of(log, MessageChunk)] == ["I was told."], log
+    assert "".join(event.text for event in of(log, MessageChunk)) == "I was told."
     assert (len(of(log, TurnStarted)), of(log, TurnEnded)) == (1, [TurnEnded(reason="completed")])
     [notice] = [event for event in of(log, Notice) if event.kind == "handoff"]
     assert (notice.level, "cannot resume its own conversation" in notice.text) == ("warning", True)
