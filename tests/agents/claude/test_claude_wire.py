@@ -186,8 +186,9 @@ def test_abandoned_blocks_are_taken_back_and_finished_ones_stay() -> None:
 def test_abandoned_blocks_stand_where_nothing_comes_in_their_place(failed: bool) -> None:
     claude = prompted()
     hear(claude, message_start("m1"), text_delta("Half"))
-    hear(claude, message_stop(abandoned_blocks={"from_block_index": 0}))
-    gone = [e for e in hear(claude, result(is_error=failed)) if isinstance(e, MessageWithdrawn)]
+    stop = message_stop(abandoned_blocks={"from_block_index": 0})
+    heard = hear(claude, stop, result(is_error=failed))
+    gone = [event for event in heard if isinstance(event, MessageWithdrawn)]
     assert gone == ([] if failed else [MessageWithdrawn(message_id="m1:0")])
 
 
