@@ -21,8 +21,6 @@ SERVER = Path(__file__).with_name("mcp_server.py")
 
 
 class RealScene:
-    at_work = 20.0
-
     def __init__(self, desk: Desk, actor: Actor) -> None:
         self.agent = load(actor.agent)
         self.project = desk.project
@@ -31,6 +29,7 @@ class RealScene:
         self.left_out = differences.left_out(actor.agent)
         self._desk = desk
         self._actor = actor
+        self.at_work = actor.stage.at_work
         self._names = count(1)
         self._last = ""
 

@@ -35,6 +35,7 @@ class OpenCode(Stage):
     bare = ("acp",)
     restless = (".local/share/opencode/*", ".local/state/opencode/*", ".cache/opencode/*")
     histories = (".local/share/opencode/*.db*",)
+    at_work = 20.0
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         return {

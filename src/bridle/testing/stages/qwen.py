@@ -19,6 +19,7 @@ class Qwen(Stage):
     bare = ("--acp", "--approval-mode", "default")
     restless = (".qwen/projects/*", ".qwen/usage*", ".qwen/debug/*")
     histories = (".qwen/projects/*/chats/*",)
+    at_work = 20.0
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         variables = {

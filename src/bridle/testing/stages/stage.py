@@ -33,6 +33,7 @@ class Stage:
     speaks_acp: ClassVar[bool] = True  # in a bare run; or the prompt is the last argument
     restless: ClassVar[tuple[str, ...]] = ()  # histories and logs in its home
     takes_servers: ClassVar[bool] = True  # of a session, by a command
+    at_work: ClassVar[float] = 8.0  # seconds after which it works, on a busy machine too
     histories: ClassVar[tuple[str, ...]] = ()  # the sessions that it stores in its home
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
