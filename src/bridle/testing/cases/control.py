@@ -6,16 +6,18 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from bridle.core.events import MessageChunk, Notice, ToolStarted, TurnEnded, UserMessage
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Limits
 from bridle.testing.cases.case import case
 from bridle.testing.model_script import Attempts, Fail, Hold, Say, reply
-from bridle.testing.scene import PATIENCE, Scene, do, of, play, said, until
+from bridle.testing.scene import PATIENCE, Act, Part, Scene, do, of, play, said, until
 
 WITHIN = 10.0  # seconds
+LONG_START = 45.0  # seconds; some CLIs take long to start on a busy machine
 BUSY = "while :; do sleep 0.31; done"  # some agents refuse one long sleep
 
 
@@ -82,36 +84,47 @@ def _overloaded(status: int) -> Attempts:
     return Attempts((fail, reply(Hold("end"), Say("Late."))))
 
 
-async def _timed_out(session: Session) -> None:
-    ended = await _ended(session)
-    assert ended.failure, ended
-    assert (ended.reason, ended.failure.kind) == ("failed", "timed_out"), ended
+async def _runs_out_of_time(
+    scene: Scene,
+    works: Callable[[Session], Awaitable[object]],
+    *replies: Part,
+    **wishes: Any,
+) -> None:
+    """Once more with a longer limit, if the agent had not even begun by then."""
+    for limit in (scene.at_work, LONG_START):
+        session = await scene.start(limits=Limits(turn=limit), **wishes)
+        await session.prompt(scene.script(*replies))
+        begun, over = asyncio.ensure_future(works(session)), asyncio.ensure_future(session.idle())
+        await asyncio.wait({begun, over}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        reached = begun.done()
+        begun.cancel()
+        over.cancel()
+        ended = await _ended(session)
+        assert ended.failure, ended
+        assert (ended.reason, ended.failure.kind) == ("failed", "timed_out"), ended
+        scene.release("end")
+        if reached:
+            return
+    raise AssertionError("it did not begin to work in time")
 
 
 @case("is out of time in the middle of a sentence", "cancel")
 async def timeout_in_text(scene: Scene) -> None:
-    session = await scene.start(limits=Limits(turn=scene.at_work))
-    await session.prompt(scene.script([Say("It goes on", chunks=1), Hold("end"), Say("and on.")]))
-    await until(session, MessageChunk)
-    await _timed_out(session)
-    scene.release("end")
+    words: list[Act] = [Say("It goes on", chunks=1), Hold("end", limit=PATIENCE), Say("and on.")]
+    await _runs_out_of_time(scene, lambda session: until(session, MessageChunk), words)
 
 
 @case("is out of time while it asks its model again after a failure", "cancel")
 async def timeout_in_retry(scene: Scene) -> None:
-    session = await scene.start(limits=Limits(turn=scene.at_work))
-    await session.prompt(scene.script(_overloaded(500)))
-    await scene.requested()
-    await _timed_out(session)
-    scene.release("end")
+    await _runs_out_of_time(scene, lambda _: scene.requested(), _overloaded(500))
 
 
 @case("is out of time in the middle of a command, which is gone then", "cancel")
 async def timeout_in_tool(scene: Scene) -> None:
-    session = await scene.start(approve="auto", limits=Limits(turn=scene.at_work))
-    await session.prompt(scene.script([do("shell", BUSY)], [Say("Slept.")]))
-    await until(session, ToolStarted, lambda event: event.tool == "Bash")
-    await _timed_out(session)
+    busy = [do("shell", BUSY)], [Say("Slept.")]
+    await _runs_out_of_time(
+        scene, lambda session: until(session, ToolStarted), *busy, approve="auto"
+    )
     await _nothing_left(scene)
 
 
