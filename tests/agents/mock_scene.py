@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bridle.agents import load
-from bridle.testing.model_script import Cut, Fail, Hold, Say, Stall, Think
-from bridle.testing.scene import Act, CannotPlay, Do
+from bridle.testing.model_script import Attempts, Close, Cut, Fail, Hold, Say, Stall, Think
+from bridle.testing.scene import CannotPlay, Do, Part
 from bridle.testing.theatre import Theatre
 
 KINDS = {401: "not_signed_in", 404: "model_not_found", 429: "rate_limited", 500: "api_error"}
@@ -18,22 +19,28 @@ WORDS = {"overflow": "context_overflow", "quota": "billing"}
 
 class MockScene(Theatre):
     def __init__(self, folder: Path) -> None:
-        options = {"pace": "0", "state": str(folder / "mock")}
+        self._state = folder / "mock"
+        options = {"pace": "0", "state": str(self._state)}
         left_out = {"schema_repaired": "its script comes with the prompt, which a repair is not"}
         super().__init__(load("mock"), folder, options=options, left_out=left_out)
 
-    def script(self, *replies: Sequence[Act] | Fail) -> str:
+    def script(self, *replies: Part) -> str:
         steps = [step for reply in replies for step in _steps(reply)]
         return json.dumps(steps)
 
     def release(self, name: str) -> None:
         """What it holds back ends with its turn."""
 
+    def forget(self) -> None:
+        shutil.rmtree(self._state)
+
     def told(self) -> str:
         raise CannotPlay("there is no model behind it")
 
 
-def _steps(reply: Sequence[Act] | Fail) -> Iterator[dict[str, Any]]:
+def _steps(reply: Part) -> Iterator[dict[str, Any]]:
+    if isinstance(reply, Attempts):
+        raise CannotPlay("there is no model behind it that could be asked again")
     if isinstance(reply, Fail):
         kind = WORDS.get(reply.kind or "") or KINDS.get(reply.status, "agent_failed")
         yield {"fail": kind, "message": reply.message, "hint": "ask for something else"}
@@ -53,6 +60,8 @@ def _steps(reply: Sequence[Act] | Fail) -> Iterator[dict[str, Any]]:
                 yield {"sleep": seconds}
             case Cut():
                 yield {"crash": 1}
+            case Close():
+                yield {"fail": "stream_broken", "message": "it broke off", "hint": "try again"}
             case Hold():
                 yield {"hang": True}
     if len(calls) > 1:

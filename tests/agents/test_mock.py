@@ -444,7 +444,7 @@ async def test_a_fork_leaves_the_first_conversation_as_it_was(
 async def test_an_unknown_conversation_is_a_failed_turn(host: PlainHost, project: Path) -> None:
     async with listening(agent, SessionSpec(cwd=project, resume="mock-0"), host) as mock:
         turn = await mock.turn("hello")
-        failure = Failure(kind="agent_failed", message="mock: no conversation 'mock-0'")
+        failure = Failure(kind="history_lost", message="mock: no conversation 'mock-0'")
         assert turn[-1] == TurnEnded(reason="failed", failure=failure)
 
 

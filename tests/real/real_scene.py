@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from stages import Actor, NoTool
 
 from bridle.agents import load
 from bridle.sessions.session import Session
-from bridle.testing.model_script import Call, Fail, Say, Step, reply
-from bridle.testing.scene import Act, CannotPlay, Do
+from bridle.testing.model_script import Attempts, Call, Fail, Say, Step, reply
+from bridle.testing.scene import PATIENCE, CannotPlay, Do, Part
 
 SERVER = Path(__file__).with_name("mcp_server.py")
 
@@ -30,10 +29,12 @@ class RealScene:
         self.left_out = differences.left_out(actor.agent)
         self._desk = desk
         self._actor = actor
+        self.at_work = actor.stage.at_work
         self._names = count(1)
+        self._last = ""
 
-    def script(self, *replies: Sequence[Act] | Fail) -> str:
-        name = f"scene{next(self._names)}"
+    def script(self, *replies: Part) -> str:
+        self._last = name = f"scene{next(self._names)}"
         self._desk.double.scenarios[name] = [self._step(one) for one in replies]
         return f"@@{name}@@ go"
 
@@ -42,6 +43,15 @@ class RealScene:
 
     def told(self) -> str:
         return json.dumps(self._desk.double.turns[-1].body, ensure_ascii=False)
+
+    async def requested(self) -> None:
+        await self._desk.double.seen(self._last, within=PATIENCE)
+
+    def age(self, seconds: float) -> None:
+        self._actor.stage.age(self._actor.home, seconds)
+
+    def forget(self) -> None:
+        self._actor.stage.forget(self._actor.home)
 
     async def start(self, **wishes: Any) -> Session:
         return await self._desk.start(**wishes, options=self._actor.stage.options)
@@ -56,8 +66,8 @@ class RealScene:
     def left(self) -> list[str]:
         return processes_with(f"HOME={self._actor.home}")
 
-    def _step(self, acts: Sequence[Act] | Fail) -> Step:
-        if isinstance(acts, Fail):
+    def _step(self, acts: Part) -> Step:
+        if isinstance(acts, Fail | Attempts):
             return acts
         return reply(*(self._part(act) if isinstance(act, Do) else act for act in acts))
 

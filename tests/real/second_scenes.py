@@ -177,9 +177,12 @@ def _first_step(line: Line, actor: Actor) -> first.Reply | first.Fail:
         case Failure(status, retry_after):
             return first.Fail(status, message=REASONS[status][2], retry_after=retry_after)
         case Breaks(parts, ending):
-            failed = first.Fail(529, message="Overloaded")
-            last = failed if ending == "error" else first.Cut(0.5, ending == "ended")
-            return first.reply(*(_first_part(part, actor) for part in parts), last)
+            endings = {
+                "error": (first.Fail(529, message="Overloaded"),),
+                "ended": (first.Stall(0.5), first.Close()),
+            }
+            last = endings.get(ending, (first.Cut(0.5),))
+            return first.reply(*(_first_part(part, actor) for part in parts), *last)
         case Says(parts, stop, usage, delivery):
             counts = first.Usage(usage.fresh, usage.output, usage.cached)
             stops = {"end": None, "length": "max_tokens", "refusal": "refusal"}

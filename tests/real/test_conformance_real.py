@@ -32,10 +32,11 @@ def actor(standing: StandingDesk) -> Actor:
 def _in_order() -> list[object]:
     """One conversation serves for most: first who tells how it began, last who ends it, and
     failures after those that ask what was said before."""
-    late = [name for name in CASES if name in ("resume", "fork")]
+    late = [name for name in CASES if name in ("resume", "resume_often", "fork", "history_lost")]
     late += [ANEW[1]]
     late += [name for name in CASES if name.startswith(("error_", "retry_")) or "failure" in name]
-    late += ["cut_stream", "killed"]
+    late += ["cut_stream", "closed_stream", "cancel_in_retry", "killed"]
+    late += ["timeout_in_text", "timeout_in_retry", "timeout_in_tool"]
     rest = [name for name in CASES if name not in late]
     return [
         pytest.param(CASES[name], id=name, marks=[pytest.mark.anew] if name in ANEW else [])

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from cursor_stand_in import install_cursor
 
 from bridle.agents import load
-from bridle.testing.model_script import Cut, Fail, Hold, Say, Stall, Think
-from bridle.testing.scene import Act, CannotPlay, Do
+from bridle.testing.model_script import Attempts, Close, Cut, Fail, Hold, Say, Stall, Think
+from bridle.testing.scene import CannotPlay, Do, Part
 from bridle.testing.theatre import Theatre
 
 SERVER = Path(__file__).parents[1] / "real" / "mcp_server.py"
@@ -34,7 +34,7 @@ class CursorScene(Theatre):
         self._folder = folder
         install_cursor(folder / "bin", self.home)
 
-    def script(self, *replies: Sequence[Act] | Fail) -> str:
+    def script(self, *replies: Part) -> str:
         steps = [step for one in replies for step in self._steps(one)]
         return f"@@script@@ {json.dumps(steps)}"
 
@@ -44,7 +44,9 @@ class CursorScene(Theatre):
     def told(self) -> str:
         return (self.home / ".cursor" / "stand-in-told.json").read_text()
 
-    def _steps(self, reply: Sequence[Act] | Fail) -> Iterator[dict[str, Any]]:
+    def _steps(self, reply: Part) -> Iterator[dict[str, Any]]:
+        if isinstance(reply, Attempts):
+            raise CannotPlay("nobody has seen what Cursor keeps after it asked again")
         if isinstance(reply, Fail):
             yield _failure(reply)
             return
@@ -59,7 +61,7 @@ class CursorScene(Theatre):
                     yield {"wait": seconds}
                 case Hold(name, limit):
                     yield {"hold": str(self._folder / f"{name}.released"), "limit": limit}
-                case Cut():
+                case Cut() | Close():
                     yield {"stop": True}
                 case Fail():
                     yield _failure(act)

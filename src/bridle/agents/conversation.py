@@ -229,6 +229,9 @@ class StdioConversation(Talk):
                     yield from self._awake()
                     self._closed()
                     self._found_awake = self._unheard = self._own_first = False
+                    if self._cancelling:  # that we stopped it counts, not what it makes of that
+                        yield TurnEnded(reason="cancelled")
+                        continue
                 case MessageChunk() | ThoughtChunk() | ToolStarted() if event.parent is None:
                     self._unheard = False
                     yield from self._awake()
@@ -250,6 +253,7 @@ def reconcile(
     last: str = "",
 ) -> TurnEnded:
     """A turn's end from two sources: what the stream said, and how the process ended.
+    What it said after it was cancelled does not count.
 
     `why`: what the process told of its end; `last`: its last line, where nobody understands that.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,10 +38,14 @@ def packaged_version(program: str) -> str | None:
     return None
 
 
-def records(file: Path) -> Iterator[Table]:
-    """The objects in it, line by line; a file that cannot be read has none."""
+def records(file: Path, *, last: int | None = None) -> Iterator[Table]:
+    """The objects in it, line by line; a file that cannot be read has none. `last`: only those in
+    so many bytes at its end."""
     try:
         with file.open("rb") as lines:
+            if last is not None and file.stat().st_size > last:
+                lines.seek(-last, os.SEEK_END)
+                lines.readline()  # the rest of one
             for line in lines:
                 if len(line) <= _LONGEST and isinstance(record := parse(line), dict):
                     yield record

@@ -95,7 +95,7 @@ class PerTurnConversation(Talk):
                     match event:
                         case AgentReady(native_id=native_id):
                             self._spec = replace(self._spec, resume=native_id, fork=False)
-                        case TurnEnded():
+                        case TurnEnded() if not self._cancelling:
                             said = said or event
                 yield [_without_end(heard) for heard in batch]
                 del batch

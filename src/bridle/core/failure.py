@@ -17,6 +17,7 @@ FailureKind = Literal[
     "refused",
     "api_error",
     "stream_broken",
+    "history_lost",  # the agent no longer has the conversation that it was to resume
     "agent_failed",  # the agent said so itself
     "agent_crashed",  # it ended without a result
     "timed_out",
@@ -49,6 +50,12 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: int | None = None  # of the upstream API
     retry_after: float | None = None  # seconds
     hint: str = ""  # what to do next
+
+
+def history_lost(message: str) -> Failure:
+    """The agent cannot resume its own conversation; a session starts it anew with its own log."""
+    hint = "the agent no longer has this conversation: start a new session"
+    return Failure(kind="history_lost", message=message, hint=hint)
 
 
 _EXIT_CODES: dict[FailureKind, int] = {

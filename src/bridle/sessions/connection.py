@@ -77,15 +77,19 @@ class Connection:
 
     async def pass_to(self, order: Order) -> None:
         """Another agent, from here on; returns when all that the last one said is heard."""
+        await self.forget()
+        self.agent, self.spec = order.agent, self._approved(order)
+        self.model = order.spec.model
+        self._host = self._make_host(order.terms)
+
+    async def forget(self) -> None:
+        """Ends the conversation; the next one begins anew and knows nothing of it."""
         conversation, self.conversation, self._opening = self.conversation, None, None
         if conversation:
             await asyncio.shield(conversation.close())  # it must end, whoever stops waiting for it
         if self._listening:
             await asyncio.wait([self._listening])
-        self.agent, self.spec, self.native_id = order.agent, self._approved(order), None
-        self.model = order.spec.model
-        self.blank = True
-        self._host = self._make_host(order.terms)
+        self.native_id, self.blank = None, True
 
     async def close(self) -> None:
         if self._opening:

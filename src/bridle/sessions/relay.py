@@ -32,6 +32,10 @@ class Switch(NamedTuple):
     """To whoever is next, if anybody is."""
 
 
+class Replay(NamedTuple):
+    """The same agent starts anew, with an account of what its own history no longer has."""
+
+
 class Found(NamedTuple):
     order: Order | None
     passed_over: Sequence[str]  # why others were not taken

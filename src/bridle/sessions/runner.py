@@ -53,7 +53,7 @@ from bridle.sessions.liaison import Liaison
 from bridle.sessions.meter import Meter
 from bridle.sessions.outlook import Outlook
 from bridle.sessions.recollection import Recollection
-from bridle.sessions.relay import Relay, Switch, Wait
+from bridle.sessions.relay import Relay, Replay, Switch, Wait
 from bridle.sessions.remembered import Remembered
 from bridle.sessions.requests import Requests
 from bridle.sessions.retries import RetryWatch
@@ -350,7 +350,7 @@ class Runner:
         else:
             self._line.blank = False
 
-    def _with_schema(self, prompt: Prompt, way: Wait | Switch | Repair | None = None) -> Prompt:
+    def _with_schema(self, prompt: Prompt, way: object = None) -> Prompt:
         """With the schema in words, for an agent that has no other place for it."""
         if self._answer is None or isinstance(way, Repair):
             return prompt
@@ -388,11 +388,14 @@ class Runner:
     async def _stopped(self, event: TurnEnded, raw: bytes | None = None) -> None:
         """The agent ended the turn. It ends for us too, unless somebody can go on with it."""
         event = self._retries.ending(event, visible=self._visible)
-        way: Wait | Switch | Repair | None = None
+        way: Wait | Switch | Repair | Replay | None = None
         if self._answer and event.reason == "completed" and self._turns and self._asked:
             event, way = await self._answer.check(event)
         failure = None if self._guard.verdict else event.failure
         if failure and self._turns and self._asked and event.reason == "failed":
+            if way is None and failure.kind == "history_lost" and self._line.native_id:
+                self._line.blank = True  # if not now, the next prompt comes with an account
+                way = None if self._visible else Replay()
             way = way or self._relay.way_on(failure, visible=self._visible)
             if way is not None:
                 self._guard.pause()
@@ -401,7 +404,9 @@ class Runner:
                 return
         await self._end_turn(event, raw)
 
-    async def _go_on(self, way: Wait | Switch | Repair, end: TurnEnded, raw: bytes | None) -> None:
+    async def _go_on(
+        self, way: Wait | Switch | Repair | Replay, end: TurnEnded, raw: bytes | None
+    ) -> None:
         try:
             assert end.failure and self._asked
             why, first = end.failure.message, self._turns.last == 1

@@ -16,7 +16,7 @@ from bridle.sessions.answer_check import Repair
 from bridle.sessions.connection import Connection
 from bridle.sessions.meter import Meter
 from bridle.sessions.outlook import Outlook
-from bridle.sessions.relay import Found, Relay, Switch, Wait
+from bridle.sessions.relay import Found, Relay, Replay, Switch, Wait
 from bridle.sessions.scribe import Scribe
 from bridle.sessions.terms import Order
 
@@ -102,7 +102,7 @@ class Succession:
 
     async def next_prompt(
         self,
-        way: Wait | Switch | Repair,
+        way: Wait | Switch | Repair | Replay,
         why: str,
         raw: bytes | None,
         *,
@@ -124,6 +124,13 @@ class Succession:
                 self._log.say(_warning("retry", f"{why}: it is asked once more"), raw)
                 self._log.say(UserMessage(text=text, how="repair"))
                 return Prompt(text)
+            case Replay():
+                self._log.say(self._replays(why), raw)
+                await self._line.forget()
+                prompt, told = await self.reminded(asked)
+                if told:
+                    self._log.say(told)
+                return prompt
             case Switch():
                 found = await self._relay.next()
                 self._log.say_all(self._takes_over(why, found), raw)
@@ -150,6 +157,11 @@ class Succession:
             notices.insert(0, _warning("fallback", text))
         return notices
 
+    def _replays(self, why: str) -> Notice:
+        title = self._line.agent.info.title
+        text = f"{title} cannot resume its own conversation ({why}): it starts anew, with an "
+        return _warning("handoff", text + "account of what was said so far")
+
     def _waits(self, seconds: float) -> Notice:
         name = self._line.agent.info.name
         return _warning("retry", f"{name} is rate limited: it is asked again in {seconds:g} s")
@@ -162,5 +174,5 @@ def as_failure(error: AgentError) -> Failure:
     return Failure(kind=kind, message=error.message, hint=error.hint)
 
 
-def _warning(kind: Literal["fallback", "retry"], text: str) -> Notice:
+def _warning(kind: Literal["fallback", "retry", "handoff"], text: str) -> Notice:
     return Notice(level="warning", kind=kind, text=text)

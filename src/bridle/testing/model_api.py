@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 from bridle.testing.model_script import (
     DEFAULT,
     Call,
+    Close,
     Cut,
     Fail,
     Hold,
@@ -137,6 +138,8 @@ def play(
             yield from begin(len(blocks) - 1, part)
         elif isinstance(part, Fail):
             yield error(part)
+            return False
+        elif isinstance(part, Close):
             return False
         else:
             yield part

@@ -21,6 +21,7 @@ from bridle.testing.model_api import Api, summary_reply
 from bridle.testing.model_script import (
     DEFAULT,
     Attempts,
+    Close,
     Cut,
     Fail,
     Hold,
@@ -181,6 +182,8 @@ class ModelDouble:
                 if isinstance(part, Fail):
                     await _refuse(part, api, answer)
                     return
+                if isinstance(part, Close):  # a message in one piece cannot lack its end
+                    raise CutConnection
                 if isinstance(part, Stall | Hold | Cut):
                     await self._wait(part)
             await answer.send(200, api.whole(step, reply_id, request), _JSON)
@@ -192,10 +195,9 @@ class ModelDouble:
             case Hold(name, limit):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._gates[name].wait(), limit)
-            case Cut(after, clean):
+            case Cut(after):
                 await asyncio.sleep(after)
-                if not clean:
-                    raise CutConnection
+                raise CutConnection
 
 
 def api_of(request: Request) -> Api:

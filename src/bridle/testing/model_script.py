@@ -55,12 +55,14 @@ class Hold(_Word, frozen=True):
 class Cut(_Word, frozen=True):
     """The connection closes here, in the middle of the block before it.
 
-    `after` gives the client time to read: some discard what comes together with the end. `clean`
-    ends the body as HTTP has it, so that only the stream's own last event is missing.
+    `after` gives the client time to read: some discard what comes together with the end.
     """
 
     after: float = 0.1
-    clean: bool = False
+
+
+class Close(_Word, frozen=True):
+    """The reply ends here without a finish reason, and its connection is closed properly."""
 
 
 class Fail(_Word, frozen=True):
@@ -84,7 +86,7 @@ class Usage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cache_write: int = 0
 
 
-Part: TypeAlias = Say | Think | Call | Stall | Hold | Cut | Fail
+Part: TypeAlias = Say | Think | Call | Stall | Hold | Cut | Close | Fail
 
 
 class Reply(_Word, frozen=True):

@@ -28,7 +28,7 @@ from bridle.core.events import (
     Unrecognized,
 )
 from bridle.sessions.session import Session
-from bridle.testing.model_script import Cut, Fail, Hold, Say, Stall, Think
+from bridle.testing.model_script import Attempts, Close, Cut, Fail, Hold, Say, Stall, Think
 
 PATIENCE = 60.0  # seconds for a turn
 
@@ -48,8 +48,9 @@ class Do(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
 
 
-Act = Say | Think | Do | Hold | Stall | Cut | Fail
-Story = Sequence[Sequence[Act] | Fail]
+Act = Say | Think | Do | Hold | Stall | Cut | Close | Fail
+Part = Sequence[Act] | Fail | Attempts
+Story = Sequence[Part]
 
 
 def do(tool: str, *words: str | Path) -> Do:
@@ -65,10 +66,14 @@ class Scene(Protocol):
     server: dict[str, Any]  # an MCP server whose tool `shout` says a text in capitals
     differs: dict[str, str]
     left_out: dict[str, str]
+    at_work: float  # seconds after which a prompted agent works, on a busy machine too
 
-    def script(self, *replies: Sequence[Act] | Fail) -> str: ...  # a prompt that plays this
+    def script(self, *replies: Part) -> str: ...  # a prompt that plays this
     def release(self, name: str) -> None: ...  # ends a `Hold`
     def told(self) -> str: ...  # all that the model was told last, as JSON
+    async def requested(self) -> None: ...  # until the model was asked for the last script
+    def age(self, seconds: float) -> None: ...  # of the sessions that the agent itself stored
+    def forget(self) -> None: ...  # removes the sessions that the agent itself stored
     async def start(self, **wishes: Any) -> Session: ...  # fields of SessionSpec and Terms
     async def resume(self, session: str, *, fork: bool = False) -> Session: ...
     async def reopen(self) -> None: ...  # ends all processes; the store stays

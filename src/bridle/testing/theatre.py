@@ -14,7 +14,7 @@ from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session, read_all
 from bridle.sessions.terms import Terms
 from bridle.store.database import Database
-from bridle.testing.scene import check_log
+from bridle.testing.scene import CannotPlay, check_log
 
 _OF_TERMS = frozenset(Terms.__struct_fields__)
 
@@ -22,6 +22,8 @@ _OF_TERMS = frozenset(Terms.__struct_fields__)
 class Theatre:
     """A scene inherits from it and writes its `script`. `home` is the agent's, and `environment`
     what it gets besides PATH and HOME."""
+
+    at_work = 2.0
 
     def __init__(
         self,
@@ -69,6 +71,15 @@ class Theatre:
         self._database.close()
         for each in logs:
             check_log(each)
+
+    async def requested(self) -> None:
+        raise CannotPlay("there is no model behind it")
+
+    def age(self, seconds: float) -> None:
+        """A stand-in compares no times."""
+
+    def forget(self) -> None:
+        raise CannotPlay("nobody has seen how it refuses to resume")
 
     def left(self) -> list[str]:
         mark = f"HOME={self.home}".encode()

@@ -175,9 +175,21 @@ def test_abandoned_blocks_are_taken_back_and_finished_ones_stay() -> None:
         assistant(says("kept"), id="m1"),
         text_delta("lost", 1),
     )
-    assert hear(claude, message_stop(abandoned_blocks={"from_block_index": 1})) == [
-        MessageWithdrawn(message_id="m1:1")
+    assert hear(claude, message_stop(abandoned_blocks={"from_block_index": 1})) == []
+    assert hear(claude, message_start("m2"), text_delta("anew")) == [
+        MessageWithdrawn(message_id="m1:1"),
+        chunk("m2:0", "anew"),
     ]
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_abandoned_blocks_stand_where_nothing_comes_in_their_place(failed: bool) -> None:
+    claude = prompted()
+    hear(claude, message_start("m1"), text_delta("Half"))
+    stop = message_stop(abandoned_blocks={"from_block_index": 0})
+    heard = hear(claude, stop, result(is_error=failed))
+    gone = [event for event in heard if isinstance(event, MessageWithdrawn)]
+    assert gone == ([] if failed else [MessageWithdrawn(message_id="m1:0")])
 
 
 def test_a_message_that_breaks_off_and_comes_anew_counts_once() -> None:

@@ -43,7 +43,7 @@ def test_a_thread_that_does_not_open_fails_the_turn_and_is_asked_for_again() -> 
     assert end == TurnEnded(
         reason="failed",
         failure=Failure(
-            kind="agent_failed",
+            kind="history_lost",
             message="no rollout found for thread id gone",
             hint="the agent no longer has this conversation: start a new session",
         ),

@@ -116,7 +116,12 @@ def test_a_retry_takes_back_what_was_begun(talk: Talk) -> None:
     )
     assert said[2:] == [
         MessageWithdrawn(message_id="m1"),
-        Notice(level="warning", kind="retry", text="Reconnecting... 1/5 (the stream broke)"),
+        Notice(
+            level="warning",
+            kind="retry",
+            text="Reconnecting... 1/5 (the stream broke)",
+            failure=Failure(kind="agent_failed", message="the stream broke"),
+        ),
     ]
 
 

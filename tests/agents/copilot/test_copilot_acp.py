@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from acp_far_side import far_side
@@ -22,6 +22,7 @@ from bridle.core.agent import SecretFile, SessionSpec
 from bridle.core.events import (
     Diff,
     MessageChunk,
+    MessageWithdrawn,
     Notice,
     PermissionRequested,
     PlanChanged,
@@ -223,3 +224,44 @@ def _heard(talk: str, kind: type[E]) -> list[E]:
 )
 def test_a_prompt_that_is_too_long_is_told_however_it_is_worded(message: str) -> None:
     assert told(message).kind == "context_overflow"
+
+
+AGAIN = "Info: Response was interrupted due to a server error. Retrying..."  # of 1.0.102
+
+
+def _broken_off(said: list[dict[str, Any]], attempts: int) -> list[dict[str, Any]]:
+    """A talk whose last words were asked for several times."""
+    at = max(number for number, one in enumerate(said) if _words(one))
+    while _words(said[at - 1]):
+        at -= 1
+    chunk = said[at]["msg"]
+    more = []
+    for words in ("Half of ", "it", AGAIN) * attempts:
+        update = {**chunk["params"]["update"], "content": {"type": "text", "text": words}}
+        params = {**chunk["params"], "update": update}
+        more.append({"dir": "in", "msg": {**chunk, "params": params}})
+    return [*said[:at], *more, *said[at:]]
+
+
+def _words(one: dict[str, Any]) -> str:
+    match one["msg"].get("params", {}).get("update"):
+        case {"sessionUpdate": "agent_message_chunk", "content": {"text": str(said)}}:
+            return "" if said.startswith(ROW.asides) else said
+    return ""
+
+
+def _stands(said: list[Said]) -> str:
+    gone = {one.message_id for one in said if isinstance(one, MessageWithdrawn)}
+    chunks = [one for one in said if isinstance(one, MessageChunk)]
+    return "".join(one.text for one in chunks if one.message_id not in gone)
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 5])
+@pytest.mark.parametrize("talk", ["hello", "shell_allowed", "failed_command"])
+def test_what_it_said_before_it_asked_again_is_taken_back(talk: str, attempts: int) -> None:
+    [folder] = [one for one in TALKS if one.name == talk]
+    whole = Player(_Agent(), lines(folder)).play()
+    again = Player(_Agent(), _broken_off(lines(folder), attempts)).play()
+    assert _stands(again) == _stands(whole)
+    halves = [one for one in again if isinstance(one, MessageChunk) and one.text == "Half of "]
+    assert len(halves) == attempts

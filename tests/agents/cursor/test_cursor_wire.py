@@ -203,9 +203,9 @@ def test_another_conversation_than_the_one_asked_for_is_a_failure() -> None:
     assert events[-1] == TurnEnded(
         reason="failed",
         failure=Failure(
-            kind="agent_failed",
+            kind="history_lost",
             message="Cursor was to go on with conversation s1, and opened s2 instead",
-            hint="start a new session",
+            hint="the agent no longer has this conversation: start a new session",
         ),
     )
 

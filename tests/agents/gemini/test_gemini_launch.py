@@ -162,7 +162,7 @@ async def test_the_stream_refuses_a_list_of_tools_that_nobody_would_hold_it_to(
     ("code", "kind", "hint"),
     [
         (41, "not_signed_in", "GEMINI_API_KEY"),
-        (42, "agent_failed", "start a new session"),
+        (42, "history_lost", "start a new session"),
         (55, "agent_failed", "agents.gemini.trust"),
     ],
 )

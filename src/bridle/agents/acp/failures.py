@@ -11,7 +11,7 @@ import re
 from bridle.agents.acp.row import Row
 from bridle.agents.fields import Table, at, parse, text
 from bridle.agents.jsonrpc import METHOD_NOT_FOUND, RpcError
-from bridle.core.failure import BY_STATUS, Failure, FailureKind
+from bridle.core.failure import BY_STATUS, Failure, FailureKind, history_lost
 
 AUTH_REQUIRED = -32000
 NOT_FOUND = -32002
@@ -79,11 +79,7 @@ def not_opened(error: RpcError, row: Row, *, resuming: bool) -> Failure:
     why = failure(error, row)
     lost = error.code in (NOT_FOUND, METHOD_NOT_FOUND) or why.kind == "agent_failed"
     if resuming and (lost or _NO_SESSION.search(why.message)):
-        return Failure(
-            kind="agent_failed",
-            message=why.message,
-            hint="the agent no longer has this conversation: start a new session",
-        )
+        return history_lost(why.message)
     return why
 
 

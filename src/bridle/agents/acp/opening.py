@@ -109,7 +109,8 @@ class Opening:
             return Failure(kind="agent_failed", message=why)
         resuming = self._spec.resume is not None
         common = failures.not_opened(error, self._dialect.row, resuming=resuming)
-        return self._dialect.failure(error) or common
+        own = self._dialect.failure(error)
+        return own if own and own.kind != "agent_failed" else common
 
     def _set(self) -> Said:
         """Model, effort and mode. In a session that is open already, a refusal is only told."""

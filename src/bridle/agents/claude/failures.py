@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bridle.agents.fields import Table, number, strings, text
-from bridle.core.failure import BY_STATUS, Failure, FailureKind
+from bridle.core.failure import BY_STATUS, Failure, FailureKind, history_lost
 
 
 class ApiError(NamedTuple):
@@ -62,14 +62,14 @@ def failure(
     """`cut`: words had come, and their message was never finished."""
     message = text(result, "result") or "; ".join(strings(result, "errors"))
     message = message or (error.message if error else "") or "the agent gave no reason"
+    if message.startswith(_NO_SUCH_SESSION):
+        return history_lost(message)
     status = number(result, "api_error_status")
     kind = _kind(result, error, status, message)
     if cut and kind == "api_error" and "connect" in message.lower():
         kind = "stream_broken"
     refused = kind == "api_error" and 400 <= (status or 0) < 500  # the same again will fail too
     hint = "" if refused else _HINTS.get(kind, "")
-    if message.startswith(_NO_SUCH_SESSION):
-        hint = "the agent no longer has this conversation: start a new session"
     return Failure(
         kind=kind,
         message=message,

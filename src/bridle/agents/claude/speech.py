@@ -18,7 +18,8 @@ class Speech:
     """The agent's own words, or those of the subagent that works inside a call.
 
     The CLI streams a block in deltas and then repeats it whole. A message whose stream broke is
-    sent again under another id, so what was streamed of it is taken back.
+    sent again under another id, so what was streamed of it is taken back; where nothing comes in
+    its place, it stands.
     """
 
     def __init__(self, parent: str | None) -> None:
@@ -29,10 +30,12 @@ class Speech:
         self._stopped = True
         self._streamed: dict[int, _Block] = {}  # not repeated whole yet
         self._whole = 0  # blocks of the message that came whole
+        self._abandoned: list[str] = []  # blocks that the next message replaces
 
     def begin(self, message_id: str) -> Iterator[Event]:
         if not self._stopped:
-            yield from self.withdraw(0)
+            self.abandon(0)
+        yield from self.replaced()
         self._turn_to(message_id)
         self._stopped = False
 
@@ -56,13 +59,15 @@ class Speech:
         self.said, self.broken = False, ""
         self._stopped = True
         self._streamed = {}
+        self._abandoned.clear()
 
     def whole(self, message_id: str, kind: str, text: str) -> Iterator[Event]:
         """A block of text or thinking as the CLI repeats it after its deltas."""
         if message_id not in ("", self._message):
             if not self._stopped:
-                yield from self.withdraw(0)
+                self.abandon(0)
                 self._stopped = True
+            yield from self.replaced()
             self._turn_to(message_id)
         index = self._whole
         self._whole += 1
@@ -79,13 +84,19 @@ class Speech:
             self._turn_to(message_id)
         self._whole += 1
 
-    def withdraw(self, first: int) -> Iterator[Event]:
-        """The blocks from this one on do not count."""
+    def abandon(self, first: int) -> None:
+        """The blocks from this one on do not count, once something takes their place."""
         for index in [index for index in self._streamed if index >= first]:
             block = self._streamed.pop(index)
             if block.kind == "text":
                 self.broken = "".join(block.pieces)
-            yield MessageWithdrawn(message_id=block.id, parent=self.parent)
+            self._abandoned.append(block.id)
+
+    def replaced(self) -> Iterator[Event]:
+        """Takes back what was abandoned."""
+        for block_id in self._abandoned:
+            yield MessageWithdrawn(message_id=block_id, parent=self.parent)
+        self._abandoned.clear()
 
     def _turn_to(self, message_id: str) -> None:
         self._message = message_id

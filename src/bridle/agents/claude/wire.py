@@ -155,7 +155,7 @@ class ClaudeWire:
             case "message_stop":
                 abandoned = line.get("abandoned_blocks")
                 if isinstance(abandoned, dict):
-                    yield from speech.withdraw(count(abandoned, "from_block_index"))
+                    speech.abandon(count(abandoned, "from_block_index"))
                 speech.stop()
 
     def _assistant(self, line: Table, raw: bytes) -> Said:
@@ -310,6 +310,8 @@ class ClaudeWire:
         self._steers.clear()
         self._error = None
         self._retry_after = None
+        if end.reason == "completed":
+            yield from self._speech(None).replaced()
         self._speech(None).rest()
         yield from self._drop_calls(None)
         yield self._meter.report()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bridle.agents.fields import Table, count, parse, table, text
-from bridle.core.failure import BY_STATUS, Failure, FailureKind
+from bridle.core.failure import BY_STATUS, Failure, FailureKind, history_lost
 
 _BY_WORD: dict[str, FailureKind] = {
     "contextWindowExceeded": "context_overflow",
@@ -76,8 +76,7 @@ def from_words(message: str) -> Failure:
 def refusal(what: str, message: str) -> Failure:
     """A request of ours that Codex refused."""
     if any(phrase in message for phrase in _NO_SUCH_THREAD):
-        hint = "the agent no longer has this conversation: start a new session"
-        return Failure(kind="agent_failed", message=message, hint=hint)
+        return history_lost(message)
     found = from_words(message)
     if found.kind != "agent_failed":
         return found

@@ -20,6 +20,7 @@ _SAYS: tuple[tuple[re.Pattern[str], FailureKind], ...] = (
     (re.compile(r"no authentication|not (logged|signed) in|log ?in to", re.I), "not_signed_in"),
     (re.compile(r"quota", re.I), "billing"),
     (re.compile(r"model .*not (found|available|supported)", re.I), "model_not_found"),
+    (re.compile(r"missing finish_reason|stream (ended|closed)", re.I), "stream_broken"),
     (re.compile(r"failed to get response from the AI model", re.I), "api_error"),
 )
 _HINTS: dict[FailureKind, str] = {
@@ -29,6 +30,7 @@ _HINTS: dict[FailureKind, str] = {
     "rate_limited": "wait, or use another agent or model",
     "context_overflow": "start a new session, or let the agent /compact this one",
     "api_error": "try again in a moment",
+    "stream_broken": "try again",
     "denied": "a policy of the account forbids it",
 }
 _STATUS = re.compile(r"\(HTTP ([45]\d\d)\)|Last error: ([45]\d\d)\b|^([45]\d\d) ")

@@ -3,6 +3,7 @@
 - Its counts of tokens go on from turn to turn.
 - Words and calls of a subagent come as if they were the agent's: while a task runs, they are its.
 - The tools of an MCP server are called `SERVER-TOOL`.
+- That it asks its model again is a message that begins with `Info: `; the reply begins anew.
 - A failure is a last message that begins with `Error: `, and the turn ends as if all were well.
 - Its hook asks before every call (`gate`), if there is a `plugin` with it.
 """
@@ -15,6 +16,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from bridle.agents.acp.dialect import Dialect
+from bridle.agents.acp.reply import Reply as ModelReply
 from bridle.agents.acp.wire import AcpWire
 from bridle.agents.copilot import failures
 from bridle.agents.copilot.gate import CopilotGate
@@ -58,6 +60,7 @@ class CopilotWire(AcpWire):
         self._held: MessageChunk | None = None  # it may be why the turn fails
         self._total = UsageReported()
         self._planned = False
+        self._reply = ModelReply()
         self._gate = CopilotGate(lambda asked: self._inside(self._named(asked, asked.tool)))
         self.plugin: Mapping[str, bytes] = {}
 
@@ -85,7 +88,13 @@ class CopilotWire(AcpWire):
     # -- what is told --
 
     def decode(self, line: bytes) -> Iterable[Said]:
-        return [told for one in super().decode(line) for told in self._read(one)]
+        said = [told for one in super().decode(line) for told in self._read(one)]
+        return [told for one in said for told in self._with_withdrawn(one)]
+
+    def _with_withdrawn(self, one: Said) -> Iterator[Said]:
+        if not isinstance(one, Reply | Keep) and one.parent is None:
+            yield from self._reply.hear(one)
+        yield one
 
     def _read(self, one: Said) -> Iterator[Said]:
         match one:
@@ -175,6 +184,8 @@ class CopilotWire(AcpWire):
         """`Info: ` and a file that was written says no more than the call does."""
         said = notice.text.removeprefix("Info: ")
         if said.endswith("Retrying...") or "and retrying" in said:
+            self._reply.asked_again()
+            self._speech.rest()
             yield replace(notice, kind="retry", level="warning", text=said)
         elif said not in self._paths:
             yield replace(notice, text=said)

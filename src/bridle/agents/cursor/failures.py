@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bridle.agents.fields import Table, text
 from bridle.core.agent import Exit
-from bridle.core.failure import Failure, FailureKind
+from bridle.core.failure import Failure, FailureKind, history_lost
 
 SIGN_IN = "run `cursor-agent login` or set CURSOR_API_KEY"
 
@@ -50,10 +50,8 @@ def of_exit(exit: Exit, stderr: str, complaint: str) -> Failure | None:
 
 
 def other_conversation(asked: str, opened: str) -> Failure:
-    return Failure(
-        kind="agent_failed",
-        message=f"Cursor was to go on with conversation {asked}, and opened {opened} instead",
-        hint="start a new session",
+    return history_lost(
+        f"Cursor was to go on with conversation {asked}, and opened {opened} instead"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,26 @@ class GeminiCli(TwoSurfaces):
             options[BASE_URL] = bool(host.variable(KEY)) and not (
                 chosen(home(host.variable)) or host.variable(BASE_URL)
             )
+            store.drop_empty_files(home(host.variable), spec.resume)
             await store.out_of_its_minute(home(host.variable), spec.resume)
-        return await super().open_acp(replace(spec, options=options), host)
+        return await self._open(replace(spec, options=options), host)
+
+    async def _open(self, spec: SessionSpec, host: Host) -> Conversation:
+        from bridle.agents.gemini import store
+        from bridle.agents.recorded import RecordedConversation
+
+        folder = home(host.variable)
+        talk = RecordedConversation(
+            self.info,
+            self.wire(spec),
+            spec,
+            host,
+            self._grace,
+            read=partial(store.recorded, folder),
+            opened=partial(store.drop_empty_files, folder),
+        )
+        await talk.start()
+        return talk
 
     async def account(self, run: Run) -> Account:
         from bridle.agents.gemini.account import account

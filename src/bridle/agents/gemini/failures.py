@@ -18,6 +18,8 @@ def failure(error: RpcError) -> Failure | None:
         return Failure(
             kind="not_signed_in", message=told.message, status=told.status, hint=ROW.login
         )
+    if error.message == "terminated":  # in the middle of an answer
+        return Failure(kind="stream_broken", message="the stream was terminated", hint="try again")
     if "empty response" in error.message:
         return Failure(kind="api_error", message=error.message, hint="try again")
     return None

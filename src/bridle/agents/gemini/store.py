@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -17,6 +18,7 @@ from bridle.agents.acp.tools import vocabulary
 from bridle.agents.fields import Table, at, storable, table, tables, text
 from bridle.agents.gemini.launch import ROW
 from bridle.agents.native import headline, records, settings
+from bridle.agents.recorded import Recorded
 from bridle.core import tools
 from bridle.core.events import (
     Content,
@@ -30,6 +32,8 @@ from bridle.core.events import (
     UserMessage,
 )
 from bridle.core.management import NativeSession
+
+_END = 1024 * 1024  # bytes of a file that are read for its end
 
 
 def sessions(home: Path, cwd: Path) -> list[NativeSession]:
@@ -60,10 +64,60 @@ async def out_of_its_minute(
         await sleep(60 - now % 60 + 0.1)
 
 
+def drop_empty_files(home: Path, native_id: str) -> None:
+    """Each load of a session leaves a file of it in which nothing is said, and for one such file
+    Gemini's own clean-up, at any start in the project, deletes all files of that session."""
+    files = [file for file in _files(home, native_id) if _is_of(file, native_id)]
+    empty = [file for file in files if not any(map(_is_said, _all_messages(file)))]
+    if len(empty) < len(files):
+        for file in empty:
+            file.unlink(missing_ok=True)
+
+
+def recorded(home: Path, native_id: str) -> Recorded | None:
+    """The end of a session's record; None: there is none. A prompt whose answer it gives up is
+    dropped from the record: all messages are set again, without it."""
+    prompts: Counter[str] = Counter()
+    prompt, reply = "", None
+    for record in (one for file in sorted(_files(home, native_id)) for one in _end_of(file)):
+        if "id" not in record:
+            again = Counter(map(_prompt, tables(table(record, "$set"), "messages")))
+            if again and prompt and again[prompt] < prompts[prompt]:
+                reply = None
+        elif words := _prompt(record):
+            prompts[words] += 1
+            prompt, reply = words, None
+        elif text(record, "type") == "gemini" and not tables(record, "toolCalls"):
+            reply = text(record, "content")
+        else:
+            reply = None
+    return Recorded(prompt, reply) if prompt else None
+
+
 def switched(enablement: Table, name: str, on: bool) -> Table:
     """`mcp-server-enablement.json`: only what is off stands there."""
     others = {key: value for key, value in enablement.items() if key != name.lower().strip()}
     return others if on else {**others, name.lower().strip(): {"enabled": False}}
+
+
+def _files(home: Path, native_id: str) -> Iterator[Path]:
+    return home.glob(f"tmp/*/chats/session-*-{native_id[:8]}.jsonl")
+
+
+def _end_of(file: Path) -> Iterator[Table]:
+    return records(file, last=_END)
+
+
+def _is_of(file: Path, native_id: str) -> bool:
+    return any(text(record, "sessionId") == native_id for record in records(file))
+
+
+def _all_messages(file: Path) -> Iterator[Table]:
+    return (message for record in records(file) for message in _messages(record))
+
+
+def _is_said(message: Table) -> bool:
+    return bool(_prompt(message)) or text(message, "type") == "gemini"
 
 
 def _folder(home: Path, cwd: Path) -> Path:

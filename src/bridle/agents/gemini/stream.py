@@ -42,7 +42,7 @@ _DENIED = frozenset({"policy_violation", "stop_execution"})
 _PLANNING = "Access denied: plan path"
 _EXITS = {  # without a word on stdout
     41: ("not_signed_in", ROW.login),
-    42: ("agent_failed", "the agent no longer has this conversation: start a new session"),
+    42: ("history_lost", "the agent no longer has this conversation: start a new session"),
     55: ("agent_failed", "trust the folder in Gemini CLI, or set `agents.gemini.trust = true`"),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,15 @@ class QwenCode(TwoSurfaces):
         refuse_other_deciders(host.variable, spec.cwd)
         options = {**spec.options, **system_files(host.variable)}
         return await super().open(replace(spec, options=options), host)
+
+    async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
+        from bridle.agents.qwen import store
+        from bridle.agents.recorded import RecordedConversation
+
+        read = partial(store.recorded, home(host.variable))
+        talk = RecordedConversation(self.info, self.wire(spec), spec, host, self._grace, read=read)
+        await talk.start()
+        return talk
 
     async def account(self, run: Run) -> Account:
         from bridle.agents.qwen.account import account

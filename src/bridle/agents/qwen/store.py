@@ -11,6 +11,7 @@ from bridle.agents.acp.tools import shown, vocabulary
 from bridle.agents.fields import Table, storable, table, tables, text
 from bridle.agents.native import headline, records
 from bridle.agents.qwen.launch import ROW
+from bridle.agents.recorded import Recorded
 from bridle.core import tools
 from bridle.core.events import (
     Content,
@@ -25,6 +26,8 @@ from bridle.core.events import (
 )
 from bridle.core.management import NativeSession
 
+_END = 1024 * 1024  # bytes of a file that are read for its end
+
 
 def sessions(home: Path, cwd: Path) -> list[NativeSession]:
     """Those of a folder, the newest first."""
@@ -35,6 +38,27 @@ def sessions(home: Path, cwd: Path) -> list[NativeSession]:
 def history(home: Path, session: NativeSession) -> list[Event]:
     file = _folder(home, Path(session.cwd or "")) / f"{session.native_id}.jsonl"
     return [event for record in records(file) for event in _events(record, session.cwd or "")]
+
+
+def recorded(home: Path, native_id: str) -> Recorded | None:
+    """The end of a session's record; None: there is none."""
+    prompt, reply, found = "", None, False
+    for file in home.glob(f"projects/*/chats/{native_id}.jsonl"):
+        for record in records(file, last=_END):
+            match text(record, "type"):
+                case "user" if words := _words(record):
+                    prompt, reply, found = words, None, True
+                case "user" | "tool_result":
+                    reply = None
+                case "assistant":
+                    reply = _reply(tables(table(record, "message"), "parts"))
+    return Recorded(prompt, reply) if found else None
+
+
+def _reply(parts: list[Table]) -> str | None:
+    if any(table(part, "functionCall") for part in parts):
+        return None
+    return "".join(text(part, "text") for part in parts if part.get("thought") is not True)
 
 
 def switched(settings: Table, name: str, on: bool) -> Table:

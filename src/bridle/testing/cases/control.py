@@ -6,15 +6,18 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
-from bridle.core.events import MessageChunk, ToolStarted, TurnEnded
+from bridle.core.events import MessageChunk, Notice, ToolStarted, TurnEnded, UserMessage
 from bridle.sessions.session import Session
+from bridle.sessions.terms import Limits
 from bridle.testing.cases.case import case
-from bridle.testing.model_script import Hold, Say
-from bridle.testing.scene import PATIENCE, Scene, do, play, said, until
+from bridle.testing.model_script import Attempts, Fail, Hold, Say, reply
+from bridle.testing.scene import PATIENCE, Act, Part, Scene, do, of, play, said, until
 
 WITHIN = 10.0  # seconds
+LONG_START = 45.0  # seconds; some CLIs take long to start on a busy machine
 BUSY = "while :; do sleep 0.31; done"  # some agents refuse one long sleep
 
 
@@ -65,6 +68,66 @@ async def cancel_in_tool(scene: Scene) -> None:
     await _nothing_left(scene)
 
 
+@case("stops while it asks its model again after a failure", "cancel")
+async def cancel_in_retry(scene: Scene) -> None:
+    session = await scene.start()
+    await session.prompt(scene.script(_overloaded(529)))
+    await scene.requested()
+    await session.cancel()
+    assert await _ended(session) == TurnEnded(reason="cancelled")
+    scene.release("end")
+
+
+def _overloaded(status: int) -> Attempts:
+    """Fails, and when it is asked again is silent."""
+    fail = Fail(status, message="Overloaded", retry_after=20)
+    return Attempts((fail, reply(Hold("end"), Say("Late."))))
+
+
+async def _runs_out_of_time(
+    scene: Scene,
+    works: Callable[[Session], Awaitable[object]],
+    *replies: Part,
+    **wishes: Any,
+) -> None:
+    """Once more with a longer limit, if the agent had not even begun by then."""
+    for limit in (scene.at_work, LONG_START):
+        session = await scene.start(limits=Limits(turn=limit), **wishes)
+        await session.prompt(scene.script(*replies))
+        begun, over = asyncio.ensure_future(works(session)), asyncio.ensure_future(session.idle())
+        await asyncio.wait({begun, over}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        reached = begun.done()
+        begun.cancel()
+        over.cancel()
+        ended = await _ended(session)
+        assert ended.failure, ended
+        assert (ended.reason, ended.failure.kind) == ("failed", "timed_out"), ended
+        if reached:
+            scene.release("end")
+            return
+    raise AssertionError("it did not begin to work in time")
+
+
+@case("is out of time in the middle of a sentence", "cancel")
+async def timeout_in_text(scene: Scene) -> None:
+    words: list[Act] = [Say("It goes on", chunks=1), Hold("end", limit=PATIENCE), Say("and on.")]
+    await _runs_out_of_time(scene, lambda session: until(session, MessageChunk), words)
+
+
+@case("is out of time while it asks its model again after a failure", "cancel")
+async def timeout_in_retry(scene: Scene) -> None:
+    await _runs_out_of_time(scene, lambda _: scene.requested(), _overloaded(500))
+
+
+@case("is out of time in the middle of a command, which is gone then", "cancel")
+async def timeout_in_tool(scene: Scene) -> None:
+    busy = [do("shell", BUSY)], [Say("Slept.")]
+    await _runs_out_of_time(
+        scene, lambda session: until(session, ToolStarted), *busy, approve="auto"
+    )
+    await _nothing_left(scene)
+
+
 @case("takes words in the middle of a turn", "steer")
 async def steer(scene: Scene) -> None:
     session = await scene.start(approve="auto")
@@ -85,6 +148,36 @@ async def resume(scene: Scene) -> None:
     session = await scene.resume(session.id)
     log = await play(session, scene.script([Say("I remember.")]))
     assert said(log) == "I remember.", said(log)
+    assert "The bird is a heron." in scene.told(), "its model was not told what was said before"
+
+
+@case("goes on five times, minutes apart, each time in a new process", "resume")
+async def resume_often(scene: Scene) -> None:
+    session = await scene.start()
+    await play(session, scene.script([Say("The bird is a heron.")]))
+    for number in range(5):
+        await scene.reopen()
+        scene.age(150)
+        session = await scene.resume(session.id)
+        log = await play(session, scene.script([Say(f"Resumed {number}.")]))
+        assert said(log) == f"Resumed {number}.", (number, said(log), of(log, TurnEnded))
+        assert not of(log, UserMessage), f"resume {number + 1}: {of(log, Notice)}"
+    assert "The bird is a heron." in scene.told(), "its model was not told what was said first"
+
+
+@case("goes on with bridle's own history when its own is gone", "resume")
+async def history_lost(scene: Scene) -> None:
+    session = await scene.start()
+    await play(session, scene.script([Say("The bird is a heron.")]))
+    await scene.reopen()
+    scene.forget()
+    session = await scene.resume(session.id)
+    log = await play(session, scene.script([Say("I was told.")]))
+    assert said(log) == "I was told.", (said(log), of(log, TurnEnded))
+    notices = [event.level for event in of(log, Notice) if event.kind == "handoff"]
+    assert notices == ["warning"], of(log, Notice)
+    log = await play(session, scene.script([Say("Still here.")]))
+    assert said(log) == "Still here.", (said(log), of(log, TurnEnded))
     assert "The bird is a heron." in scene.told(), "its model was not told what was said before"
 
 

@@ -5,8 +5,18 @@ from __future__ import annotations
 from bridle.core.events import Notice
 from bridle.core.failure import Failure
 from bridle.testing.cases.case import case
-from bridle.testing.model_script import Cut, Fail, Say, Stall, overflow, quota
-from bridle.testing.scene import Scene, end, play, said, until
+from bridle.testing.model_script import (
+    Attempts,
+    Close,
+    Cut,
+    Fail,
+    Say,
+    Stall,
+    overflow,
+    quota,
+    reply,
+)
+from bridle.testing.scene import Act, CannotPlay, Scene, end, play, said, until
 
 
 async def _failure(scene: Scene, fail: Fail) -> Failure:
@@ -69,6 +79,41 @@ async def retry_reported(scene: Scene) -> None:
     await until(session, Notice, lambda notice: notice.kind == "retry")
     await session.cancel()
     await session.idle()
+
+
+@case("an answer that ends without its end is never taken for a whole one, and stays")
+async def closed_stream(scene: Scene) -> None:
+    half: list[Act] = [Say("Half of it", chunks=2), Stall(0.2), Close()]
+    log = await play(await scene.start(), scene.script(half, half))
+    ended = end(log)
+    assert ended.failure, (ended, said(log))
+    assert ended.failure.kind == "stream_broken", ended
+    assert "Half of it" in said(log), said(log)
+
+
+async def _asks_again(scene: Scene, half: str, mishap: Cut | Close) -> None:
+    """What the agent keeps of an answer that broke off is in the log, and nothing else is: its
+    model is told the truth in the next turn. Some go on with the half, in a second reply."""
+    broken = reply(Say(half, chunks=2), Stall(0.2), mishap)
+    session = await scene.start()
+    whole = Say("All of it.")
+    log = await play(session, scene.script(Attempts((broken, reply(whole))), [whole]))
+    if (why := end(log).failure) and why.kind == "stream_broken":
+        raise CannotPlay("it does not ask again: the turn fails")
+    assert end(log).reason == "completed", end(log)
+    await play(session, scene.script([Say("And?")]))
+    kept = half in scene.told()
+    assert said(log) == half * kept + "All of it.", (kept, said(log))
+
+
+@case("takes back what it said of an answer that was cut, once it asks again")
+async def retry_after_cut(scene: Scene) -> None:
+    await _asks_again(scene, "What was cut. ", Cut())
+
+
+@case("takes back what it said of an answer without an end, once it asks again")
+async def retry_after_close(scene: Scene) -> None:
+    await _asks_again(scene, "What had no end. ", Close())
 
 
 @case("is usable after a failure")

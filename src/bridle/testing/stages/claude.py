@@ -29,6 +29,7 @@ class Claude(Stage):
         ".claude/backups/*",
         ".claude/plugins/store/*",
     )
+    histories = (".claude/projects/*/*.jsonl",)
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         return {

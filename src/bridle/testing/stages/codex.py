@@ -46,6 +46,7 @@ class Codex(Stage):
     )
     speaks_acp = False
     restless = (".codex/sessions/*", ".codex/*.sqlite*", ".codex/tmp/*", ".codex/shell_snapshots/*")
+    histories = (".codex/sessions/**/*.jsonl", ".codex/*.sqlite*")
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         return {}

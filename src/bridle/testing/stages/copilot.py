@@ -15,6 +15,7 @@ class Copilot(Stage):
     key = "COPILOT_PROVIDER_API_KEY"
     bare = ("--acp",)
     restless = (".copilot/logs/*", ".copilot/session-state/*", ".cache/copilot/*")
+    histories = (".copilot/session-state/*",)
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         return {

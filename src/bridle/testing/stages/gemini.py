@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,6 +17,9 @@ _SETTINGS = {
 }
 
 
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d[:-]\d\d(?::\d\d\.\d{3}Z)?")
+
+
 class Gemini(Stage):
     agent = "gemini"
     api = "gemini"
@@ -23,6 +28,7 @@ class Gemini(Stage):
     model = "gemini-2.5-flash"  # without one it asks a small model which to take
     bare = ("--acp", "--skip-trust", "-m", "gemini-2.5-flash")
     restless = (".gemini/tmp/*/chats/*",)
+    histories = (".gemini/tmp/*/chats/*",)
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         return {"GOOGLE_GEMINI_BASE_URL": base_url, "GEMINI_CLI_NO_RELAUNCH": "true"}
@@ -32,6 +38,19 @@ class Gemini(Stage):
 
     def files(self, base_url: str) -> dict[str, str]:
         return {".gemini/settings.json": json.dumps(_SETTINGS)}
+
+    def age(self, home: Path, seconds: float) -> None:
+        """It compares the minute in a file's name, and the times in the file."""
+
+        def earlier(found: re.Match[str]) -> str:
+            form = "%Y-%m-%dT%H:%M:%S.%fZ" if found[0].endswith("Z") else "%Y-%m-%dT%H-%M"
+            then = datetime.strptime(found[0], form) - timedelta(seconds=seconds)
+            return then.strftime(form).replace("000Z", "Z")
+
+        for path in sorted(self._stored(home)):  # the earliest first: its new name is free
+            path.write_text(_TIME.sub(earlier, path.read_text()))
+            path.rename(path.with_name(_TIME.sub(earlier, path.name)))
+        super().age(home, seconds)
 
     def shell(self, command: str, id: str | None = None) -> Call:
         return Call("run_shell_command", {"command": command, "description": "a command"}, id)

@@ -34,6 +34,8 @@ class OpenCode(Stage):
     key = "SCRIPTED_API_KEY"
     bare = ("acp",)
     restless = (".local/share/opencode/*", ".local/state/opencode/*", ".cache/opencode/*")
+    histories = (".local/share/opencode/*.db*",)
+    at_work = 20.0
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         return {

@@ -18,6 +18,8 @@ class Qwen(Stage):
     key = "OPENAI_API_KEY"
     bare = ("--acp", "--approval-mode", "default")
     restless = (".qwen/projects/*", ".qwen/usage*", ".qwen/debug/*")
+    histories = (".qwen/projects/*/chats/*",)
+    at_work = 20.0
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         variables = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
@@ -31,6 +33,8 @@ class Stage:
     speaks_acp: ClassVar[bool] = True  # in a bare run; or the prompt is the last argument
     restless: ClassVar[tuple[str, ...]] = ()  # histories and logs in its home
     takes_servers: ClassVar[bool] = True  # of a session, by a command
+    at_work: ClassVar[float] = 8.0  # seconds after which it works, on a busy machine too
+    histories: ClassVar[tuple[str, ...]] = ()  # the sessions that it stores in its home
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
         """The variables of this CLI; one that is empty is not set."""
@@ -63,6 +67,23 @@ class Stage:
             self.key: KEY,
         }
         return variables | self.environment(base_url, version)
+
+    def age(self, home: Path, seconds: float) -> None:
+        """Sets the times of its stored sessions back."""
+        for path in self._stored(home):
+            then = path.stat().st_mtime - seconds
+            os.utime(path, (then, then))
+
+    def forget(self, home: Path) -> None:
+        """Removes its stored sessions."""
+        for path in self._stored(home):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    def _stored(self, home: Path) -> list[Path]:
+        return [path for pattern in self.histories for path in home.glob(pattern)]
 
     def lacks(self, version: str) -> set[str]:
         """The tools below that it does not have, or not on the surface that bridle uses."""

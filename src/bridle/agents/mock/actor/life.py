@@ -65,9 +65,10 @@ def live(host: Host, memory: Memory) -> None:
 
 def respond(host: Host, memory: Memory, tasks: list[Task], prompt: Message) -> None:
     try:
-        if memory.lost:
-            raise ValueError(f"no conversation {memory.lost!r}")
         steps, pace = choose(prompt["text"], memory, host.settings)
     except ValueError as error:
         steps, pace = [{"fail": "agent_failed", "message": f"mock: {error}"}], 0.0
+    if memory.lost:
+        why = f"mock: no conversation {memory.lost!r}"
+        steps, pace = [{"fail": "history_lost", "message": why}], 0.0
     Turn(host, memory, tasks, pace, prompt).play(steps)

@@ -23,8 +23,9 @@ def choose(prompt: str, memory: Memory, settings: dict[str, str]) -> tuple[list[
     text = prompt.strip()
     pace = settings.get("pace")
     if text.startswith("[{"):
-        steps, _ = json.JSONDecoder().raw_decode(text)  # words may follow, such as a schema
-        return steps, float(pace or 0)
+        return _steps(text), float(pace or 0)
+    if (last := text.rpartition("\n")[2]).startswith("[{"):  # below an account of what was before
+        return _steps(last), float(pace or 0)
     named = text[7:] if text.startswith("script:") else text if text.endswith(".json") else None
     script = named or settings.get("script") or memory.script or "demo"
     if named or script != memory.script:
@@ -34,6 +35,13 @@ def choose(prompt: str, memory: Memory, settings: dict[str, str]) -> tuple[list[
     steps = turns[min(memory.played, len(turns) - 1)]
     memory.played += 1
     return steps, float(own_pace if pace is None else pace)
+
+
+def _steps(text: str) -> list[Step]:
+    """Text may follow the steps, such as a schema."""
+    steps: list[Step]
+    steps, _ = json.JSONDecoder().raw_decode(text)
+    return steps
 
 
 def load(script: str) -> tuple[list[list[Step]], float]:

@@ -105,7 +105,7 @@ class CommandExecution(ProgramExecution):
         if words and assigned:
             variables = {**expansion.state.variables}
             for name, _ in assigned:
-                variables.pop(name)
+                variables.pop(name, None)  # may be assigned twice
             variables |= {
                 name: one for name, one in state.variables.items() if name not in variables
             }

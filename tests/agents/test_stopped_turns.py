@@ -1,0 +1,72 @@
+"""A turn that we stopped is cancelled, whatever its agent reports of it."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+from listening import listening
+from plain import LONG_LIVED, PER_TURN, python
+
+from bridle.agents.stdio import StdioAgent
+from bridle.core.agent import Prompt
+from bridle.core.events import MessageChunk, TurnEnded
+from bridle.testing.host import PlainHost
+
+# Says one word, and when it is stopped the given lines, and exits or not.
+PROGRAM = """
+def stopped(*_):
+    for line in {lines}:
+        print(line, flush=True)
+    if {exits}:
+        os._exit({code})
+
+signal.signal(signal.SIGINT, stopped)
+first = sys.stdin.readline()
+print('{{"say": "At work."}}', flush=True)
+if {one_turn}:
+    time.sleep(30)
+for line in sys.stdin:
+    if "cancel" in line:
+        stopped()
+"""
+REPORTS = [
+    *('{"end": "completed"}', '{"end": "failed"}', '{"end": "cancelled"}'),
+    '{"say": " Done."}\n{"end": "completed"}',
+]
+
+
+@pytest.mark.parametrize(
+    ("agent", "report", "code"),
+    [
+        *product([LONG_LIVED], REPORTS, [None]),
+        *product([PER_TURN], [*REPORTS, ""], [0, 1, 130]),
+    ],
+)
+async def test_a_turn_that_was_cancelled_ends_so_whatever_is_reported(
+    host: PlainHost, project: Path, agent: StdioAgent, report: str, code: int | None
+) -> None:
+    lines = report.split("\n") if report else []
+    one_turn = agent is PER_TURN
+    program = PROGRAM.format(lines=lines, exits=code is not None, code=code, one_turn=one_turn)
+    async with listening(agent, python(program, project), host) as talk:
+        await talk.conversation.prompt(Prompt("go"))
+        await talk.until(lambda: talk.text == "At work.")
+        await talk.conversation.cancel()
+        await talk.until(lambda: talk.of(TurnEnded))
+        assert talk.of(TurnEnded) == [TurnEnded(reason="cancelled")]
+        assert talk.of(MessageChunk)[0] == MessageChunk(message_id="m", text="At work.")
+
+
+async def test_a_result_that_came_before_the_cancel_stands(host: PlainHost, project: Path) -> None:
+    program = """
+print('{"end": "completed"}\\n{"say": "Still here."}', flush=True)
+time.sleep(30)
+"""
+    async with listening(PER_TURN, python(program, project), host) as talk:
+        await talk.conversation.prompt(Prompt("go"))
+        await talk.until(lambda: talk.text == "Still here.")
+        await talk.conversation.cancel()
+        await talk.until(lambda: talk.of(TurnEnded))
+        assert talk.of(TurnEnded) == [TurnEnded(reason="completed")]
