@@ -396,7 +396,8 @@ class Runner:
             if way is None and failure.kind == "history_lost" and self._line.native_id:
                 self._line.blank = True  # if not now, the next prompt comes with an account
                 way = None if self._visible else Replay()
-            way = way or self._relay.way_on(failure, visible=self._visible)
+            if way is None:
+                way = self._relay.way_on(failure, visible=self._visible)
             if way is not None:
                 self._guard.pause()
                 self._log.let_go()
