@@ -140,6 +140,14 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
+    def press_until_end(self, key: str) -> int:
+        """A key that comes while a question is being drawn is no answer yet."""
+        deadline = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < deadline:
+            self.press(key)
+            self._read(0.5)
+        return self.end()
+
     def interrupt(self) -> None:
         self.press("\x03")
 
