@@ -21,7 +21,10 @@ class MockScene(Theatre):
     def __init__(self, folder: Path) -> None:
         self._state = folder / "mock"
         options = {"pace": "0", "state": str(self._state)}
-        left_out = {"schema_repaired": "its script comes with the prompt, which a repair is not"}
+        left_out = {
+            "schema_repaired": "its script comes with the prompt, which a repair is not",
+            "cost_limit": "its model costs nothing",
+        }
         super().__init__(load("mock"), folder, options=options, left_out=left_out)
 
     def script(self, *replies: Part) -> str:

@@ -128,6 +128,18 @@ async def timeout_in_tool(scene: Scene) -> None:
     await _nothing_left(scene)
 
 
+@case("a limit on cost ends the turn, or a warning says that it is reported too late for that")
+async def cost_limit(scene: Scene) -> None:
+    session = await scene.start(limits=Limits(cost=0.000_001), approve="auto")
+    log = await play(session, scene.script([do("shell", "true")], [Say("Done.")]))
+    [ended] = of(log, TurnEnded)
+    if ended.failure:
+        assert ended.failure.kind == "cost_limit", ended
+    else:
+        warnings = [notice.text for notice in of(log, Notice) if notice.kind == "limit"]
+        assert any("the turn was over by then" in text for text in warnings), (ended, warnings)
+
+
 @case("takes words in the middle of a turn", "steer")
 async def steer(scene: Scene) -> None:
     session = await scene.start(approve="auto")
