@@ -141,6 +141,10 @@ def _joined(events: Events) -> Iterator[dict[str, Any]]:
         yield last
 
 
+def _has_jitter(key: str, value: Any) -> bool:
+    return key == "retry_after" and isinstance(value, float) and not value.is_integer()
+
+
 def _neutral(value: Any, places: Mapping[str, str]) -> Any:
     match value:
         case str():
@@ -150,7 +154,11 @@ def _neutral(value: Any, places: Mapping[str, str]) -> Any:
                 value = pattern.sub("", value)
             return value
         case dict():
-            return {k: v if k in IDS else _neutral(v, places) for k, v in value.items()}
+            return {
+                k: v if k in IDS else _neutral(v, places)
+                for k, v in value.items()
+                if not _has_jitter(k, v)
+            }
         case list() | tuple():
             return [_neutral(each, places) for each in value]
         case _:

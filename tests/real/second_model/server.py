@@ -159,6 +159,8 @@ class Handler(BaseHTTPRequestHandler):
             body["model"] = self.path.rpartition("/models/")[2].partition(":")[0]
         step, vary = self.model.next_step("POST", self.path, body)
         if isinstance(step, Failure):
+            if api == "gemini" and step.status == 529:  # which is no status of Google's
+                step = msgspec.structs.replace(step, status=503)
             content, headers = ERRORS[api](step, vary)
             self._json(step.status, content, headers)
             return
