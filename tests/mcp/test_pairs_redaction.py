@@ -44,6 +44,40 @@ def test_a_protected_file_is_restored_with_its_secret_and_the_report_has_none(
     assert_hidden(log_text(machine))
 
 
+WAYS_TO_REPLACE = {
+    "renamed over": 'printf %s "$new" > draft; mv draft .env',
+    "truncated and written": 'printf %s "$new" > .env',
+    "appended to": 'printf %s "$new" >> .env',
+    "swapped for a link": 'printf %s "$new" > draft; ln -s draft link; mv link .env',
+    "removed and created": 'rm -f .env; printf %s "$new" > .env',
+    "moved away and created": 'mv .env old; printf %s "$new" > .env; cat old',
+    "edited while a command runs": '(sleep 0.1; printf %s "$new" > .env) & sleep 0.2; wait',
+}
+AROUND = ("x", "Z", "9", "_", "-", "m", "\x1b[31m", "%3D", "é", "\\n", "=", " ", "'")
+
+
+@pytest.mark.parametrize("way", WAYS_TO_REPLACE)
+def test_a_replaced_secrets_file_shows_no_secret_whatever_stands_around_it(
+    machine: Machine, way: str
+) -> None:
+    """On a machine without mounts the new content is there until it is restored, and is read."""
+    (machine.project / ".env").write_text(f"KEY={SECRET}\n")
+    for number, around in enumerate(AROUND):
+        (machine.project / f"new-{number}").write_text(f"KEY={around}{SECRET}{around}\n")
+    (machine.project / "change").write_text(
+        f'for one in new-*; do new="$(cat $one)"; {WAYS_TO_REPLACE[way]}; cat .env; rm -f link;'
+        " cat $one; cat $one >&2; cp $one not-protected; done; true"
+    )
+    wire = machine.greeted("--approve", "auto")
+    result = wire.call("execute_shell", command="sh change")
+    assert "[secret:github-token]" in text(result)
+    assert_hidden(result)
+    assert_hidden(wire.call("read_file", path="not-protected"))
+    assert_hidden(wire.call("read_file", path=".env"))
+    assert_hidden(log_text(machine))
+    assert (machine.project / ".env").read_text() == f"KEY={SECRET}\n"
+
+
 def test_a_secret_that_a_background_process_writes_in_two_parts_is_redacted(
     machine: Machine,
 ) -> None:

@@ -177,6 +177,53 @@ def test_a_key_behind_a_character_that_json_escapes_is_found_everywhere(name: st
     assert left == []
 
 
+ORDINARY_KEYS = {
+    **SHAPES,
+    "api-key": "sk-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0",
+    "google-key": "AIzaSyA1b2C3d4E5f6G7h8I9j0KlMnOpQrStUvW",
+}
+BEFORE = ["\x1b[31m", "\x1b[01;31m\x1b[K", "\\x1b[0m", "%3D", "%20", "\\x20", "-p", "-u", "key_"]
+_neighbours = st.one_of(
+    st.sampled_from(BEFORE),
+    st.sampled_from([chr(code) for code in range(128)]),
+    st.text(max_size=3),
+)
+
+
+@given(_neighbours, st.sampled_from(sorted(ORDINARY_KEYS)), _neighbours, st.data())
+def test_a_well_known_key_is_found_whatever_stands_around_it(
+    before: str, name: str, after: str, data: st.DataObject
+) -> None:
+    """In a text, in JSON, and in a stream that is cut anywhere."""
+    key = ORDINARY_KEYS[name]
+    text = f"{before}{key}{after}"
+    cut = data.draw(st.integers(0, len(text)))
+    redactor = TextRedactor(Secrets())
+    shown = {
+        "text": Secrets().redact_text(text),
+        "value": Secrets().redact_value({"lines": [text]})["lines"][0],
+        "line": Secrets().redact(json.dumps({"line": text}).encode()).decode(),
+        "stream": redactor.feed(text[:cut]) + redactor.feed(text[cut:]) + redactor.flush(),
+    }
+    left = [how for how, one in shown.items() if any_part(key, one)]
+    assert left == [], shown
+
+
+def any_part(key: str, shown: str) -> bool:
+    """Twelve characters of it, which its head alone does not have."""
+    return any(key[at : at + 12] in shown for at in range(len(key) - 11))
+
+
+@pytest.mark.parametrize("code", range(128))
+def test_a_well_known_key_behind_any_character_is_found(code: int) -> None:
+    left = [
+        name
+        for name, key in ORDINARY_KEYS.items()
+        if any_part(key, Secrets().redact_text(f"{chr(code)}{key}"))
+    ]
+    assert left == []
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_well_known_key_is_found_without_being_registered(name: str) -> None:
     key = SHAPES[name]
@@ -194,6 +241,11 @@ def test_a_well_known_key_is_found_without_being_registered(name: str) -> None:
         "Bearer $ANTHROPIC_AUTH_TOKEN",
         "ghp_short and AKIA and eyJ and xoxo",
         "-----BEGIN CERTIFICATE-----",
+        "task-3f2a9b1c0d4e5f6a7b8c9d0e1f2a3b4c5d6e7f80",
+        "disk-550e8400-e29b-41d4-a716-446655440000",
+        "ask-me-about-task-2024-12-and-a-longer-one",
+        "flask-sqlalchemy-migrations-v2-and-more-words",
+        "css_sk-fading-circle-delay-12-and-more",
     ],
 )
 def test_prose_is_not_taken_for_a_key(prose: str) -> None:

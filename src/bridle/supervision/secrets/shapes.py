@@ -3,18 +3,31 @@ r"""The shapes of well-known keys: they are secrets even when nobody registered 
 A shape is a row of units, each one character (`s`, `[pousr]`) or a bounded run of one alphabet
 (`[A-Z0-9]{16,16}`). From the row come the pattern of the whole, and that of any beginning which
 ends the text and may go on in the next piece. Runs are bounded so that no stream is held for ever.
+
+A key may follow any character: that of a colour (`\x1b[31m`), of `%3D`, of a word. At the start of
+a word its head is taken out with it. Elsewhere the head stays, but for its last character, so that
+no stream has to hold back each letter that a head begins with.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 _UNITS = re.compile(r"(?:\[[^\]]+\]|\\.|\(\?:\(\?![^)]+\)\[[^\]]+\]\)|.)(?:\{(\d+),(\d+)\})?")
 
-_DIGIT_AHEAD = "(?=[A-Za-z_.~+/=-]{0,200}[0-9])"
 _KEY = "[A-Za-z0-9_-]"
+_DIGIT_IN_KEY = "(?=[A-Za-z_-]{0,200}[0-9])"
+_DIGIT_IN_TOKEN = "(?=[A-Za-z_.~+/=-]{0,200}[0-9])"
+
+# `task-…` and `disk-…` name things: behind such letters a key has digits and letters of both cases.
+_SOLID = f"{_KEY}{{0,64}}?(?=[A-Za-z0-9]{{16}})(?=[A-Za-z]{{0,15}}[0-9])"
+_BOTH_CASES = "(?=[a-z0-9]{0,15}[A-Z])(?=[A-Z0-9]{0,15}[a-z])"
+_INSIDE_A_WORD = (
+    f"(?:(?=ant-[a-z]{{2,8}}[0-9]{{2}}-)|(?={_SOLID}{_BOTH_CASES})"
+    f"|(?<![AEIOULNRaeioulnr]sk-)(?={_SOLID}(?=[0-9]{{0,15}}[A-Za-z])))"
+)
 
 
 @dataclass(frozen=True)
@@ -25,25 +38,41 @@ class Shape:
     run: str
     end: str = ""  # taken in where it follows
     gate: bytes = b""  # a rare byte of the anchor: a search for one byte is the cheapest of all
-    word: bool = True  # nothing stands before it but a JSON escape such as `\n`
-    digit: bool = False  # the run must hold one: the head is a word of prose or of style sheets
+    word: bool = True  # no letter stands before it but that of a JSON escape such as `\n`
+    ahead: str = ""  # what the run must hold: the head is a word of prose or of style sheets
+    ahead_inside: str = ""  # the same where it stands inside of a word
+    behind: str = ""  # the whole head, of which `head` is the last character
 
     @cached_property
     def pattern(self) -> re.Pattern[bytes]:
         # The head comes first, then the look behind it: `re` is fast when it starts with a literal.
-        digit = _DIGIT_AHEAD if self.digit else ""
-        word = _starts_a_word(self.head) if self.word else ""
-        return re.compile(f"{self.head}{word}{digit}{self.run}(?:{self.end})?".encode())
+        word = _starts_a_word(self.head) if self.word else self._look_behind
+        return re.compile(f"{self.head}{word}{self.ahead}{self.run}(?:{self.end})?".encode())
 
     @property
     def beginning(self) -> str:
-        nested = ""
-        for unit in reversed(list(_UNITS.finditer(self.head + self.run + self.end))):
-            text = unit.group()
-            if unit[1]:
-                text = text.replace(f"{{{unit[1]},", "{0,")
-            nested = f"{text}(?:{nested})?" if nested else text
-        return nested
+        if self.behind:
+            return f"{self.head}{self._look_behind}(?:{_beginning(self.run + self.end)})?"
+        return _beginning(self.head + self.run + self.end)
+
+    @property
+    def inside_a_word(self) -> Shape:
+        ahead = self.ahead_inside or self.ahead
+        return replace(self, head=self.head[-1], behind=self.head, word=False, ahead=ahead)
+
+    @property
+    def _look_behind(self) -> str:
+        return f"(?<={self.behind})" if self.behind else ""
+
+
+def _beginning(row: str) -> str:
+    nested = ""
+    for unit in reversed(list(_UNITS.finditer(row))):
+        text = unit.group()
+        if unit[1]:
+            text = text.replace(f"{{{unit[1]},", "{0,")
+        nested = f"{text}(?:{nested})?" if nested else text
+    return nested
 
 
 def _starts_a_word(head: str) -> str:
@@ -52,8 +81,12 @@ def _starts_a_word(head: str) -> str:
     return rf"(?:(?<![A-Za-z0-9_-]{head})|{escapes})"
 
 
-SHAPES = (
-    Shape("api-key", b"sk-", "sk-", _KEY + "{20,512}", digit=True),
+_KEYS = (
+    Shape(
+        *("api-key", b"sk-", "sk-", _KEY + "{20,512}"),
+        ahead=_DIGIT_IN_KEY,
+        ahead_inside=_INSIDE_A_WORD,
+    ),
     Shape("github-token", b"gh", "gh[pousr]_", "[A-Za-z0-9]{36,255}"),
     Shape("github-token", b"github_pat_", "github_pat_", "[A-Za-z0-9_]{22,255}"),
     Shape("aws-key-id", b"IA", "A[KS]IA", "[A-Z0-9]{16,16}", gate=b"I"),
@@ -66,7 +99,10 @@ SHAPES = (
         rf"{_KEY}{{8,1024}}\.eyJ{_KEY}{{8,4096}}\.{_KEY}{{8,1024}}",
         gate=b"J",
     ),
-    Shape("bearer-token", b"earer ", "[Bb]earer ", "[A-Za-z0-9._~+/=-]{16,4096}", digit=True),
+    Shape(
+        *("bearer-token", b"earer ", "[Bb]earer ", "[A-Za-z0-9._~+/=-]{16,4096}"),
+        ahead=_DIGIT_IN_TOKEN,
+    ),
     Shape(
         "private-key",
         b"PRIVATE KEY",
@@ -78,6 +114,8 @@ SHAPES = (
     ),
 )
 
+SHAPES = (*_KEYS, *(shape.inside_a_word for shape in _KEYS if shape.word))
+LONGEST_HEAD = 12  # bytes; what stands before it decides with it
 _UNGATED = tuple(shape for shape in SHAPES if not shape.gate)
 _GATED = {
     gate: [s for s in SHAPES if s.gate == gate] for gate in {s.gate for s in SHAPES if s.gate}
@@ -105,6 +143,7 @@ def beginning_of_shape(text: bytes, start: int) -> int:
 def _beginnings() -> list[re.Pattern[bytes]]:
     """Of the shapes that start a word together, since looking back is slow; and of the others."""
     words = "|".join(shape.beginning for shape in SHAPES if shape.word)
-    others = [shape.beginning for shape in SHAPES if not shape.word]
-    rows = [f"{_starts_a_word('')}(?:{words})", *others]
+    inside = "|".join(shape.beginning for shape in SHAPES if shape.behind)
+    others = [shape.beginning for shape in SHAPES if not shape.word and not shape.behind]
+    rows = [f"{_starts_a_word('')}(?:{words})", inside, *others]
     return [re.compile(f"(?:{row})\\Z".encode()) for row in rows]

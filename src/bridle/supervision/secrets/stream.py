@@ -7,8 +7,9 @@ where the text was cut.
 from __future__ import annotations
 
 from bridle.supervision.secrets.registry import Secrets, marker
+from bridle.supervision.secrets.shapes import LONGEST_HEAD
 
-_CONTEXT = 2  # bytes before a key that decide whether a word begins there
+_CONTEXT = LONGEST_HEAD  # bytes: a key is known by what stands before it
 
 
 class Redactor:
