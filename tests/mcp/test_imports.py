@@ -121,9 +121,28 @@ def test_what_a_command_could_read_is_imported(machine: Machine, level: str) -> 
     for number, path in enumerate(sources.plain):
         digest, done = imported(wire, str(path), number)
         assert digest == command_reads(wire, str(path)), (path, text(done))
-        assert digest or "isolation" in text(done)
+        assert digest or "isolation" in text(done) or not os.access(path, os.R_OK), text(done)
     for number, path in enumerate([*sources.own, *sources.kernel], 100):
         assert imported(wire, str(path), number)[0] == "", path
+
+
+@pytest.mark.parametrize("level", ["medium", "high"])
+@pytest.mark.parametrize("unpack", [False, True])
+def test_nothing_is_imported_at_a_level_that_the_machine_does_not_give(
+    machine: Machine, level: str, unpack: bool
+) -> None:
+    """A workspace that holds the home leaves nothing to isolate, on any machine."""
+    archive = machine.folder / "archive"
+    archive.write_bytes(zipped([("one", b"1")]))
+    machine.environment["HOME"] = str(machine.project / "home")
+    (machine.project / "home").mkdir()
+    wire = machine.greeted("--approve", "auto", "--isolation", level)
+    command = wire.call("execute_shell", command="true")
+    assert command["isError"], text(command)
+    for source in (archive, Path("/etc/hostname")):
+        done = wire.call("import_file", source=str(source), path="in/0", unpack=unpack)
+        assert (done["isError"], text(done)) == (True, text(command))
+    assert not (machine.project / "in").exists()
 
 
 def test_a_file_that_a_rule_denies_is_not_imported(machine: Machine) -> None:

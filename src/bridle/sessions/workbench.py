@@ -38,7 +38,7 @@ from bridle.sessions.progress import ProgressReport, SendProgress
 from bridle.sessions.recollection import denies
 from bridle.sessions.terms import SERVER, Bench
 from bridle.store.processes import ProcessTable
-from bridle.supervision.isolation.reach import closed_to
+from bridle.supervision.isolation.reach import closed_here
 from bridle.supervision.secrets import Secrets
 from bridle.workspace import calls, file_results, telling
 from bridle.workspace.calls import Call, read_call
@@ -125,7 +125,7 @@ class Workbench:
         place = Place(cwd, processes, records, supervision, judged=enforcement)
         found = await Processes.open(session, table, place, secrets.redact_text)
         path_locks = await asyncio.to_thread(_open_locks, locks)
-        closed = partial(closed_to, bench.isolation, cwd)
+        closed = partial(closed_here, bench.isolation, cwd)
         files = Files(Root(cwd, locks=path_locks), exports, secrets, closed)
         process_calls = ProcessCalls(
             bench, files.root, found, enforcement.protection, secrets, is_served

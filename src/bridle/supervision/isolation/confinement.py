@@ -74,9 +74,7 @@ def confine(
         rules: Rules = (limits("basic"), None, None, None, ())
         return Confined(list(argv), dict(env), rules, tuple(protected))
     called, workspace = workspace, workspace.resolve(strict=True)
-    _check_workspace(level, workspace)
-    if reason := refusal(level):
-        raise reason
+    check_level(level, workspace)
     names = [
         workspace / path.relative_to(called) if path.is_relative_to(called) else path
         for path in protected
@@ -85,13 +83,24 @@ def confine(
     return build(workspace, list(argv), dict(env), cwd, names, scratch, ())
 
 
+def check_level(level: str, workspace: Path) -> None:
+    """IsolationUnavailable when no command can run at this level in this workspace.
+
+    The first call for a level runs its canary: call it from a thread.
+    """
+    if level != "basic":
+        _check_workspace(level, workspace.resolve(strict=True))
+    if reason := refusal(level):
+        raise reason
+
+
 def after(confined: Confined) -> None:
     """Removes what the command needed: its home and temporary files."""
     if confined.scratch:
         shutil.rmtree(confined.scratch, onerror=_open_and_retry)
 
 
-def refusal(level: IsolationLevel) -> IsolationUnavailable | None:
+def refusal(level: str) -> IsolationUnavailable | None:
     """Why this machine does not give the level, and what mends it; None when it does."""
     if level == "basic" or level in _proved:
         return None

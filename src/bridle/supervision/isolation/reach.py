@@ -6,7 +6,15 @@ import os
 from pathlib import Path
 
 from bridle.paths import find_paths
+from bridle.supervision.isolation.confinement import check_level
 from bridle.supervision.isolation.system import SYSTEM, holds, roots_own, toolchains
+
+
+def closed_here(level: str, workspace: Path, path: str, status: os.stat_result) -> str:
+    """As `closed_to`; IsolationUnavailable where no command can run at this level at all: what
+    the machine cannot keep a command from is not read for one either. Call it from a thread."""
+    check_level(level, workspace)
+    return closed_to(level, workspace, path, status)
 
 
 def closed_to(level: str, workspace: Path, path: str, status: os.stat_result) -> str:
