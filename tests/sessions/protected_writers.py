@@ -14,6 +14,8 @@ from pathlib import Path
 from writer_program import FILES, FOLDERS, SETTINGS, SILENT
 
 GOOD, EVIL = "[core]\n\tpager = as the user wrote it\n", "[core] hooksPath = evil"
+ONCE = ("git_template",)  # its name is never used again: gone at once, it is never seen
+NEAR = 4  # lines of the log: four programs write at the same time
 PRESENCE = ("present", "absent", "tracked")
 PROGRAM = Path(__file__).with_name("writer_program.py")
 
@@ -47,11 +49,18 @@ class WriterLog:
     def unreported(self, texts: Iterable[str]) -> list[dict[str, object]]:
         """Writes that succeeded, though no text is about that path."""
         reported = {text.split(" was ", 1)[0].split(": removed", 1)[0] for text in texts}
+        writes = self.writes
         return [
             line
-            for line in self.writes
+            for at, line in enumerate(writes)
             if line["ok"] and line["way"] not in SILENT and not _is_among(line["path"], reported)
+            if not (line["way"] in ONCE and _hooks_moved(writes[max(0, at - NEAR) : at + NEAR + 1]))
         ]
+
+
+def _hooks_moved(writes: Iterable[dict[str, object]]) -> bool:
+    """Another writer moved the folder away, and what was new in it, before anybody could look."""
+    return any(one["ok"] and one["way"] in ("git_hooks_moved", "git_moved") for one in writes)
 
 
 def _is_among(path: object, reported: set[str]) -> bool:
