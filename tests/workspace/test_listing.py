@@ -32,7 +32,12 @@ def test_entries_tell_what_they_are(root: Path) -> None:
     (root / "link").symlink_to("/etc/passwd")
     os.mkfifo(root / "pipe")
     with Root(root) as confined:
-        listing = list_directory(confined)
+        listing = list_directory(confined, sizes=True)
+        names = list_directory(confined)
+    assert [(one.path, one.kind, one.target) for one in names.entries] == [
+        (one.path, one.kind, one.target) for one in listing.entries
+    ]
+    assert {(one.size, one.executable) for one in names.entries} == {(None, False)}
     assert listing.entries == (
         Entry("file", "file", 5),
         Entry("folder", "folder"),

@@ -228,7 +228,8 @@ class Workbench:
         self._liaison.tell(
             ToolStarted(
                 call_id=call_id, tool=word, name=name, title=said, input=input, parent=parent
-            )
+            ),
+            more_follows=True,
         )
 
     def _end(self, call_id: str, parent: str | None, done: Done) -> Done:

@@ -30,7 +30,8 @@ def run_file_call(files: Files, call: Call, members: Collection[str] | None = No
         case calls.CreateDirectory(path=path):
             return file_results.made_folder(files.create_directory(path))
         case calls.ListDirectory(path=path, depth=depth, ignored=ignored, limit=limit):
-            return file_results.tree(files.list_directory(path, depth, ignored, limit))
+            listing = files.list_directory(path, depth, ignored, limit, call.sizes)
+            return file_results.tree(listing)
         case calls.SearchFiles(pattern=pattern, path=path, kind=kind):
             return file_results.matches(
                 files.search_files(pattern, path, kind, call.limit, call.context)

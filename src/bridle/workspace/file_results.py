@@ -52,7 +52,7 @@ def tree(listing: Listing) -> Told:
             case "link":
                 lines.append(f"{one.path} -> {one.target}")
             case "file":
-                lines.append(f"{one.path}  {one.size}")
+                lines.append(one.path if one.size is None else f"{one.path}  {one.size}")
             case _:
                 lines.append(f"{one.path}  (no regular file)")
     if not listing.entries:

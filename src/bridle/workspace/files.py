@@ -50,9 +50,14 @@ class Files:
         )
 
     def list_directory(
-        self, path: str = ".", depth: int = 1, ignored: bool = False, limit: int = 500
+        self,
+        path: str = ".",
+        depth: int = 1,
+        ignored: bool = False,
+        limit: int = 500,
+        sizes: bool = False,
     ) -> Listing:
-        return listing.list_directory(self.root, path, depth, ignored, limit)
+        return listing.list_directory(self.root, path, depth, ignored, limit, sizes)
 
     def replace_lines_in_file(
         self, path: str, start: int, end: int, new_text: str, expected_old_text: str

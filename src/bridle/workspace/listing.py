@@ -14,10 +14,10 @@ from bridle.workspace.walk import DEEPEST, Found, Kind, Walk
 MOST = 5_000
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, omit_defaults=True):
     path: str  # from the root of the workspace
     kind: Kind
-    size: int = 0  # bytes of a file
+    size: int | None = None  # bytes of a file, where sizes were asked for; as is the next
     executable: bool = False
     target: str = ""  # what a link says; nobody went there
 
@@ -29,8 +29,14 @@ class Listing(Struct, frozen=True):
 
 
 def list_directory(
-    root: Root, path: str = ".", depth: int = 1, ignored: bool = False, limit: int = 500
+    root: Root,
+    path: str = ".",
+    depth: int = 1,
+    ignored: bool = False,
+    limit: int = 500,
+    sizes: bool = False,
 ) -> Listing:
+    """`sizes`: each file is asked for its own, which takes longer than all else."""
     if not 1 <= limit <= MOST or not 1 <= depth <= DEEPEST:
         raise Refused(
             f"depth {depth} and limit {limit} are not what a listing takes",
@@ -43,7 +49,9 @@ def list_directory(
         if len(entries) == limit:
             full = True
             break
-        if entry := _entry(found):
+        if found.kind == "file" and not sizes:
+            entries.append(Entry(shown(found.path), "file"))
+        elif entry := _entry(found):
             entries.append(entry)
     return Listing("/".join(root.parts(path)) or ".", tuple(entries), _notes(walk, limit, full))
 

@@ -380,7 +380,7 @@ def _listed_work(mark: Mark, listed: list[tuple[str, bool]]) -> Seen:
             special.append((name, "git"))
         elif is_folder and kind == "github":
             special.append((name, "github"))
-        elif kind == "github" or kind == "guarded":
+        elif kind in ("github", "guarded"):
             guarded.append(name)
         elif kind == "words":
             words.append(name)
