@@ -43,7 +43,7 @@ from bridle.supervision.secrets import Secrets
 from bridle.workspace import calls, file_results, telling
 from bridle.workspace.calls import Call, read_call
 from bridle.workspace.confined import Root
-from bridle.workspace.file_calls import run_file_call
+from bridle.workspace.file_calls import run_at_once, run_file_call
 from bridle.workspace.files import Files
 from bridle.workspace.path_locks import PathLocks
 from bridle.workspace.process_place import Place
@@ -284,6 +284,8 @@ class Workbench:
         if told := await self._process_calls.run(call, caller, report):
             return told
         known = frozenset(members) if members is not None else None
+        if told := run_at_once(self._files, call):
+            return told
         return await asyncio.to_thread(run_file_call, self._files, call, known)
 
 

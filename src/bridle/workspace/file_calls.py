@@ -9,6 +9,20 @@ from bridle.workspace.calls import Call
 from bridle.workspace.files import Files
 from bridle.workspace.telling import Told
 
+AT_ONCE = 0.005  # seconds
+FEW_NAMES = 40 << 10  # bytes of a folder, which is some thousand names
+
+
+def run_at_once(files: Files, call: Call) -> Told | None:
+    """What is over before a thread for it would have begun: a listing of some KB of names. None
+    for all else, and where it takes longer, as many rules of .gitignore do."""
+    match call:
+        case calls.ListDirectory(path=path, depth=1, ignored=ignored, limit=limit, sizes=False):
+            if files.size_of_folder(path) <= FEW_NAMES:
+                listing = files.list_directory(path, 1, ignored, limit, seconds=AT_ONCE)
+                return None if listing.late else file_results.tree(listing)
+    return None
+
 
 def run_file_call(files: Files, call: Call, members: Collection[str] | None = None) -> Told:
     """`members`: of an archive, those that may be unpacked."""

@@ -12,9 +12,10 @@ from bridle.workspace.refusal import Refused
 from bridle.workspace.walk import DEEPEST, Found, Kind, Walk
 
 MOST = 5_000
+SECONDS = 20.0
 
 
-class Entry(Struct, frozen=True, omit_defaults=True):
+class Entry(Struct, frozen=True):
     path: str  # from the root of the workspace
     kind: Kind
     size: int | None = None  # bytes of a file, where sizes were asked for; as is the next
@@ -26,6 +27,7 @@ class Listing(Struct, frozen=True):
     path: str
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = ()  # what is not shown, and why
+    late: bool = False  # it took longer than it may
 
 
 def list_directory(
@@ -35,6 +37,7 @@ def list_directory(
     ignored: bool = False,
     limit: int = 500,
     sizes: bool = False,
+    seconds: float = SECONDS,
 ) -> Listing:
     """`sizes`: each file is asked for its own, which takes longer than all else."""
     if not 1 <= limit <= MOST or not 1 <= depth <= DEEPEST:
@@ -42,7 +45,7 @@ def list_directory(
             f"depth {depth} and limit {limit} are not what a listing takes",
             hint=f"depth is 1 to {DEEPEST}, limit 1 to {MOST}",
         )
-    walk = Walk(root, path, depth=depth, ignored=ignored)
+    walk = Walk(root, path, depth=depth, ignored=ignored, seconds=seconds)
     entries: list[Entry] = []
     full = False
     for found in walk:
@@ -53,7 +56,8 @@ def list_directory(
             entries.append(Entry(shown(found.path), "file"))
         elif entry := _entry(found):
             entries.append(entry)
-    return Listing("/".join(root.parts(path)) or ".", tuple(entries), _notes(walk, limit, full))
+    folder = "/".join(root.parts(path)) or "."
+    return Listing(folder, tuple(entries), _notes(walk, limit, full), walk.late)
 
 
 def _entry(found: Found) -> Entry | None:

@@ -19,7 +19,7 @@ from bridle.workspace.refusal import Refused
 
 DEEPEST = 60  # each level holds a descriptor
 CROWDED = 20_000  # names of one folder
-_LOOKS_AT_CLOCK = 64  # entries of a folder from one look to the next
+_LOOKS_AT_CLOCK = 16  # entries of a folder from one look to the next
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
