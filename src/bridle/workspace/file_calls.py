@@ -9,7 +9,6 @@ from bridle.workspace.calls import Call
 from bridle.workspace.files import Files
 from bridle.workspace.telling import Told
 
-AT_ONCE = 0.005  # seconds
 FEW_NAMES = 40 << 10  # bytes of a folder, which is some thousand names
 
 
@@ -19,7 +18,7 @@ def run_at_once(files: Files, call: Call) -> Told | None:
     match call:
         case calls.ListDirectory(path=path, depth=1, ignored=ignored, limit=limit, sizes=False):
             if files.size_of_folder(path) <= FEW_NAMES:
-                listing = files.list_directory(path, 1, ignored, limit, seconds=AT_ONCE)
+                listing = files.list_directory(path, 1, ignored, limit, at_once=True)
                 return None if listing.late else file_results.tree(listing)
     return None
 

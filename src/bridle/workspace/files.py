@@ -58,9 +58,9 @@ class Files:
         ignored: bool = False,
         limit: int = 500,
         sizes: bool = False,
-        seconds: float = listing.SECONDS,
+        at_once: bool = False,
     ) -> Listing:
-        return listing.list_directory(self.root, path, depth, ignored, limit, sizes, seconds)
+        return listing.list_directory(self.root, path, depth, ignored, limit, sizes, at_once)
 
     def size_of_folder(self, path: str) -> int:
         """Bytes that its names take, as its file system counts them; 0 where there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import time
 
 from msgspec import Struct
 
@@ -12,7 +13,7 @@ from bridle.workspace.refusal import Refused
 from bridle.workspace.walk import DEEPEST, Found, Kind, Walk
 
 MOST = 5_000
-SECONDS = 20.0
+AT_ONCE = 0.005  # seconds
 
 
 class Entry(Struct, frozen=True):
@@ -37,15 +38,20 @@ def list_directory(
     ignored: bool = False,
     limit: int = 500,
     sizes: bool = False,
-    seconds: float = SECONDS,
+    at_once: bool = False,
 ) -> Listing:
-    """`sizes`: each file is asked for its own, which takes longer than all else."""
+    """`sizes`: each file is asked for its own, which takes longer than all else. `at_once`: it is
+    given up after some milliseconds of work."""
     if not 1 <= limit <= MOST or not 1 <= depth <= DEEPEST:
         raise Refused(
             f"depth {depth} and limit {limit} are not what a listing takes",
             hint=f"depth is 1 to {DEEPEST}, limit 1 to {MOST}",
         )
-    walk = Walk(root, path, depth=depth, ignored=ignored, seconds=seconds)
+    walk = Walk(root, path, depth=depth, ignored=ignored)
+    if at_once:  # by the time that it works: on a busy machine it may wait for longer
+        walk = Walk(
+            root, path, depth=depth, ignored=ignored, seconds=AT_ONCE, clock=time.thread_time
+        )
     entries: list[Entry] = []
     full = False
     for found in walk:

@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
@@ -75,11 +75,11 @@ class Walk:
 
     def __init__(
         self, root: Root, path: str, *, depth: int = DEEPEST, ignored: bool = False,
-        seconds: float = 20.0,
+        seconds: float = 20.0, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._root, self._start = root, path
         self._depth, self._ignored = min(depth, DEEPEST), ignored
-        self._until = time.monotonic() + seconds
+        self._clock, self._until = clock, clock() + seconds
         self.left_out: Counter[str] = Counter()
         self.late = False
 
@@ -118,7 +118,7 @@ class Walk:
             chain = [*chain, *rules_of(folder, len(names))]
         prefix = "".join(f"{name}/" for name in names)
         for number, (name, kind) in enumerate(self._entries(folder)):
-            if not number % _LOOKS_AT_CLOCK and time.monotonic() > self._until:
+            if not number % _LOOKS_AT_CLOCK and self._clock() > self._until:
                 self.late = True
                 return
             if not self._ignored and (
