@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from http_desk import SERVE, Door, client, opened, shut
+from http_desk import HELLO, SERVE, Door, client, opened, shut
 from mcp import Client
 from mcp_desk import ERRANDS, PROCESS, Machine
 
@@ -295,3 +295,18 @@ def test_a_token_that_others_can_read_is_refused_and_a_missing_one_made_anew(
     new = opened(machine.start(*SERVE, stdin=False))
     assert new.token != door.token and new.file.stat().st_mode & 0o777 == 0o600
     shut(new)
+
+
+def test_a_body_at_any_depth_is_answered_and_the_server_goes_on(door: Door) -> None:
+    _, told, _ = door.knock("POST", "/mcp", door.headers(), HELLO)
+    headers = door.headers(Mcp_Session_Id=told["mcp-session-id"])
+    for depth in (60, 65, 500, 900, 1_000, 1_100, 100_000):
+        inner = b"[" * depth + b"]" * depth
+        body = (
+            b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":'
+            b'{"name":"read_file","arguments":{"path":"x","more":%s}}}' % inner
+        )
+        status, _, answer = door.knock("POST", "/mcp", headers, body)
+        assert status in (200, 400) and answer and b"bug" not in answer, (depth, status, answer)
+    ping = b'{"jsonrpc":"2.0","id":8,"method":"ping"}'
+    assert door.knock("POST", "/mcp", headers, ping)[0] == 200

@@ -22,6 +22,24 @@ BROKEN = {
     "no text in a string": (b'{"jsonrpc":"2.0","id":"\xff","method":"ping"}', None, PARSE),
     "deep": (b"[" * 100_000, None, PARSE),
     "a number with no end": (b"9" * 10_000, None, PARSE),
+    "deep, its id first": (
+        b'{"jsonrpc":"2.0","id":80,"method":"tools/call","params":{"name":"read_file","arguments":'
+        b'{"path":%s%s}}}' % (b"[" * 100_000, b"]" * 100_000),
+        80,
+        PARSE,
+    ),
+    "deep, its id last": (
+        b'{"jsonrpc":"2.0","method":"ping","params":{"x":%s%s},"id":"s81"}'
+        % (b'{"a":' * 5_000 + b"1", b"}" * 5_000),
+        "s81",
+        PARSE,
+    ),
+    "a number with no end in its arguments": (
+        b'{"jsonrpc":"2.0","id":82,"method":"tools/call","params":{"name":"read_file","arguments":'
+        b'{"path":"x","offset":%s}}}' % (b"9" * 10_000),
+        82,
+        PARSE,
+    ),
     "two at once": (b'{"jsonrpc":"2.0","id":72,"method":"ping"}{}', None, PARSE),
     "nothing of it": (b"{}", None, INVALID),
     "a list": (b'[{"jsonrpc":"2.0","id":73,"method":"ping"}]', None, INVALID),
@@ -64,6 +82,19 @@ def test_a_broken_line_is_answered_and_the_next_is_heard(wire: Wire, kind: str) 
     assert answer["error"]["message"].startswith("the line ")
     assert wire.ask("ping")["result"] == {}
     assert "Traceback" not in wire.errors
+
+
+def test_arguments_at_any_depth_are_answered(wire: Wire) -> None:
+    for depth in (1, 60, 64, 65, 100, 500, 900, 990, 1_000, 1_100, 3_000):
+        inner = "[" * depth + "]" * depth
+        wire.send(
+            f'{{"jsonrpc":"2.0","id":{depth},"method":"tools/call","params":'
+            f'{{"name":"read_file","arguments":{{"path":"x","more":{inner}}}}}}}'
+        )
+        answer = wire.answer(depth)
+        assert "bug" not in json.dumps(answer), answer
+        assert "error" in answer or answer["result"]["isError"]
+    assert wire.call("list_directory")["isError"] is False
 
 
 def test_blank_lines_are_passed_over(wire: Wire) -> None:

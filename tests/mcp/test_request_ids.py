@@ -15,6 +15,7 @@ pytestmark = pytest.mark.timeout(120)
 INVALID = -32600
 ODD = (
     "null", "true", "false", "[]", "{}", '[{"id":1}]', "1.5", "-0.5", "1.0", "1e3", "1E-3", "1e400",
+    "NaN", "Infinity", "-Infinity",
     "9" * 5000, "-" + "9" * 101, "9." + "9" * 500,
 )  # fmt: skip
 PROPER = (

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from bridle.supervision.secrets import Secrets
+from bridle.workspace import calls
 from bridle.workspace.confined import Root
+from bridle.workspace.file_calls import run_at_once, run_file_call
+from bridle.workspace.files import Files
 from bridle.workspace.ignore_rules import is_ignored, parse
 from bridle.workspace.listing import Entry, list_directory
 from bridle.workspace.refusal import Refused
@@ -32,7 +36,12 @@ def test_entries_tell_what_they_are(root: Path) -> None:
     (root / "link").symlink_to("/etc/passwd")
     os.mkfifo(root / "pipe")
     with Root(root) as confined:
-        listing = list_directory(confined)
+        listing = list_directory(confined, sizes=True)
+        names = list_directory(confined)
+    assert [(one.path, one.kind, one.target) for one in names.entries] == [
+        (one.path, one.kind, one.target) for one in listing.entries
+    ]
+    assert {(one.size, one.executable) for one in names.entries} == {(None, False)}
     assert listing.entries == (
         Entry("file", "file", 5),
         Entry("folder", "folder"),
@@ -138,3 +147,19 @@ def test_git_says_the_same(root: Path, git: Git) -> None:
         with Root(root) as confined:
             ours = [found.path for found in Walk(confined, ".") if found.kind == "file"]
         assert sorted(ours) == sorted(theirs[:-1]), (turn, (root / ".gitignore").read_bytes())
+
+
+def test_a_listing_with_many_rules_is_left_to_a_thread_and_is_whole_there(root: Path) -> None:
+    for at in range(300):
+        (root / f"note-{at:03d}").write_text("")
+    with Root(root) as confined:
+        files = Files(confined, root.parent / "exports", Secrets())
+        call = calls.ListDirectory(limit=1000)
+        at_once = run_at_once(files, call)
+        assert at_once is None or at_once == run_file_call(files, call)
+        (root / ".gitignore").write_text("".join(f"x{at}/**/y*\n*.z{at}\n" for at in range(1000)))
+        assert run_at_once(files, call) is None
+        told = run_file_call(files, call)
+        assert len(told.data["files"]) == 301 and not told.data["notes"]
+        assert run_at_once(files, calls.ListDirectory(depth=2)) is None
+        assert run_at_once(files, calls.ListDirectory(sizes=True)) is None

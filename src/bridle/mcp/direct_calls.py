@@ -42,6 +42,7 @@ class _Message(msgspec.Struct, frozen=True):
     params: dict[str, Any] = {}
 
 
+_UNREADABLE = (msgspec.DecodeError, RecursionError)  # the latter of what is nested too deep
 _calls = msgspec.json.Decoder(_Call)
 _messages = msgspec.json.Decoder(_Message)
 
@@ -60,7 +61,7 @@ class DirectCalls:
     def start(self, line: bytes, write: Callable[[bytes], Awaitable[None]]) -> bool:
         """False: the line is for the SDK."""
         if self._open:
-            with contextlib.suppress(msgspec.DecodeError):
+            with contextlib.suppress(*_UNREADABLE):
                 call = _calls.decode(line)
                 if (key := _key(call.id)) in self._running:
                     return False
@@ -86,7 +87,7 @@ class DirectCalls:
     def _note(self, line: bytes) -> None:
         try:
             message = _messages.decode(line)
-        except msgspec.DecodeError:
+        except _UNREADABLE:
             return  # an answer, or nothing that matters here
         match message.method:
             case "initialize":

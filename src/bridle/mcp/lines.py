@@ -139,16 +139,25 @@ async def lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | TooLong]:
 def _complaint(line: bytes | TooLong, error: ValueError) -> JSONRPCError:
     """Who waits for an answer to it must not wait for ever."""
     if isinstance(line, TooLong):
-        found = _ID_FIRST.match(line.first) or _ID_LAST.search(line.last)
-        return _refused(_id_of(b'{"id":%s}' % found[1]) if found else None, PARSE_ERROR, str(error))
+        return _refused(_id_at_end(line.first, line.last), PARSE_ERROR, str(error))
     try:
         told = json.dumps(json.loads(line), ensure_ascii=False)
-    except (ValueError, RecursionError):
+    except (json.JSONDecodeError, UnicodeDecodeError):
         return _refused(None, PARSE_ERROR, "the line is no JSON")
+    except (ValueError, RecursionError):
+        why = "the line is nested too deep, or holds a number too long"
+        return _refused(_id_at_end(line), PARSE_ERROR, why)
     if _whole(told):
         return _refused(_id_of(line), INVALID_REQUEST, "the line is no request of JSON-RPC 2.0")
     why = "the line holds half a character: a surrogate without its other half"
     return _refused(_id_of(line), PARSE_ERROR, why)
+
+
+def _id_at_end(first: bytes, last: bytes | None = None) -> RequestId | None:
+    """Of a request that cannot be read: most clients write the id at one of its two ends."""
+    last = first if last is None else last
+    found = _ID_FIRST.match(first[:_ENDS]) or _ID_LAST.search(last[-_ENDS:])
+    return _id_of(b'{"id":%s}' % found[1]) if found else None
 
 
 def _id_of(line: bytes) -> RequestId | None:

@@ -6,6 +6,7 @@ answers. A client that sent it would wait for ever.
 
 from __future__ import annotations
 
+import json
 import re
 
 import msgspec
@@ -30,12 +31,31 @@ def refusal(message: bytes) -> bytes | None:
     try:
         found = _decoder.decode(message)
     except msgspec.DecodeError:
+        return _error(b"null") if _is_odd(message) else None
+    except RecursionError:
         return None  # whoever reads all of it says what is wrong
     if found.id is UNSET or found.method is UNSET:
         return None
     given = bytes(found.id)
     if given.startswith(b'"') or _INTEGER.fullmatch(given):
         return None
-    echoed = given if _NUMBER.fullmatch(given) else b"null"
+    return _error(given if _NUMBER.fullmatch(given) else b"null")
+
+
+def _is_odd(message: bytes) -> bool:
+    """The SDK takes NaN and Infinity for numbers, as Python's json does."""
+    try:
+        found = json.loads(message)
+    except (ValueError, RecursionError):
+        return False
+    match found:
+        case {"id": int() | str() as given, "method": _}:
+            return isinstance(given, bool)
+        case {"id": _, "method": _}:
+            return True
+    return False
+
+
+def _error(echoed: bytes) -> bytes:
     error = msgspec.json.encode({"code": INVALID_REQUEST, "message": WHY})
     return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (echoed, error)

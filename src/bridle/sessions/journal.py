@@ -19,6 +19,7 @@ from bridle.store.packing import Line
 
 IN_FLIGHT = 16  # batches on their way to disk before the agent is held back
 IN_FLIGHT_BYTES = 4 * 1024 * 1024
+TOGETHER = 0.004  # seconds that the beginning of a call may wait for the rest of it
 
 _NO_LINE: tuple[int, int, None] = (0, 0, None)
 
@@ -35,16 +36,20 @@ class Journal:
         self._entries: list[Entry] = []
         self._lines: list[Line] = []
         self._size = 0
+        self._gathers = False  # what waits may wait for more
         self._in_flight: deque[Future[None]] = deque()
         self._in_flight_bytes = 0
         self.failure: BaseException | None = None  # why nothing is kept any more
         self.on_failure: Callable[[], None] = lambda: None
 
-    def write(self, turn: int, event: Event, raw: bytes | None = None) -> None:
-        """Entries of one line follow each other, each with the same `raw`."""
+    def write(
+        self, turn: int, event: Event, raw: bytes | None = None, *, more_follows: bool = False
+    ) -> None:
+        """Entries of one line follow each other, each with the same `raw`. With `more_follows`
+        those of the next milliseconds go to disk together with it."""
         if self.failure:
             return  # what would be the next number is not known to be free
-        self._begin_batch()
+        self._begin_batch(more_follows=more_follows)
         self._seq += 1
         entry = Entry(session=self._session, seq=self._seq, turn=turn, at=self._at, event=event)
         self._entries.append(entry)
@@ -72,10 +77,17 @@ class Journal:
         self._seq = seq
         self._size += words.size
 
-    def _begin_batch(self) -> None:
+    def _begin_batch(self, *, more_follows: bool = False) -> None:
+        """All that is said before the flush goes together."""
         if not self._entries:
             self._at = rfc3339(datetime.now(UTC))
-            self._loop.call_soon(self._flush)  # all that is said before then goes together
+        elif more_follows or not self._gathers:
+            return  # its flush is on its way
+        self._gathers = more_follows
+        if more_follows:
+            self._loop.call_later(TOGETHER, self._flush)
+        else:
+            self._loop.call_soon(self._flush)
 
     def write_urgent(self, turn: int, event: Event) -> None:
         """On a full disk: with all that waits before it, into the room that is kept for this."""

@@ -87,7 +87,7 @@ class Liaison:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         request, decision = self._opened(event)
         self._consulted[request.request_id] = answer
-        self._log.say(request)
+        self._log.say(request, more_follows=True)
         self.requests.judge(request, self._bearing.context, decision)
         asking = None
         if ask and not answer.done():
@@ -111,11 +111,11 @@ class Liaison:
         except UsageError:  # it cannot be remembered
             self.requests.settle(request_id, replace(said, remember=None), "person", "mcp")
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: Event, *, more_follows: bool = False) -> None:
         """What somebody did beside the agent."""
         for _, events in self._log.take([Heard(None, (event,))]):
             for one in events:
-                self._log.write(one)
+                self._log.write(one, more_follows=more_follows)
         self._settled()
 
     def ask(self, event: PermissionRequested | QuestionAsked, raw: bytes | None) -> None:
@@ -141,7 +141,7 @@ class Liaison:
             self._log.write(Notice(level="info", kind="stray", text=text), raw)
 
     def _answered(self, request: Request, event: RequestAnswered) -> None:
-        self._log.say(event)
+        self._log.say(event, more_follows=event.request_id in self._consulted)
         if consulted := self._consulted.pop(event.request_id, None):
             if not consulted.done():
                 consulted.set_result(event.answer)

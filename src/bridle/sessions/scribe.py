@@ -40,14 +40,14 @@ class Scribe:
         self._turns = turns
         self._entries = entries
 
-    def write(self, event: Event, raw: bytes | None = None) -> None:
+    def write(self, event: Event, raw: bytes | None = None, *, more_follows: bool = False) -> None:
         turn = self._turns.of(event)
-        self.journal.write(turn, event, raw)
+        self.journal.write(turn, event, raw, more_follows=more_follows)
         self._shelf.note(turn, event)
 
-    def say(self, event: Event, raw: bytes | None = None) -> None:
+    def say(self, event: Event, raw: bytes | None = None, *, more_follows: bool = False) -> None:
         """An event of our own making, or one that we may have changed."""
-        self.write(self._intake.clean(event), raw)
+        self.write(self._intake.clean(event), raw, more_follows=more_follows)
 
     def say_all(self, events: Iterable[Event], raw: bytes | None = None) -> None:
         for event in events:

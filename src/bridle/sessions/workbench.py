@@ -43,7 +43,7 @@ from bridle.supervision.secrets import Secrets
 from bridle.workspace import calls, file_results, telling
 from bridle.workspace.calls import Call, read_call
 from bridle.workspace.confined import Root
-from bridle.workspace.file_calls import run_file_call
+from bridle.workspace.file_calls import run_at_once, run_file_call
 from bridle.workspace.files import Files
 from bridle.workspace.path_locks import PathLocks
 from bridle.workspace.process_place import Place
@@ -55,6 +55,7 @@ Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
 SHOWN = 20  # processes in the overview
 QUOTED = 2_000  # characters of a refusal, which may quote what was asked
+DEEPEST = 64  # dicts and lists inside each other, in the arguments of a call
 EVERYBODY = Caller()
 ASK_USER = "go on without it, or ask the user, whose `[[rules]]` can allow it"
 WAITING = "waits for approval: `bridle requests list` shows it to the user"
@@ -186,6 +187,10 @@ class Workbench:
     ) -> Done:
         report = ProgressReport(progress)
         call_id = f"{SERVER}-{os.urandom(4).hex()}"
+        if _is_too_deep(arguments):  # nobody could log it
+            self._begin(call_id, None, "MCP", tool, {})
+            why = f"the arguments of {tool} are nested deeper than {DEEPEST} levels"
+            return self._end(call_id, None, Done.refused(Refused(why, hint="see tools/list")))
         parent = self._liaison.caller_of(tool, arguments)
         try:
             call = read_call(tool, arguments)
@@ -228,7 +233,8 @@ class Workbench:
         self._liaison.tell(
             ToolStarted(
                 call_id=call_id, tool=word, name=name, title=said, input=input, parent=parent
-            )
+            ),
+            more_follows=True,
         )
 
     def _end(self, call_id: str, parent: str | None, done: Done) -> Done:
@@ -278,7 +284,20 @@ class Workbench:
         if told := await self._process_calls.run(call, caller, report):
             return told
         known = frozenset(members) if members is not None else None
+        if told := run_at_once(self._files, call):
+            return told
         return await asyncio.to_thread(run_file_call, self._files, call, known)
+
+
+def _is_too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        inner = [one.values() if isinstance(one, Mapping) else one
+                 for one in level if isinstance(one, Mapping | list)]  # fmt: skip
+        if not inner:
+            return False
+        level = [item for items in inner for item in items]
+    return True
 
 
 def _open_locks(folder: Path) -> PathLocks:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -255,7 +256,11 @@ def open_files(folder: Path) -> tuple[int, int, int]:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         opened.extend(os.open(name, flags, 0o600, dir_fd=opened[0]) for name in ending.FILES)
     except BaseException:
-        for number in opened:
-            os.close(number)
+        close_files(opened)
         raise
     return opened[0], opened[1], opened[2]
+
+
+def close_files(files: Iterable[int]) -> None:
+    for number in files:
+        os.close(number)

@@ -122,6 +122,7 @@ class Keeper:
         self._pid = 0
         self._status: int | None = None
         self._mounts: Mounts | None = None
+        self._unmounted: list[tuple[bytes, str]] = []  # of what was to be mounted at the start
         self._unheard: list[tuple[Any, ...]] = []  # came together with the first message
 
     def run(self, post: Channel, lifeline: int | None, lease: int, proc: int | None) -> NoReturn:
@@ -159,7 +160,7 @@ class Keeper:
         woken = wake_on_child_exit()
         try:
             self._settle(proc)
-            self._enforce(post)
+            self._enforce()
         except OSError as error:
             say(post, "unable", f"{self._level} level: {error}")
             return
@@ -182,7 +183,7 @@ class Keeper:
         except OSError as error:
             self._fail(post, error)
             return
-        say(post, "started", pid, start)
+        self._tell_start(post, pid, start)
         ready = select.poll()
         for message in self._unheard:
             self._obey(post, message, ready)
@@ -224,7 +225,15 @@ class Keeper:
             case "cgroup" | "subreaper":
                 kernel.become_subreaper()
 
-    def _enforce(self, post: Channel) -> None:
+    def _tell_start(self, post: Channel, pid: int, start: str) -> None:
+        """Together: whoever is woken twice takes the processor from the program."""
+        told = frame(("mounted", self._unmounted)) if self._mounts else b""
+        try:
+            post.socket.sendall(told + frame(("started", pid, start)))
+        except OSError:
+            pass  # the warden is gone; the tree still has to end
+
+    def _enforce(self) -> None:
         """Before the program's process runs anything. OSError where what is required fails."""
         wanted = self._program.mounts
         if wanted is None or self._level != "namespace":
@@ -232,17 +241,15 @@ class Keeper:
         from bridle.supervision.mounts import Mounts
 
         self._mounts = Mounts()
-        failed = self._mount(post, wanted["plan"])
+        self._unmounted = failed = self._mounts.apply(wanted["plan"])
         if failed and wanted.get("required"):
             path, reason = failed[0]
             raise OSError(errno.EPERM, f"{os.fsdecode(path)} cannot be mounted: {reason}")
         self._program.mounted = True
 
-    def _mount(self, post: Channel, plan: Plan) -> list[tuple[bytes, str]]:
+    def _mount(self, post: Channel, plan: Plan) -> None:
         assert self._mounts
-        failed = self._mounts.apply(plan)
-        say(post, "mounted", failed)
-        return failed
+        say(post, "mounted", self._mounts.apply(plan))
 
     def _fork(self, become: Callable[[int], NoReturn]) -> int:
         """Fork the program: what it becomes. The gate, over which it tells its pid as the harness

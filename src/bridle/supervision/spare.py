@@ -38,6 +38,7 @@ else:
     import _socket as socket
 
 _MADE_AFTER = 0.02  # seconds after a command began, unless it has ended
+_AFTER_END = 0.003  # seconds in which its result is on its way, and needs the processor
 _KEPT_FOR = 30.0  # seconds without a command
 _LARGEST = 32 * 1024  # bytes of an order: it fits the socket of one that does not read
 
@@ -105,7 +106,7 @@ class Standby:
     def hurry(self) -> None:
         """A command is gone. Not before: the kernel is busy with its namespace."""
         if self.due and not self._spare:
-            self.due = time.monotonic()
+            self.due = time.monotonic() + _AFTER_END
 
     def mind(self) -> None:
         if not self.due or time.monotonic() < self.due:
@@ -162,7 +163,7 @@ class SpareKeeper(Keeper):
                 Program(program[0], program[1], program[2], (), mounts=how[3].get("mounts")),
                 Record.passed_on("", number),
             )
-            self._enforce(post)
+            self._enforce()
             self._pass_on(ours, group, program, how, files)
         except OSError as error:
             say(post, "unable", str(error))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from bridle.core.agent import Word
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.channel import Channel, frame, rights
-from bridle.supervision.children import GONE_WITHIN, Child, Job, exit_of, open_files
+from bridle.supervision.children import GONE_WITHIN, Child, Job, close_files, exit_of, open_files
 from bridle.supervision.exec_gate.settings import ExecRefused, GateState, not_enforced
 from bridle.supervision.launch import (
     NOT_ENFORCED,
@@ -170,21 +170,27 @@ class Warden:
         name: str,
         folder: Path,
         cap: int,
+        files: tuple[int, int, int] | None = None,
         stdin: bytes | bool | None = None,
         lasting: bool = False,
         rules: Any = None,
         enforcement: Enforcement = NOT_ENFORCED,
     ) -> Job:
-        """Run a program that writes into `folder`: `stdout`, `stderr`, and how it ended.
+        """Run a program that writes into `folder`: `stdout`, `stderr`, and how it ended. `files`:
+        of `open_files`, where they are open already; they are the warden's from now on.
 
         A lasting one may outlive its harness as long as its warden lingers. `rules` confine it
         (see `isolation`). Input is none, these bytes, or True: whatever `Job.write` brings.
         """
-        if self._ended.done():
-            raise self._lost()
-        words = written(self.folder, argv)
-        variables = variables_written(self.folder, env)
-        files = open_files(folder)
+        try:
+            if self._ended.done():
+                raise self._lost()
+            words = written(self.folder, argv)
+            variables = variables_written(self.folder, env)
+        except BaseException:
+            close_files(files or ())
+            raise
+        files = files or open_files(folder)
         self._count += 1
         message = spawn_message(self._count, words, cwd, variables)
         job = Job(self, self._count, name)

@@ -266,6 +266,7 @@ class ListDirectory(Call, frozen=True):
     depth: Annotated[int, at_most(8)] = 1
     ignored: Annotated[bool, Meta(description="show what .gitignore leaves out too")] = False
     limit: Annotated[int, at_most(5000)] = 500
+    sizes: Annotated[bool, Meta(description="show the size of each file")] = False
 
 
 class SearchFiles(Call, frozen=True):

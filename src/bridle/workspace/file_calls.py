@@ -9,6 +9,19 @@ from bridle.workspace.calls import Call
 from bridle.workspace.files import Files
 from bridle.workspace.telling import Told
 
+FEW_NAMES = 40 << 10  # bytes of a folder, which is some thousand names
+
+
+def run_at_once(files: Files, call: Call) -> Told | None:
+    """What is over before a thread for it would have begun: a listing of some KB of names. None
+    for all else, and where it takes longer, as many rules of .gitignore do."""
+    match call:
+        case calls.ListDirectory(path=path, depth=1, ignored=ignored, limit=limit, sizes=False):
+            if files.size_of_folder(path) <= FEW_NAMES:
+                listing = files.list_directory(path, 1, ignored, limit, at_once=True)
+                return None if listing.late else file_results.tree(listing)
+    return None
+
 
 def run_file_call(files: Files, call: Call, members: Collection[str] | None = None) -> Told:
     """`members`: of an archive, those that may be unpacked."""
@@ -30,7 +43,8 @@ def run_file_call(files: Files, call: Call, members: Collection[str] | None = No
         case calls.CreateDirectory(path=path):
             return file_results.made_folder(files.create_directory(path))
         case calls.ListDirectory(path=path, depth=depth, ignored=ignored, limit=limit):
-            return file_results.tree(files.list_directory(path, depth, ignored, limit))
+            listing = files.list_directory(path, depth, ignored, limit, call.sizes)
+            return file_results.tree(listing)
         case calls.SearchFiles(pattern=pattern, path=path, kind=kind):
             return file_results.matches(
                 files.search_files(pattern, path, kind, call.limit, call.context)

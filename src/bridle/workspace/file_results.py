@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from bridle.core.events import Diff
@@ -44,20 +46,35 @@ def edit(edited: Edit) -> Told:
 
 
 def tree(listing: Listing) -> Told:
+    """Programs get the paths by kind, which is a third of what a value for each entry takes."""
     lines = [f"{listing.path}:"]
+    files: list[str] = []
+    folders: list[str] = []
+    others: list[str] = []
+    links: dict[str, str] = {}
     for one in listing.entries:
+        path = one.path
         match one.kind:
-            case "folder":
-                lines.append(f"{one.path}/")
-            case "link":
-                lines.append(f"{one.path} -> {one.target}")
             case "file":
-                lines.append(f"{one.path}  {one.size}")
+                files.append(path)
+                lines.append(path if one.size is None else f"{path}  {one.size}")
+            case "folder":
+                folders.append(path)
+                lines.append(f"{path}/")
+            case "link":
+                links[path] = one.target
+                lines.append(f"{path} -> {one.target}")
             case _:
-                lines.append(f"{one.path}  (no regular file)")
+                others.append(path)
+                lines.append(f"{path}  (no regular file)")
     if not listing.entries:
         lines.append("(nothing)")
-    return with_notes(Told("\n".join(lines), msgspec.to_builtins(listing)), listing.notes)
+    data: dict[str, Any] = {"path": listing.path, "files": files, "folders": folders}
+    data |= {"links": links, "others": others, "notes": list(listing.notes)}
+    if any(one.size is not None for one in listing.entries):
+        data["sizes"] = {one.path: one.size for one in listing.entries if one.size is not None}
+        data["executables"] = [one.path for one in listing.entries if one.executable]
+    return with_notes(Told("\n".join(lines), data), listing.notes)
 
 
 def matches(found: Matches) -> Told:

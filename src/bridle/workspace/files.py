@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from bridle.workspace.edits import Edit
 from bridle.workspace.listing import Listing
 from bridle.workspace.moves import MadeFolder, Moved, Removed
 from bridle.workspace.reading import Binary, FileText, Image
+from bridle.workspace.refusal import Refused
 from bridle.workspace.searching import Matches, SearchKind
 from bridle.workspace.transfers import Closed, Exported, Imported
 from bridle.workspace.unpacking import Unpacked
@@ -50,9 +52,26 @@ class Files:
         )
 
     def list_directory(
-        self, path: str = ".", depth: int = 1, ignored: bool = False, limit: int = 500
+        self,
+        path: str = ".",
+        depth: int = 1,
+        ignored: bool = False,
+        limit: int = 500,
+        sizes: bool = False,
+        at_once: bool = False,
     ) -> Listing:
-        return listing.list_directory(self.root, path, depth, ignored, limit)
+        return listing.list_directory(self.root, path, depth, ignored, limit, sizes, at_once)
+
+    def size_of_folder(self, path: str) -> int:
+        """Bytes that its names take, as its file system counts them; 0 where there is none."""
+        try:
+            folder = self.root.open_folder(path)
+        except Refused:
+            return 0
+        try:
+            return os.fstat(folder).st_size
+        finally:
+            os.close(folder)
 
     def replace_lines_in_file(
         self, path: str, start: int, end: int, new_text: str, expected_old_text: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import time
 
 from msgspec import Struct
 
@@ -12,12 +13,13 @@ from bridle.workspace.refusal import Refused
 from bridle.workspace.walk import DEEPEST, Found, Kind, Walk
 
 MOST = 5_000
+AT_ONCE = 0.005  # seconds
 
 
 class Entry(Struct, frozen=True):
     path: str  # from the root of the workspace
     kind: Kind
-    size: int = 0  # bytes of a file
+    size: int | None = None  # bytes of a file, where sizes were asked for; as is the next
     executable: bool = False
     target: str = ""  # what a link says; nobody went there
 
@@ -26,26 +28,42 @@ class Listing(Struct, frozen=True):
     path: str
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = ()  # what is not shown, and why
+    late: bool = False  # it took longer than it may
 
 
 def list_directory(
-    root: Root, path: str = ".", depth: int = 1, ignored: bool = False, limit: int = 500
+    root: Root,
+    path: str = ".",
+    depth: int = 1,
+    ignored: bool = False,
+    limit: int = 500,
+    sizes: bool = False,
+    at_once: bool = False,
 ) -> Listing:
+    """`sizes`: each file is asked for its own, which takes longer than all else. `at_once`: it is
+    given up after some milliseconds of work."""
     if not 1 <= limit <= MOST or not 1 <= depth <= DEEPEST:
         raise Refused(
             f"depth {depth} and limit {limit} are not what a listing takes",
             hint=f"depth is 1 to {DEEPEST}, limit 1 to {MOST}",
         )
     walk = Walk(root, path, depth=depth, ignored=ignored)
+    if at_once:  # by the time that it works: on a busy machine it may wait for longer
+        walk = Walk(
+            root, path, depth=depth, ignored=ignored, seconds=AT_ONCE, clock=time.thread_time
+        )
     entries: list[Entry] = []
     full = False
     for found in walk:
         if len(entries) == limit:
             full = True
             break
-        if entry := _entry(found):
+        if found.kind == "file" and not sizes:
+            entries.append(Entry(shown(found.path), "file"))
+        elif entry := _entry(found):
             entries.append(entry)
-    return Listing("/".join(root.parts(path)) or ".", tuple(entries), _notes(walk, limit, full))
+    folder = "/".join(root.parts(path)) or "."
+    return Listing(folder, tuple(entries), _notes(walk, limit, full), walk.late)
 
 
 def _entry(found: Found) -> Entry | None:

@@ -24,7 +24,8 @@ from bridle.paths import private_folder
 from bridle.supervision.isolation import Confined, confine
 from bridle.supervision.processes import ancestors, boot_id
 from bridle.supervision.tree import Warden, swept
-from bridle.workspace.aftermath import PREFIX, Registry, expire, now, settle, settle_one
+from bridle.workspace.aftermath import Registry, expire, now, settle, settle_one
+from bridle.workspace.output_folders import OutputFolders, close_files
 from bridle.workspace.process_place import Place, UnknownProcess, not_started
 from bridle.workspace.refusal import Refused, refused
 from bridle.workspace.roll import SCRATCH, TOLD_WITHIN, Live, Roll, clear, with_sizes
@@ -50,6 +51,7 @@ class Processes:
         self._clean = clean
         self._boot = boot_id()
         self._roll = Roll(registry, place.folder / session)
+        self._output = OutputFolders(place.folder, session)
         self._warden: Warden | None = None
         self._warming = asyncio.Lock()
         self._starting: set[asyncio.Task[Any]] = set()
@@ -131,12 +133,10 @@ class Processes:
         owner: str | None,
     ) -> Process:
         warden = await self._ready()
-        name = f"{PREFIX}{secrets.token_hex(5)}"
-        folder = self.folder_of(name)
         try:
-            self._make(folder)
+            name, folder, files = self._output.take()
         except OSError as error:
-            raise refused(error, str(folder)) from error
+            raise refused(error, str(self._place.folder)) from error
         process = Process(
             id=name,
             session=self._session,
@@ -153,6 +153,7 @@ class Processes:
         try:
             confined = await self._confine(argv, cwd, env, isolation, folder, protected)
         except BaseException:
+            close_files(files)
             shutil.rmtree(folder, ignore_errors=True)
             raise
         added = asyncio.wrap_future(self._registry.add(process))
@@ -163,6 +164,7 @@ class Processes:
                 env=confined.env,
                 name=name,
                 folder=folder,
+                files=files,
                 cap=self._place.cap,
                 stdin=stdin,
                 lasting=mode == "background",
@@ -181,22 +183,16 @@ class Processes:
         pid, ticks = await job.started()
         process = replace(process, status="running", pid=pid, started=ticks)
         live = self._roll.watch(Live(process, job, confined, added))
+        if not self._closed:
+            self._output.prepare()
         if task := asyncio.current_task():
             self._starting.discard(task)  # it counts as one that runs
-        self._roll.write_down(name, status="running", pid=pid, started=ticks)
+        self._roll.write_start(live, waits=mode == "sync")
         if mode == "sync":
             self._roll.later(self._roll.recorded(live))
         else:
             await self._roll.recorded(live)
         return live.process
-
-    def _make(self, folder: Path) -> None:
-        try:
-            folder.mkdir(mode=0o700)
-        except FileNotFoundError:
-            private_folder(self._place.folder)
-            private_folder(folder.parent)
-            folder.mkdir(mode=0o700)
 
     async def _confine(
         self,
@@ -372,6 +368,7 @@ class Processes:
         live = self._roll.live.get(process)
         if live and await live.job.last():
             await self._roll.recorded(live)
+            self._roll.flush_start(live)
             live.process = replace(live.process, mode="background")
             self._roll.write_down(process, mode="background")
             return await self._roll.measured(live)
@@ -397,6 +394,7 @@ class Processes:
 
     async def _stop(self, why: str, *, but_lasting: bool = False) -> None:
         self._closed = True
+        self._output.close()
         if self._expiry:
             self._expiry.cancel()
         if self._starting:  # on a full disk one may wait for its record, but it runs

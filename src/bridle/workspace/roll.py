@@ -21,6 +21,7 @@ from bridle.supervision.isolation import Confined, after
 from bridle.workspace.aftermath import WHY, Registry, end_fields, now, size_fields, sizes_on_disk
 
 SCRATCH = "scratch"
+_SHORT = 0.03  # seconds within which most commands have ended
 TOLD_WITHIN = 1.0  # seconds; how long a keeper may take to say how much there is
 
 _logger = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class Live:
         self.confined = confined
         self.added = added  # done once it is on record
         self.intent = ""  # why it was told to end
+        self.unwritten: dict[str, Any] = {}  # of its start, that is not on record yet
         self.ended: asyncio.Task[Process] | None = None
 
 
@@ -116,7 +118,8 @@ class Roll:
         if live.process.isolation != "basic":
             await asyncio.to_thread(clear, live.confined, self.folder_of(name))
         live.process = replace(live.process, **fields)
-        written = self.write_down(name, **fields)
+        written = self.write_down(name, **{**live.unwritten, **fields})
+        live.unwritten = {}
         written.add_done_callback(lambda _: self.live.pop(name, None))
         return live.process
 
@@ -131,6 +134,20 @@ class Roll:
 
         written.add_done_callback(done)
         return written
+
+    def write_start(self, live: Live, *, waits: bool) -> None:
+        """That it runs. With `waits`, most often its end is written together with it."""
+        process = live.process
+        live.unwritten = {"status": "running", "pid": process.pid, "started": process.started}
+        if waits:
+            asyncio.get_running_loop().call_later(_SHORT, self.flush_start, live)
+        else:
+            self.flush_start(live)
+
+    def flush_start(self, live: Live) -> None:
+        if live.unwritten:
+            self.write_down(live.process.id, **live.unwritten)
+            live.unwritten = {}
 
     def later(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from bridle.workspace.refusal import Refused
 
 DEEPEST = 60  # each level holds a descriptor
 CROWDED = 20_000  # names of one folder
+_LOOKS_AT_CLOCK = 16  # entries of a folder from one look to the next
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -74,11 +75,11 @@ class Walk:
 
     def __init__(
         self, root: Root, path: str, *, depth: int = DEEPEST, ignored: bool = False,
-        seconds: float = 20.0,
+        seconds: float = 20.0, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._root, self._start = root, path
         self._depth, self._ignored = min(depth, DEEPEST), ignored
-        self._until = time.monotonic() + seconds
+        self._clock, self._until = clock, clock() + seconds
         self.left_out: Counter[str] = Counter()
         self.late = False
 
@@ -116,15 +117,20 @@ class Walk:
         if not self._ignored:
             chain = [*chain, *rules_of(folder, len(names))]
         prefix = "".join(f"{name}/" for name in names)
-        for name, kind in self._entries(folder):
-            if time.monotonic() > self._until:
+        for number, (name, kind) in enumerate(self._entries(folder)):
+            if not number % _LOOKS_AT_CLOCK and self._clock() > self._until:
                 self.late = True
                 return
-            if not self._ignored and self._is_ignored(names, name, kind, chain):
+            if not self._ignored and (
+                name == ".git"
+                or (chain and ignore_rules.is_ignored(chain, (*names, name), kind == "folder"))
+            ):
                 self.left_out["ignored"] += 1
                 continue
             yield Found(names, name, kind, folder, prefix + name)
-            if kind == "folder" and level < self._depth:
+            if kind != "folder":
+                continue
+            if level < self._depth:
                 try:
                     inner = os.open(name, _FOLDER, dir_fd=folder)
                 except OSError:
@@ -134,7 +140,7 @@ class Walk:
                     yield from self._below(inner, (*names, name), chain, level + 1)
                 finally:
                     os.close(inner)
-            elif kind == "folder" and level == DEEPEST:
+            elif level == DEEPEST:
                 self.left_out["too deep"] += 1
 
     def _entries(self, folder: int) -> list[tuple[str, Kind]]:
@@ -148,12 +154,6 @@ class Walk:
             return []
         found.sort()
         return [one for one in found if not one[0].startswith(TEMPORARY)]
-
-    @staticmethod
-    def _is_ignored(above: tuple[str, ...], name: str, kind: Kind, chain: Sequence[Rules]) -> bool:
-        if name == ".git":
-            return True
-        return bool(chain) and ignore_rules.is_ignored(chain, (*above, name), kind == "folder")
 
     def _chain(self, parts: tuple[str, ...]) -> list[Rules]:
         """The rules of the folders above, and those of the repository that nobody shares."""

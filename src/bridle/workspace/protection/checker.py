@@ -32,7 +32,7 @@ from bridle.workspace.protection.differences import (
 )
 from bridle.workspace.protection.failures import Failures
 from bridle.workspace.protection.known_commits import Files, KnownCommits
-from bridle.workspace.protection.protected_names import MOST_FOLDERS, look
+from bridle.workspace.protection.protected_names import MOST_FOLDERS, look, look_again
 from bridle.workspace.protection.protected_state import NOTHING, Node, State, mark_of, parent_of
 from bridle.workspace.protection.restore import AcceptedMeanwhile, ChangedMeanwhile, Restorer
 from bridle.workspace.protection.saved_state import SavedState
@@ -196,7 +196,14 @@ class Checker:
         if self.partial or not self.is_small or not self.lock.acquire(blocking=False):
             return False
         try:
-            before, after = self.state, self._look(baseline=False)
+            before = self.state
+            same = look_again(
+                self.restorer.folders.root, before, role=self._role, skipped=self._skipped
+            )
+            if same and not same.has_new_folders and self.restorer.folders.in_place():
+                self.state = same
+                return True
+            after = self._look(baseline=False)
             after = after._replace(whole=before.whole)
             if after.has_new_folders or not self.restorer.folders.in_place():
                 return False

@@ -13,6 +13,7 @@ import time
 import unicodedata
 from collections import deque
 from collections.abc import Iterator
+from functools import lru_cache
 
 from bridle.core import protected_names as names
 from bridle.workspace.file_names import SKIPPED
@@ -31,6 +32,7 @@ from bridle.workspace.protection.protected_state import (
 
 MOST_FOLDERS = 2_000
 MOST_IN_ONE = 1_000  # files of one protected folder
+_NAMES = 10_000  # whose kind is remembered
 MOST_STRANGERS = 100  # new ones in a folder: more, and the folder is taken for another
 KEPT_FILE = 1 << 20
 KEPT_BYTES = 16 << 20
@@ -59,6 +61,13 @@ def look(
     folders the state is not whole, and another baseline goes on from it.
     """
     return _Look(root, before, baseline, role, skipped, most).state()
+
+
+def look_again(
+    root: int, before: State, *, role: str = "work", skipped: frozenset[str] = frozenset()
+) -> State | None:
+    """The state before, seen now, where each mark is as it was; None: all has to be looked at."""
+    return _Look(root, before, False, role, skipped, MOST_FOLDERS).same()
 
 
 def open_folder(root: int, path: str) -> int:
@@ -134,6 +143,32 @@ class _Look:
                 self._word(join(path, name))
         closed = frozenset(self._closed) if self._baseline else self._before.closed
         return State(self._at, self._nodes, self._words, folders, behind, closed, self._whole)
+
+    def same(self) -> State | None:
+        """A mark names a file: whatever the path to it leads through, that file is untouched."""
+        before = self._before
+        try:
+            folders = self._folders()
+        finally:
+            self._let_go()
+        if folders.keys() != before.folders.keys():
+            return None
+        for path, seen in folders.items():
+            known = before.folders[path]
+            if seen is not known and seen._replace(mark=known.mark) != known:
+                return None
+        try:
+            for path, node in before.nodes.items():
+                if self._mark(path) != node.mark or not self._settled(node.mark):
+                    return None
+            if any(self._mark(path) != mark for path, mark in before.words.items()):
+                return None
+        except OSError:
+            return None
+        return before._replace(at=self._at, folders=folders)
+
+    def _mark(self, path: str) -> Mark:
+        return mark_of(os.stat(path, dir_fd=self._root, follow_symlinks=False))
 
     # -- folders -----------------------------------------------------------------------------------
 
@@ -340,18 +375,30 @@ def _listed_work(mark: Mark, listed: list[tuple[str, bool]]) -> Seen:
     """Folders of another role come first: they are looked at before all others."""
     guarded, words, folders, special = [], [], [], []
     for name, is_folder in listed:
-        spelled = plain(name)
+        kind = _kind_in_work(name)
         if is_folder and name == ".git":
             special.append((name, "git"))
-        elif is_folder and spelled == ".github":
+        elif is_folder and kind == "github":
             special.append((name, "github"))
-        elif spelled == ".github" or names.is_protected([spelled]):
+        elif kind in ("github", "guarded"):
             guarded.append(name)
-        elif spelled in names.INSTRUCTIONS:
+        elif kind == "words":
             words.append(name)
         elif is_folder and name not in SKIPPED:
             folders.append((name, "work"))
     return Seen(mark, "work", tuple(guarded), tuple(words), (*special, *folders))
+
+
+@lru_cache(maxsize=_NAMES)
+def _kind_in_work(name: str) -> str:
+    """Of a name in a folder of the work tree. Folders that change are listed at each look, and
+    hold the same names."""
+    spelled = plain(name)
+    if spelled == ".github":
+        return "github"
+    if names.is_protected([spelled]):
+        return "guarded"
+    return "words" if spelled in names.INSTRUCTIONS else ""
 
 
 def _target(folder: int, name: str) -> bytes | None:
