@@ -252,6 +252,7 @@ class Sessions:
                 budget=budget,
                 patience=terms.limits.request,
                 enforcement=enforcement,
+                report=lambda notice: runner.liaison.tell(notice),
             )
 
         tenure = Tenure(self.catalog, row, settings)

@@ -28,7 +28,17 @@ from bridle.core.events import (
     Unrecognized,
 )
 from bridle.sessions.session import Session
-from bridle.testing.model_script import Attempts, Close, Cut, Fail, Hold, Say, Stall, Think
+from bridle.testing.model_script import (
+    Attempts,
+    Close,
+    Cut,
+    Fail,
+    Hold,
+    Say,
+    Stall,
+    Think,
+    Usage,
+)
 
 PATIENCE = 60.0  # seconds for a turn
 
@@ -48,7 +58,7 @@ class Do(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
 
 
-Act = Say | Think | Do | Hold | Stall | Cut | Close | Fail
+Act = Say | Think | Do | Hold | Stall | Cut | Close | Fail | Usage  # that a reply counts
 Part = Sequence[Act] | Fail | Attempts
 Story = Sequence[Part]
 

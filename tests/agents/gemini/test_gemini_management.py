@@ -18,6 +18,7 @@ from bridle.core.capabilities import capabilities
 from bridle.core.events import (
     Diff,
     MessageChunk,
+    Notice,
     Text,
     ThoughtChunk,
     ToolFinished,
@@ -134,11 +135,19 @@ async def test_a_session_of_this_minute_is_waited_for(home: Path) -> None:
         slept.append(seconds)
         now[0] += seconds
 
-    await out_of_its_minute(home, ID, clock=lambda: now[0], sleep=sleep)
-    assert [round(seconds, 1) for seconds in slept] == [25.1]
+    reported: list[Notice] = []
 
-    await out_of_its_minute(home, ID, clock=lambda: now[0], sleep=sleep)
-    await out_of_its_minute(home, "00000000-other", clock=lambda: 1794744815.0, sleep=sleep)
+    def report(notice: Notice) -> None:
+        assert not slept, "it is reported before it waits"
+        reported.append(notice)
+
+    await out_of_its_minute(home, ID, report, clock=lambda: now[0], sleep=sleep)
+    assert [round(seconds, 1) for seconds in slept] == [25.1]
+    [notice] = reported
+    assert notice.text.startswith("waiting 26 s to resume: Gemini CLI loses a conversation")
+
+    await out_of_its_minute(home, ID, report, clock=lambda: now[0], sleep=sleep)
+    await out_of_its_minute(home, "00000000-other", report, lambda: 1794744815.0, sleep)
     assert len(slept) == 1
 
 

@@ -8,6 +8,7 @@ was told before. (`--list-sessions` would ask the model for titles first.)
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -25,6 +26,7 @@ from bridle.core.events import (
     Diff,
     Event,
     MessageChunk,
+    Notice,
     Text,
     ThoughtChunk,
     ToolFinished,
@@ -33,6 +35,10 @@ from bridle.core.events import (
 )
 from bridle.core.management import NativeSession
 
+_WAITS = (
+    "waiting {} s to resume: Gemini CLI loses a conversation that is resumed in the minute in which "
+    "it began"
+)
 _END = 1024 * 1024  # bytes of a file that are read for its end
 
 
@@ -52,16 +58,22 @@ def history(home: Path, session: NativeSession) -> list[Event]:
 async def out_of_its_minute(
     home: Path,
     native_id: str,
+    report: Callable[[Notice], None],
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
     """A session that is loaded in the minute it was made in is lost: its file is begun anew."""
+    waits = False
     while True:
         now = clock()
         minute = time.strftime("%Y-%m-%dT%H-%M", time.gmtime(now))
         if not any(home.glob(f"tmp/*/chats/session-{minute}-{native_id[:8]}.jsonl")):
             return
-        await sleep(60 - now % 60 + 0.1)
+        seconds = 60 - now % 60 + 0.1
+        if not waits:
+            waits = True
+            report(Notice(level="info", kind="session", text=_WAITS.format(math.ceil(seconds))))
+        await sleep(seconds)
 
 
 def drop_empty_files(home: Path, native_id: str) -> None:
