@@ -113,6 +113,27 @@ async def test_a_key_that_is_pressed_twice_answers_one_request(
     assert (machine.project / "ran.txt").read_text() == "two\n"
 
 
+async def test_the_key_line_tells_what_escape_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    turns = [[{"run": "echo done > ran.txt"}, {"say": "The end."}]]
+    async with desk(machine.home, machine.project, monkeypatch, turns, approve="ask") as who:
+        await who.write("go")
+        await who.press("enter")
+        await who.asked("[y] allow")
+        await who.sees("esc Cancel")
+        await who.press("?")
+        await who.sees("esc Back")
+        assert "esc Cancel" not in who.seen()
+        await who.press("escape")
+        await who.sees("esc Cancel")
+        assert who.pane.transcript.requests
+        await who.press("y")
+        await who.rests(1)
+    assert (machine.project / "ran.txt").exists()
+
+
 async def test_all_edits_of_the_session_are_allowed_with_one_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import RenderResult
+from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
@@ -37,6 +38,7 @@ _KEYS = {
 
 
 class RequestPrompt(Widget, can_focus=True):
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "Back", id="back")]
     DEFAULT_CSS = """
     RequestPrompt { height: auto; max-height: 60%; display: none; }
     RequestPrompt.-waits { display: block; }
@@ -159,6 +161,23 @@ class RequestPrompt(Widget, can_focus=True):
             self._answer_given(key)
             self.post_message(self.Answered(self._dialog.request.request_id, pressed))
         self.refresh(layout=True)
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Escape leads back to the question, where it is not asked any more; else it cancels."""
+        return self._is_nested if action == "back" else True
+
+    def action_back(self) -> None:
+        if self._dialog:
+            self._dialog.press(ESCAPE)
+            self.refresh(layout=True)
+            self.refresh_bindings()
+
+    @property
+    def _is_nested(self) -> bool:
+        from bridle.surfaces.drawn.dialog import PermissionDialog
+
+        return isinstance(self._dialog, PermissionDialog) and self._dialog.nested
 
     def _answer_given(self, key: str) -> None:
         self._answered, self._last_key, self._last_answer = True, key, time.monotonic()
