@@ -87,8 +87,8 @@ async def cancel_twice(scene: Scene) -> None:
 async def cancel_in_repair(scene: Scene) -> None:
     session = await scene.start(answer=AnswerFormat(BIRD, repair=True))
     prose: list[Act] = [Say("It is a heron.")]
-    await session.prompt(scene.script(prose, [Say("{", chunks=1), Hold("end"), Say("}")]))
-    await until(session, MessageChunk, lambda chunk: chunk.text.startswith("{"))
+    await session.prompt(scene.script(prose, [Say("A bird", chunks=1), Hold("end"), Say(".")]))
+    await until(session, MessageChunk, lambda chunk: chunk.text.startswith("A"))
     await session.cancel()
     assert await _ended(session) == TurnEnded(reason="cancelled")
     scene.release("end")
