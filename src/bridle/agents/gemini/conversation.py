@@ -38,8 +38,9 @@ class GeminiConversation(RecordedConversation):
     async def heard(self) -> AsyncIterator[Sequence[Heard]]:
         async for batch in super().heard():
             if any(_presents_a_plan(event) for heard in batch for event in heard.events):
-                batch = [Heard(raw, await self._with_plans(e), kept) for raw, e, kept in batch]
-            yield batch
+                yield [Heard(raw, await self._with_plans(e), kept) for raw, e, kept in batch]
+            else:
+                yield batch
             del batch
 
     async def _with_plans(self, events: Sequence[Event]) -> list[Event]:

@@ -1,8 +1,8 @@
 """The plan that Gemini CLI presents: it writes it into a file, and asks for approval of the path.
 
-The path is in the title of the call, as the folder of the session's plans and the name that the model gave,
-put together. Which file that is Gemini works out in this order: the name alone if it is the path of
-a file in that folder, else the name within the folder. Only there is anything read.
+The path is in the title of the call: the folder of the session's plans and the name that the model
+gave, put together. Which file that is Gemini works out in this order: the name alone if it is the
+path of a file in that folder, else the name within the folder. Only there is anything read.
 """
 
 from __future__ import annotations

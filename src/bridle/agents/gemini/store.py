@@ -36,8 +36,8 @@ from bridle.core.events import (
 from bridle.core.management import NativeSession
 
 _WAITS = (
-    "waiting {} s to resume: Gemini CLI loses a conversation that is resumed in the minute in which "
-    "it began"
+    "waiting {} s to resume: Gemini CLI loses a conversation that is resumed in the minute in "
+    "which it began"
 )
 _END = 1024 * 1024  # bytes of a file that are read for its end
 

@@ -37,8 +37,11 @@ class CountedConversation(StdioConversation):
                     if not self._before and not self._spec.resume:
                         self._before = Counted()  # it may store a session with its first prompt
                 case TurnEnded():
-                    last = checked.pop() if checked and type(checked[-1]) is UsageReported else None
-                    checked += await self._used(last)
+                    last = checked[-1] if checked else None
+                    if isinstance(last, UsageReported):
+                        checked[-1:] = await self._used(last)
+                    else:
+                        checked += await self._used(None)
             checked.append(event)
         return checked
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 _BUSY = 1.0  # seconds that another writer may take
-_COLUMNS = "tokens_input tokens_cache_write tokens_output tokens_reasoning tokens_cache_read".split()
-_QUERY = f"""
+_QUERY = """
     WITH RECURSIVE ours(id) AS (
         SELECT id FROM session WHERE id = ?
         UNION SELECT session.id FROM session JOIN ours ON session.parent_id = ours.id
     )
-    SELECT count(*), {", ".join(f"sum({column})" for column in _COLUMNS)}, sum(cost)
+    SELECT count(*), sum(tokens_input), sum(tokens_cache_write), sum(tokens_output),
+        sum(tokens_reasoning), sum(tokens_cache_read), sum(cost)
     FROM session WHERE id IN ours
 """
 
