@@ -14,7 +14,7 @@ AGENTS = ("claude", "codex", "gemini", "qwen", "opencode", "copilot")
 
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(300),  # a CLI that is started six times on a busy machine
     pytest.mark.agents(*AGENTS),
     pytest.mark.newest,
     pytest.mark.asyncio(loop_scope="module"),

@@ -90,9 +90,9 @@ class Scene(Protocol):
     def left(self) -> list[str]: ...  # processes of the agent's that still run
 
 
-async def play(session: Session, prompt: str, **more: Any) -> list[Entry]:
-    """All entries from a prompt until the agent rests."""
-    async with asyncio.timeout(PATIENCE):
+async def play(session: Session, prompt: str, *, starts: int = 1, **more: Any) -> list[Entry]:
+    """All entries from a prompt until the agent rests, which it `starts` so often for."""
+    async with asyncio.timeout(PATIENCE * starts):
         return [entry async for entry in session.run(prompt, **more)]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from bridle.agents.acp.tools import vocabulary
-from bridle.agents.fields import Table, at, storable, table, tables, text
+from bridle.agents.fields import Table, at, count, storable, table, tables, text
 from bridle.agents.gemini.launch import ROW
 from bridle.agents.native import headline, records, settings
 from bridle.agents.recorded import Recorded
@@ -104,6 +104,15 @@ def recorded(home: Path, native_id: str) -> Recorded | None:
         else:
             reply = None
     return Recorded(prompt, reply) if prompt else None
+
+
+def cached(home: Path, native_id: str) -> dict[str, int]:
+    """The tokens that each message at the end of a record took from a cache, by its id: over ACP
+    they are counted among the others."""
+    messages = (one for file in sorted(_files(home, native_id)) for one in _end_of(file))
+    return {
+        text(one, "id"): count(table(one, "tokens"), "cached") for one in messages if "id" in one
+    }
 
 
 def switched(enablement: Table, name: str, on: bool) -> Table:

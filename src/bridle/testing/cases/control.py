@@ -229,7 +229,7 @@ async def history_lost(scene: Scene) -> None:
     await scene.reopen()
     scene.forget()
     session = await scene.resume(session.id)
-    log = await play(session, scene.script([Say("I was told.")]))
+    log = await play(session, scene.script([Say("I was told.")]), starts=2)
     assert said(log) == "I was told.", (said(log), of(log, TurnEnded))
     notices = [event.level for event in of(log, Notice) if event.kind == "handoff"]
     assert notices == ["warning"], of(log, Notice)
