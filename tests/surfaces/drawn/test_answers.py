@@ -17,6 +17,7 @@ from bridle.core.transcript import fold
 from bridle.sessions.export import to_html
 from bridle.surfaces.cli import scroll
 from bridle.surfaces.cli.drawing import Drawing
+from bridle.surfaces.cli.final_text import FinalText
 from bridle.surfaces.tui.look import Frame, draw
 from bridle.surfaces.tui.outline import Outline, Said
 from bridle.surfaces.tui.painter import Painter
@@ -79,6 +80,14 @@ def shown_later(log: list[Entry], width: int, capsys: pytest.CaptureFixture[str]
     return capsys.readouterr().out
 
 
+def in_a_pipe(log: list[Entry]) -> str:
+    """As `run` gives it to another program."""
+    final = FinalText()
+    for entry in log:
+        final.note(entry.event)
+    return "".join(final.take())
+
+
 class Page(HTMLParser):
     """The words of the one message on a page."""
 
@@ -130,6 +139,7 @@ def check(seed: int, widths: tuple[int, ...], capsys: pytest.CaptureFixture[str]
             assert not written - Counter(shown), told
             assert not complete or Counter(shown) == Counter(whole), told
             assert not complete or width < WIDE or shown == whole, told
+    assert letters(in_a_pipe(log)) == letters(visible(text)), f"answer {seed} in a pipe"
     assert letters(on_the_page(log)) == letters(visible(text)), f"answer {seed} on the page"
 
 
