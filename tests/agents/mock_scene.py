@@ -9,12 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from bridle.agents import load
-from bridle.testing.model_script import Attempts, Close, Cut, Fail, Hold, Say, Stall, Think
+from bridle.testing.model_script import (
+    Attempts,
+    Close,
+    Cut,
+    Fail,
+    Hold,
+    Say,
+    Stall,
+    Think,
+    Usage,
+)
 from bridle.testing.scene import CannotPlay, Do, Part
 from bridle.testing.theatre import Theatre
 
 KINDS = {401: "not_signed_in", 404: "model_not_found", 429: "rate_limited", 500: "api_error"}
 WORDS = {"overflow": "context_overflow", "quota": "billing"}
+_NO_REPAIR = "its script comes with the prompt, which a repair is not"
 
 
 class MockScene(Theatre):
@@ -22,7 +33,8 @@ class MockScene(Theatre):
         self._state = folder / "mock"
         options = {"pace": "0", "state": str(self._state)}
         left_out = {
-            "schema_repaired": "its script comes with the prompt, which a repair is not",
+            "schema_repaired": _NO_REPAIR,
+            "cancel_in_repair": _NO_REPAIR,
             "cost_limit": "its model costs nothing",
         }
         super().__init__(load("mock"), folder, options=options, left_out=left_out)
@@ -67,6 +79,9 @@ def _steps(reply: Part) -> Iterator[dict[str, Any]]:
                 yield {"fail": "stream_broken", "message": "it broke off", "hint": "try again"}
             case Hold():
                 yield {"hang": True}
+            case Usage(input, output, cache_read):
+                counts = {"input_tokens": input, "output_tokens": output}
+                yield {"usage": {**counts, "cached_tokens": cache_read}}
     if len(calls) > 1:
         yield {"parallel": calls}
     else:

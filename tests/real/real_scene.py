@@ -14,7 +14,7 @@ from stages import Actor, NoTool
 
 from bridle.agents import load
 from bridle.sessions.session import Session
-from bridle.testing.model_script import Attempts, Call, Fail, Say, Step, reply
+from bridle.testing.model_script import Attempts, Call, Fail, Say, Step, Usage, reply
 from bridle.testing.scene import PATIENCE, CannotPlay, Do, Part
 
 SERVER = Path(__file__).with_name("mcp_server.py")
@@ -69,7 +69,10 @@ class RealScene:
     def _step(self, acts: Part) -> Step:
         if isinstance(acts, Fail | Attempts):
             return acts
-        return reply(*(self._part(act) if isinstance(act, Do) else act for act in acts))
+        usage = next((act for act in acts if isinstance(act, Usage)), None)
+        parts = [act for act in acts if not isinstance(act, Usage)]
+        parts = [self._part(act) if isinstance(act, Do) else act for act in parts]
+        return reply(*parts, usage=usage)
 
     def _part(self, act: Do) -> Call | Say:
         stage, words = self._actor.stage, act.words

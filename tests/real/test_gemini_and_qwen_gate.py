@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import PATIENCE, Desk, ends, of, run
+from desk import PATIENCE, Desk, ends, of, run, until
 from stages import Actor
 
-from bridle.core.events import PermissionRequested, ToolFinished, ToolStarted, TurnEnded
+from bridle.core.events import Answer, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
 from bridle.testing.canaries import Aviary, holds
 from bridle.testing.model_script import Call, Say, reply
 
@@ -132,6 +132,26 @@ async def test_its_own_plan_is_written_unasked_and_nothing_else(
     assert list(actor.home.glob(".gemini/tmp/*/**/plans/the-plan.md"))
     assert not (actor.project / "made.txt").exists()
     assert ends(log) == [COMPLETED]
+
+
+@pytest.mark.agents("gemini")
+async def test_a_plan_in_a_file_is_shown_before_it_is_approved(
+    any_desk: Desk, actor: Actor
+) -> None:
+    any_desk.double.scenarios["plan"] = [
+        reply(Call("write_file", {"file_path": "the-plan.md", "content": "# Plan\n\n1. fish\n"})),
+        reply(Call("exit_plan_mode", {"plan_filename": "the-plan.md"})),
+        reply(Say("Done.")),
+    ]
+    session = await any_desk.start(mode="plan", approve="ask")
+
+    await session.prompt("@@plan@@ go")
+    asked = await until(session, PermissionRequested)
+    session.answer(asked.request_id, Answer("allow"))
+    await session.idle()
+
+    assert (asked.tool, asked.input["plan"]) == ("ExitPlanMode", "# Plan\n\n1. fish\n")
+    assert ends(any_desk.log(session)) == [COMPLETED]
 
 
 @pytest.mark.agents("qwen")

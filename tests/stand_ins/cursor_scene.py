@@ -12,11 +12,22 @@ from typing import Any
 from cursor_stand_in import install_cursor
 
 from bridle.agents import load
-from bridle.testing.model_script import Attempts, Close, Cut, Fail, Hold, Say, Stall, Think
+from bridle.testing.model_script import (
+    Attempts,
+    Close,
+    Cut,
+    Fail,
+    Hold,
+    Say,
+    Stall,
+    Think,
+    Usage,
+)
 from bridle.testing.scene import CannotPlay, Do, Part
 from bridle.testing.theatre import Theatre
 
 SERVER = Path(__file__).parents[1] / "real" / "mcp_server.py"
+_NO_REPAIR = "its script comes with the prompt, which a repair is not"
 NOT_SIGNED_IN = "Error: Authentication required. Please run 'agent login' first.\n"
 NO_MODEL = "Cannot use this model: no-such-model. Available models: auto\n"
 NO_QUOTA = "ActionRequiredError: You've hit your usage limit.\n"
@@ -29,7 +40,7 @@ class CursorScene(Theatre):
             folder,
             server={"command": sys.executable, "args": [str(SERVER)]},
             environment={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
-            left_out={"schema_repaired": "its script comes with the prompt, which a repair is not"},
+            left_out=dict.fromkeys(("schema_repaired", "cancel_in_repair"), _NO_REPAIR),
         )
         self._folder = folder
         install_cursor(folder / "bin", self.home)
@@ -65,6 +76,8 @@ class CursorScene(Theatre):
                     yield {"stop": True}
                 case Fail():
                     yield _failure(act)
+                case Usage():
+                    raise CannotPlay("nobody has seen what Cursor counts of several calls")
         if calls:
             yield {"tools": calls}
 

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from bridle.core.tools import ToolClass
 
 if TYPE_CHECKING:
-    from bridle.core.events import Answer, Event
+    from bridle.core.events import Answer, Event, Notice
 
 Mode = Literal["agent", "plan", "ask"]
 
@@ -139,6 +139,7 @@ class Host(Protocol):
     def find(self, binary: str) -> str | None: ...
     def variable(self, name: str) -> str | None: ...  # of the environment its programs get
     def spill(self) -> Spill: ...
+    def report(self, notice: Notice) -> None: ...  # for the log, before there is a conversation
     def put(self, path: Path, content: bytes) -> bool: ...  # False: something is there already
     def take_back(self) -> None: ...  # what was put and is still the same; also at the end
     async def spawn(

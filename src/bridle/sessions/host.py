@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridle.core.agent import Child, Word
+from bridle.core.events import Notice
 from bridle.sessions.budget import Budget
 from bridle.supervision.programs import find_program
 from bridle.supervision.secrets import Redactor, Secrets
@@ -35,8 +36,10 @@ class SessionHost:
         budget: Budget,
         patience: float | None = None,
         enforcement: SessionEnforcement | None = None,
+        report: Callable[[Notice], None] = lambda _: None,
     ) -> None:
         self.patience = patience
+        self.report = report
         self._warden = warden
         self._environment = environment
         self._secrets = secrets

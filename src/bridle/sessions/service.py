@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import SessionBusy
-from bridle.core.events import encode
+from bridle.core.events import Notice, encode
 from bridle.core.moment import rfc3339
 from bridle.core.options import check_required
 from bridle.paths import Paths, private_folder
@@ -252,7 +252,11 @@ class Sessions:
                 budget=budget,
                 patience=terms.limits.request,
                 enforcement=enforcement,
+                report=report,
             )
+
+        def report(notice: Notice) -> None:
+            runner.liaison.tell(notice)
 
         tenure = Tenure(self.catalog, row, settings)
         broadcast = Broadcast(row.id, self.log, row.entries)

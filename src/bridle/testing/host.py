@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bridle.core.agent import Child, Spill, Word
+from bridle.core.events import Notice
 from bridle.hooks.server import HookAsked, HookServer
 from bridle.supervision.tree import Warden
 
@@ -28,6 +29,7 @@ class PlainHost:
         self._warden = warden
         self._env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", **env}
         self._spills = itertools.count(1)
+        self.reported: list[Notice] = []
 
     @classmethod
     @asynccontextmanager
@@ -54,6 +56,9 @@ class PlainHost:
 
     def variable(self, name: str) -> str | None:
         return self._env.get(name)
+
+    def report(self, notice: Notice) -> None:
+        self.reported.append(notice)
 
     def put(self, path: Path, content: bytes) -> bool:
         return self._warden.places.put(str(path), content)

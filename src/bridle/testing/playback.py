@@ -13,7 +13,7 @@ from bridle.agents.lines import Lines
 from bridle.agents.pipes import PipeWriter
 from bridle.agents.stdio import StdioAgent
 from bridle.core.agent import Child, Exit, Prompt, SessionSpec, Word
-from bridle.core.events import Event, TurnEnded, TurnStarted
+from bridle.core.events import Event, Notice, TurnEnded, TurnStarted
 from bridle.core.wire import Wire
 from bridle.hooks.server import HookAsked, HookServer
 
@@ -123,6 +123,9 @@ class PlayingHost:
 
     def variable(self, name: str) -> str | None:
         return None
+
+    def report(self, notice: Notice) -> None:
+        pass
 
     def put(self, path: Path, content: bytes) -> bool:
         return True

@@ -28,7 +28,17 @@ from bridle.core.events import (
     Unrecognized,
 )
 from bridle.sessions.session import Session
-from bridle.testing.model_script import Attempts, Close, Cut, Fail, Hold, Say, Stall, Think
+from bridle.testing.model_script import (
+    Attempts,
+    Close,
+    Cut,
+    Fail,
+    Hold,
+    Say,
+    Stall,
+    Think,
+    Usage,
+)
 
 PATIENCE = 60.0  # seconds for a turn
 
@@ -48,7 +58,7 @@ class Do(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
 
 
-Act = Say | Think | Do | Hold | Stall | Cut | Close | Fail
+Act = Say | Think | Do | Hold | Stall | Cut | Close | Fail | Usage  # that a reply counts
 Part = Sequence[Act] | Fail | Attempts
 Story = Sequence[Part]
 
@@ -80,9 +90,9 @@ class Scene(Protocol):
     def left(self) -> list[str]: ...  # processes of the agent's that still run
 
 
-async def play(session: Session, prompt: str, **more: Any) -> list[Entry]:
-    """All entries from a prompt until the agent rests."""
-    async with asyncio.timeout(PATIENCE):
+async def play(session: Session, prompt: str, *, starts: int = 1, **more: Any) -> list[Entry]:
+    """All entries from a prompt until the agent rests, which it `starts` so often for."""
+    async with asyncio.timeout(PATIENCE * starts):
         return [entry async for entry in session.run(prompt, **more)]
 
 

@@ -12,12 +12,13 @@ import pytest
 from bridle.agents.gemini import agent
 from bridle.agents.gemini.account import account
 from bridle.agents.gemini.models import listed
-from bridle.agents.gemini.store import history, out_of_its_minute, sessions, switched
+from bridle.agents.gemini.store import cached, history, out_of_its_minute, sessions, switched
 from bridle.agents.gemini.trust import trusted
 from bridle.core.capabilities import capabilities
 from bridle.core.events import (
     Diff,
     MessageChunk,
+    Notice,
     Text,
     ThoughtChunk,
     ToolFinished,
@@ -134,11 +135,19 @@ async def test_a_session_of_this_minute_is_waited_for(home: Path) -> None:
         slept.append(seconds)
         now[0] += seconds
 
-    await out_of_its_minute(home, ID, clock=lambda: now[0], sleep=sleep)
-    assert [round(seconds, 1) for seconds in slept] == [25.1]
+    reported: list[Notice] = []
 
-    await out_of_its_minute(home, ID, clock=lambda: now[0], sleep=sleep)
-    await out_of_its_minute(home, "00000000-other", clock=lambda: 1794744815.0, sleep=sleep)
+    def report(notice: Notice) -> None:
+        assert not slept, "it is reported before it waits"
+        reported.append(notice)
+
+    await out_of_its_minute(home, ID, report, clock=lambda: now[0], sleep=sleep)
+    assert [round(seconds, 1) for seconds in slept] == [25.1]
+    [notice] = reported
+    assert notice.text.startswith("waiting 26 s to resume: Gemini CLI loses a conversation")
+
+    await out_of_its_minute(home, ID, report, clock=lambda: now[0], sleep=sleep)
+    await out_of_its_minute(home, "00000000-other", report, lambda: 1794744815.0, sleep)
     assert len(slept) == 1
 
 
@@ -227,3 +236,20 @@ def test_who_has_turned_folder_trust_off_trusts_every_folder(tmp_path: Path) -> 
     settings = {"security": {"folderTrust": {"enabled": False}}}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     assert trusted(tmp_path, Path("/home/me"), variables()) is True
+
+
+def test_what_came_from_a_cache_is_in_the_record(tmp_path: Path) -> None:
+    chats = tmp_path / "tmp" / "proj" / "chats"
+    chats.mkdir(parents=True)
+    lines = [
+        {"sessionId": ID},
+        {"id": "u1", "type": "user", "content": [{"text": "go"}]},
+        {"id": "g1", "type": "gemini", "content": ""},
+        {"id": "g1", "type": "gemini", "content": "", "tokens": {"input": 9, "cached": 4}},
+        {"id": "g2", "type": "gemini", "content": "Done.", "tokens": {"cached": "many"}},
+        {"id": "g3", "type": "gemini", "content": "Done.", "tokens": {"cached": 7}},
+    ]
+    file = chats / f"session-2026-11-15T12-13-{ID[:8]}.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert cached(tmp_path, ID) == {"u1": 0, "g1": 4, "g2": 0, "g3": 7}
+    assert cached(tmp_path, "00000000-other") == {}

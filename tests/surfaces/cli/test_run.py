@@ -269,10 +269,10 @@ def test_a_worktree_of_its_own(bench: Bench) -> None:
     assert "is not in a git repository" in outside.stderr
 
 
-def test_agent_text_reaches_standard_output_without_controls(bench: Bench) -> None:
+def test_agent_text_reaches_standard_output_whole_with_signs_for_controls(bench: Bench) -> None:
     script = [{"say": "a\x1b[31mred\x1b]0;title\x07\u202eb"}, {"notice": "n\x1b[2Jx"}]
     done = bench.mock(script)
-    assert done.stdout == "aredb\n"
+    assert done.stdout == "a␛[31mred␛]0;title␇⟨202e⟩b\n"
     assert "\x1b" not in done.stderr
 
 

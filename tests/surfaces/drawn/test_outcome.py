@@ -65,8 +65,11 @@ def test_the_answer_is_what_the_fold_calls_the_final_text() -> None:
         assert spoken(events) == (f"{expected}\n" if expected else "")
 
 
-def test_the_answer_is_cleaned_and_ends_with_one_newline() -> None:
-    assert spoken([said("\x1b[31mred\u202e\n\n\n")]) == "red\n"
+def test_the_answer_has_signs_for_controls_and_ends_with_one_newline() -> None:
+    assert spoken([said("\x1b[31mred\u202e\n\n\n")]) == "␛[31mred⟨202e⟩\n"
+    assert (
+        spoken([said("a\x1b]never ended, and "), said("words\r")]) == "a␛]never ended, and words␍\n"
+    )
     assert spoken([said("a\n"), said("\n"), said("b")]) == "a\n\nb\n"
     assert spoken([said("\ud800")]) == "\ufffd\n"
 

@@ -31,6 +31,7 @@ async def test_what_is_typed_after_an_answer_is_no_second_one(
         assert not isinstance(who.app.screen, InputEditor)
         assert (machine.project / "ran.txt").read_text() == "done\n"
         await who.sees("→ allowed from terminal")
+        assert who.box.text == "en", "it went to the box"
 
 
 async def test_a_letter_that_comes_with_the_request_is_the_boxs(
@@ -50,6 +51,44 @@ async def test_a_letter_that_comes_with_the_request_is_the_boxs(
         await who.press("escape")
         await who.rests(1)
     assert not (machine.project / "ran.txt").exists()
+
+
+@pytest.mark.parametrize("typed", ["no wait", "yes!", "1 2 3", "a?r", "naïve 漢"])
+async def test_no_key_is_lost_in_the_moment_that_a_request_appears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    monkeypatch.setattr(request_prompt, "GRACE", 60.0)
+    machine = Machine(tmp_path, monkeypatch)
+    turns = [[{"run": "echo done > ran.txt"}, {"say": "The end."}]] * 2
+    async with desk(machine.home, machine.project, monkeypatch, turns, approve="ask") as who:
+        await who.write("go")
+        await who.press("enter")
+        await who.until(lambda: who.pane.query_one(RequestPrompt).has_focus)
+        request = who.pane.query_one(RequestPrompt)
+        keys = [events.Key(sign, sign) for sign in typed]
+        for key in [events.Key("enter", "\r"), *keys, events.Key("backspace", "\x7f")]:
+            request.post_message(key)
+        await who.until(lambda: who.box.text == typed[:-1])
+        assert who.pane.transcript.requests
+        await who.press("escape")
+        await who.rests(1)
+    assert not (machine.project / "ran.txt").exists()
+
+
+async def test_what_is_pasted_over_a_request_goes_to_the_box(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    turns = [[{"run": "echo done > ran.txt"}, {"say": "The end."}]]
+    async with desk(machine.home, machine.project, monkeypatch, turns, approve="ask") as who:
+        await who.write("go")
+        await who.press("enter")
+        await who.asked("[y] allow")
+        who.pane.query_one(RequestPrompt).post_message(events.Paste("yes, but later"))
+        await who.until(lambda: who.box.text == "yes, but later")
+        assert who.pane.transcript.requests
+        await who.press("escape")
+        await who.rests(1)
 
 
 async def test_a_key_that_is_pressed_twice_answers_one_request(
@@ -72,6 +111,27 @@ async def test_a_key_that_is_pressed_twice_answers_one_request(
         await who.press("y")
         await who.rests(1)
     assert (machine.project / "ran.txt").read_text() == "two\n"
+
+
+async def test_the_key_line_tells_what_escape_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    turns = [[{"run": "echo done > ran.txt"}, {"say": "The end."}]]
+    async with desk(machine.home, machine.project, monkeypatch, turns, approve="ask") as who:
+        await who.write("go")
+        await who.press("enter")
+        await who.asked("[y] allow")
+        await who.sees("esc Cancel")
+        await who.press("?")
+        await who.sees("esc Back")
+        assert "esc Cancel" not in who.seen()
+        await who.press("escape")
+        await who.sees("esc Cancel")
+        assert who.pane.transcript.requests
+        await who.press("y")
+        await who.rests(1)
+    assert (machine.project / "ran.txt").exists()
 
 
 async def test_all_edits_of_the_session_are_allowed_with_one_answer(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,23 +61,14 @@ class GeminiCli(TwoSurfaces):
                 chosen(home(host.variable)) or host.variable(BASE_URL)
             )
             store.drop_empty_files(home(host.variable), spec.resume)
-            await store.out_of_its_minute(home(host.variable), spec.resume)
+            await store.out_of_its_minute(home(host.variable), spec.resume, host.report)
         return await self._open(replace(spec, options=options), host)
 
     async def _open(self, spec: SessionSpec, host: Host) -> Conversation:
-        from bridle.agents.gemini import store
-        from bridle.agents.recorded import RecordedConversation
+        from bridle.agents.gemini.conversation import GeminiConversation
 
-        folder = home(host.variable)
-        talk = RecordedConversation(
-            self.info,
-            self.wire(spec),
-            spec,
-            host,
-            self._grace,
-            read=partial(store.recorded, folder),
-            opened=partial(store.drop_empty_files, folder),
-        )
+        wire = self.wire(spec)
+        talk = GeminiConversation(self.info, wire, spec, host, self._grace, home(host.variable))
         await talk.start()
         return talk
 

@@ -8,6 +8,7 @@ was told before. (`--list-sessions` would ask the model for titles first.)
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from bridle.agents.acp.tools import vocabulary
-from bridle.agents.fields import Table, at, storable, table, tables, text
+from bridle.agents.fields import Table, at, count, storable, table, tables, text
 from bridle.agents.gemini.launch import ROW
 from bridle.agents.native import headline, records, settings
 from bridle.agents.recorded import Recorded
@@ -25,6 +26,7 @@ from bridle.core.events import (
     Diff,
     Event,
     MessageChunk,
+    Notice,
     Text,
     ThoughtChunk,
     ToolFinished,
@@ -33,6 +35,10 @@ from bridle.core.events import (
 )
 from bridle.core.management import NativeSession
 
+_WAITS = (
+    "waiting {} s to resume: Gemini CLI loses a conversation that is resumed in the minute in "
+    "which it began"
+)
 _END = 1024 * 1024  # bytes of a file that are read for its end
 
 
@@ -52,16 +58,22 @@ def history(home: Path, session: NativeSession) -> list[Event]:
 async def out_of_its_minute(
     home: Path,
     native_id: str,
+    report: Callable[[Notice], None],
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
     """A session that is loaded in the minute it was made in is lost: its file is begun anew."""
+    waits = False
     while True:
         now = clock()
         minute = time.strftime("%Y-%m-%dT%H-%M", time.gmtime(now))
         if not any(home.glob(f"tmp/*/chats/session-{minute}-{native_id[:8]}.jsonl")):
             return
-        await sleep(60 - now % 60 + 0.1)
+        seconds = 60 - now % 60 + 0.1
+        if not waits:
+            waits = True
+            report(Notice(level="info", kind="session", text=_WAITS.format(math.ceil(seconds))))
+        await sleep(seconds)
 
 
 def drop_empty_files(home: Path, native_id: str) -> None:
@@ -92,6 +104,15 @@ def recorded(home: Path, native_id: str) -> Recorded | None:
         else:
             reply = None
     return Recorded(prompt, reply) if prompt else None
+
+
+def cached(home: Path, native_id: str) -> dict[str, int]:
+    """The tokens that each message at the end of a record took from a cache, by its id: over ACP
+    they are counted among the others."""
+    messages = (one for file in sorted(_files(home, native_id)) for one in _end_of(file))
+    return {
+        text(one, "id"): count(table(one, "tokens"), "cached") for one in messages if "id" in one
+    }
 
 
 def switched(enablement: Table, name: str, on: bool) -> Table:

@@ -13,6 +13,7 @@ _SEARCH = re.compile(
 _PROMPT = re.compile(r'Processing URLs and instructions from prompt: "(?P<prompt>.*)"', re.DOTALL)
 _PAGE = re.compile(r"Fetching content from: (?P<url>.*)", re.DOTALL)
 _QUERY = re.compile(r'Searching the web for: "(?P<query>.*)"', re.DOTALL)
+_PLAN_FILE = re.compile(r"Requesting plan approval for: (?P<plan_path>.+)", re.DOTALL)
 _CUT = "..."
 _SERVER = re.compile(r"(?P<tool>.+) \((?P<server>.+) MCP Server\)", re.DOTALL)
 _UNFIT = re.compile(r"[^a-zA-Z0-9_.:-]")  # for a tool's name; an underscore is in its place
@@ -71,10 +72,16 @@ def _web(title: str) -> Table:
     return found.groupdict() if found else {}
 
 
+def _plan(title: str) -> Table:
+    found = _PLAN_FILE.fullmatch(title)
+    return found.groupdict() if found else {}
+
+
 _TITLES: dict[str, Callable[[str], Table]] = {
     "list_directory": lambda title: {"path": title} if title else {},
     "glob": _search,
     "grep_search": _search,
     "web_fetch": _fetch,
     "google_web_search": _web,
+    "exit_plan_mode": _plan,
 }

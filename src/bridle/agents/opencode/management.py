@@ -12,7 +12,7 @@ from bridle.agents.acp.two_surfaces import TwoSurfaces
 from bridle.agents.commands import output
 from bridle.agents.opencode.dialect import ROW, OpencodeDialect
 from bridle.agents.stdio import StdioAgent
-from bridle.core.agent import SessionSpec
+from bridle.core.agent import Conversation, Host, SessionSpec
 from bridle.core.management import Account, McpServer, Model, NativeSession, Run
 from bridle.core.wire import Wire
 
@@ -41,6 +41,13 @@ class OpenCode(TwoSurfaces):
         from bridle.agents.opencode.wire import OpencodeWire
 
         return OpencodeWire(self.dialect, spec)
+
+    async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
+        from bridle.agents.opencode.conversation import CountedConversation
+
+        talk = CountedConversation(self.info, self.wire(spec), spec, host, self._grace)
+        await talk.start()
+        return talk
 
     async def account(self, run: Run) -> Account:
         from bridle.agents.opencode import told

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tempfile import SpooledTemporaryFile
 
 from bridle.core.events import Event, MessageChunk, MessageWithdrawn, ToolStarted
-from bridle.core.terminal import Cleaner
+from bridle.core.terminal import Revealer
 
 IN_MEMORY = 1024 * 1024  # bytes
 BLOCK = 64 * 1024
@@ -39,16 +39,18 @@ class FinalText:
                 self._acted = True
 
     def take(self) -> Iterator[str]:
-        """In pieces, safe for a terminal; ends with a newline unless it is empty."""
-        cleaner = Cleaner()
+        """In pieces, with a sign for each control; ends with a newline unless it is empty."""
+        revealer = Revealer()
         decoder = codecs.getincrementaldecoder("utf-8")("surrogatepass")
         self._file.seek(0)
         held = ""  # blank ends: only what something follows is given out
         while data := self._file.read(BLOCK):
-            text = held + cleaner.feed(decoder.decode(data))
+            text = held + revealer.feed(decoder.decode(data))
             body = text.rstrip("\n")
             held = text[len(body) :]
             yield body
+        if last := revealer.end():
+            yield held + last
         if self._file.tell():
             yield "\n"
         self.clear()

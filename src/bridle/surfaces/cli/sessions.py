@@ -178,7 +178,7 @@ def _row(harness: Harness, options: Namespace) -> SessionRow:
 
 
 def _for_screen(piece: bytes) -> bytes:
-    """A document is the log as it is; a terminal gets no control sequence of an agent's."""
-    from bridle.core.terminal import clean
+    """A document is the log as it is; a terminal gets a sign for each control of an agent's."""
+    from bridle.core.terminal import reveal
 
-    return clean(piece.decode("utf-8", "replace")).encode()
+    return reveal(piece.decode("utf-8", "replace")).encode()

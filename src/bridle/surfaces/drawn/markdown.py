@@ -22,6 +22,7 @@ from bridle.surfaces.drawn.markdown_text import (
 )
 
 _HEADINGS = {"h1": "bold underline"}
+_NARROW = 2  # columns: as wide as one character may be
 
 
 class Markdown:
@@ -131,7 +132,7 @@ class _Layout:
             first = rest = Text()
         for one in self._open:
             one.begun = True
-        for line in self._leaf(at, max(2, self._width - first.cell_len)) or [Text()]:
+        for line in self._leaf(at, max(_NARROW, self._width - first.cell_len)) or [Text()]:
             yield first.copy().append_text(line)
             first = rest
 
@@ -173,9 +174,10 @@ class _Layout:
     def _code(self, token: Token, room: int) -> list[Text]:
         info = reveal(token.info.strip())
         code = highlighted(reveal(token.content.rstrip("\n")), info)
-        room = max(2, room - 2)
+        left = "  " if room >= 2 * _NARROW else ""
+        room -= len(left)
         lines = self._wrapped(Text(info, style="dim"), room) if info else []
-        return [Text("  ").append_text(line) for line in [*lines, *self._wrapped(code, room)]]
+        return [Text(left).append_text(line) for line in [*lines, *self._wrapped(code, room)]]
 
     def _wrapped(self, text: Text, width: int) -> list[Text]:
         return list(text.wrap(self._console, width, overflow="fold", tab_size=4, no_wrap=False))

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 ORDER = (
-    "send", "unfold", "steer", "cancel", "repo-action", "approval", "agent", "model", "sessions",
-    "quit",
+    "send", "unfold", "steer", "back", "cancel", "repo-action", "approval", "agent", "model",
+    "sessions", "quit",
 )  # fmt: skip
 DISPENSABLE = (
     "model",

@@ -269,9 +269,9 @@ class SessionPane(Vertical):
             self._request.again()
             raise
 
-    def on_request_prompt_surprised(self, message: RequestPrompt.Surprised) -> None:
+    def on_request_prompt_typed_on(self, message: RequestPrompt.TypedOn) -> None:
         self.box.focus()
-        self.box.insert(message.character)
+        self.box.post_message(message.typed)
 
     def on_request_prompt_edit_wanted(self, message: RequestPrompt.EditWanted) -> None:
         self.run_worker(self._edit(message.dialog), group="edit", exclusive=True)
@@ -400,7 +400,7 @@ class SessionPane(Vertical):
         fresh = self._request.ask(waiting, approve)
         if fresh:
             if (self.box.has_focus and not self.box.text) or had_focus:
-                self._request.take_keys(from_box=not had_focus)
+                self._request.take_keys()
             self.post_message(self.Waits(self, phrases.asked(waiting[0])))
         elif not waiting and had_focus:
             self.box.focus()

@@ -9,10 +9,12 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from bridle.core.answer import AnswerFormat
 from bridle.core.events import MessageChunk, Notice, ToolStarted, TurnEnded, UserMessage
 from bridle.sessions.session import Session
 from bridle.sessions.terms import Limits
 from bridle.testing.cases.case import case
+from bridle.testing.cases.given import BIRD
 from bridle.testing.model_script import Attempts, Fail, Hold, Say, reply
 from bridle.testing.scene import PATIENCE, Act, Part, Scene, do, of, play, said, until
 
@@ -66,6 +68,30 @@ async def cancel_in_tool(scene: Scene) -> None:
     await session.cancel()
     assert (await _ended(session)).reason == "cancelled"
     await _nothing_left(scene)
+
+
+@case("stops once, however often it is told to, and stays usable", "cancel")
+async def cancel_twice(scene: Scene) -> None:
+    session = await scene.start()
+    await session.prompt(scene.script([Say("It goes on", chunks=1), Hold("end"), Say("and on.")]))
+    await until(session, MessageChunk)
+    await asyncio.gather(session.cancel(), session.cancel())
+    assert await _ended(session) == TurnEnded(reason="cancelled")
+    await session.cancel()
+    scene.release("end")
+    log = await play(session, scene.script([Say("Still here.")]))
+    assert (said(log), len(of(log, TurnEnded))) == ("Still here.", 1), log
+
+
+@case("stops while it is asked again for an answer that fits the schema", "cancel")
+async def cancel_in_repair(scene: Scene) -> None:
+    session = await scene.start(answer=AnswerFormat(BIRD, repair=True))
+    prose: list[Act] = [Say("It is a heron.")]
+    await session.prompt(scene.script(prose, [Say("A bird", chunks=1), Hold("end"), Say(".")]))
+    await until(session, MessageChunk, lambda chunk: chunk.text.startswith("A"))
+    await session.cancel()
+    assert await _ended(session) == TurnEnded(reason="cancelled")
+    scene.release("end")
 
 
 @case("stops while it asks its model again after a failure", "cancel")
@@ -177,6 +203,25 @@ async def resume_often(scene: Scene) -> None:
     assert "The bird is a heron." in scene.told(), "its model was not told what was said first"
 
 
+@case("goes on three times after a turn that was cancelled", "resume", "cancel")
+async def resume_after_cancel(scene: Scene) -> None:
+    session = await scene.start()
+    await play(session, scene.script([Say("The bird is a heron.")]))
+    await session.prompt(scene.script([Say("It goes on", chunks=1), Hold("end"), Say("and on.")]))
+    await until(session, MessageChunk, lambda chunk: chunk.text.startswith("It"))
+    await session.cancel()
+    await until(session, TurnEnded, lambda end: end.reason == "cancelled")
+    scene.release("end")
+    for number in range(3):
+        await scene.reopen()
+        scene.age(150)
+        session = await scene.resume(session.id)
+        log = await play(session, scene.script([Say(f"Resumed {number}.")]))
+        assert said(log) == f"Resumed {number}.", (number, said(log), of(log, TurnEnded))
+        assert not of(log, UserMessage), f"resume {number + 1}: {of(log, Notice)}"
+    assert "The bird is a heron." in scene.told(), "its model was not told what was said first"
+
+
 @case("goes on with bridle's own history when its own is gone", "resume")
 async def history_lost(scene: Scene) -> None:
     session = await scene.start()
@@ -184,7 +229,7 @@ async def history_lost(scene: Scene) -> None:
     await scene.reopen()
     scene.forget()
     session = await scene.resume(session.id)
-    log = await play(session, scene.script([Say("I was told.")]))
+    log = await play(session, scene.script([Say("I was told.")]), starts=2)
     assert said(log) == "I was told.", (said(log), of(log, TurnEnded))
     notices = [event.level for event in of(log, Notice) if event.kind == "handoff"]
     assert notices == ["warning"], of(log, Notice)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bridle.core.events import Notice
+from bridle.core.events import Notice, ToolStarted
 from bridle.core.failure import Failure
 from bridle.testing.cases.case import case
 from bridle.testing.model_script import (
@@ -16,7 +16,7 @@ from bridle.testing.model_script import (
     quota,
     reply,
 )
-from bridle.testing.scene import Act, CannotPlay, Scene, end, play, said, until
+from bridle.testing.scene import Act, CannotPlay, Scene, do, end, of, play, said, until
 
 
 async def _failure(scene: Scene, fail: Fail) -> Failure:
@@ -114,6 +114,35 @@ async def retry_after_cut(scene: Scene) -> None:
 @case("takes back what it said of an answer without an end, once it asks again")
 async def retry_after_close(scene: Scene) -> None:
     await _asks_again(scene, "What had no end. ", Close())
+
+
+@case("a key that is refused later on is told at once, and the conversation stays")
+async def error_401_later(scene: Scene) -> None:
+    session = await scene.start()
+    await play(session, scene.script([Say("The bird is a heron.")]))
+    log = await play(session, scene.script(Fail(401, message="Incorrect API key provided")))
+    failure = end(log).failure
+    assert failure, end(log)
+    assert (failure.kind, bool(failure.hint)) == ("not_signed_in", True), failure
+    log = await play(session, scene.script([Say("Here again.")]))
+    assert said(log) == "Here again.", (said(log), end(log))
+    assert "The bird is a heron." in scene.told(), "its model was not told what was said before"
+
+
+@case("runs no call again when its model fails after it, and is asked again")
+async def retry_after_call(scene: Scene) -> None:
+    session = await scene.start(approve="auto")
+    fail = Fail(503, message="Overloaded", retry_after=0.2)
+    log = await play(
+        session,
+        scene.script(
+            [do("shell", "echo once >> times.txt")], Attempts((fail, reply(Say("Once."))))
+        ),
+    )
+    assert end(log).reason == "completed", end(log)
+    assert said(log).endswith("Once."), said(log)
+    calls = [event.title for event in of(log, ToolStarted)]
+    assert (len(calls), (scene.project / "times.txt").read_text()) == (1, "once\n"), calls
 
 
 @case("is usable after a failure")

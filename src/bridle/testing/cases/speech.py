@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bridle.core.events import AgentReady, AgentStarted, MessageChunk, TurnStarted, UsageReported
 from bridle.testing.cases.case import case
-from bridle.testing.model_script import Say, Think
-from bridle.testing.scene import Scene, end, of, play, said, thought
+from bridle.testing.model_script import Say, Think, Usage
+from bridle.testing.scene import Scene, do, end, of, play, said, thought
 
 WORDS = "One fine day in the middle of the night, two herons got up to write."
 STRANGE = "naïve – “quoted” 漢字 🪿 <b>&amp;</b> `code` \\n {json: true}"
@@ -82,3 +82,22 @@ async def usage_of_a_turn(scene: Scene) -> None:
         log = await play(session, scene.script([Say(WORDS)]))
         counts.append(sum(one.output_tokens for one in of(log, UsageReported)))
     assert counts[1] < 2 * counts[0], f"the second turn is counted with the first: {counts}"
+
+
+@case("counts every call of its model in a turn, once", "usage")
+async def usage_of_calls(scene: Scene) -> None:
+    counted = [Usage(1_000, 11, 200), Usage(2_000, 23, 400), Usage(4_000, 47, 800)]
+    first, second, third = counted
+    prompt = scene.script(
+        [first, do("shell", "echo one")],
+        [second, do("shell", "echo two")],
+        [third, Say("Both.")],
+    )
+    log = await play(await scene.start(approve="auto"), prompt)
+    assert said(log).endswith("Both."), (said(log), end(log))
+    used = of(log, UsageReported)
+    total = [
+        sum(getattr(one, name) for one in used)
+        for name in ("input_tokens", "output_tokens", "cached_tokens")
+    ]
+    assert total == [7_000, 81, 1_400], (total, used)

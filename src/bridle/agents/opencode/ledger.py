@@ -1,0 +1,59 @@
+"""What OpenCode itself has counted of a session: the tokens of all its model calls, and their cost.
+
+Over ACP it reports the last call of a turn alone. Its database has the sums: a row for each
+session, and a subagent is a session with a parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+_BUSY = 1.0  # seconds that another writer may take
+_QUERY = """
+    WITH RECURSIVE ours(id) AS (
+        SELECT id FROM session WHERE id = ?
+        UNION SELECT session.id FROM session JOIN ours ON session.parent_id = ours.id
+    )
+    SELECT count(*), sum(tokens_input), sum(tokens_cache_write), sum(tokens_output),
+        sum(tokens_reasoning), sum(tokens_cache_read), sum(cost)
+    FROM session WHERE id IN ours
+"""
+
+
+class Counted(NamedTuple):
+    """Of a session and its subagents so far; `input` has what was not read from a cache."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float = 0.0
+
+    def since(self, earlier: Counted) -> Counted:
+        return Counted(
+            self.input - earlier.input,
+            self.output - earlier.output,
+            self.cached - earlier.cached,
+            round(self.cost - earlier.cost, 9),
+        )
+
+
+def database(variable: Callable[[str], str | None]) -> Path:
+    data = variable("XDG_DATA_HOME")
+    home = Path(data) if data else Path(variable("HOME") or Path.home()) / ".local" / "share"
+    return home / "opencode" / (variable("OPENCODE_DB") or "opencode.db")
+
+
+def counted(database: Path, session: str) -> Counted | None:
+    """None: it is not there, or of another version."""
+    with contextlib.suppress(sqlite3.Error, OSError, ValueError):
+        place = f"{database.absolute().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(place, uri=True, timeout=_BUSY)) as opened:
+            found, *counts, cost = opened.execute(_QUERY, [session]).fetchone()
+        if found and all(isinstance(count, int) for count in counts):
+            asked, written, said, thought, read = counts
+            return Counted(asked + written, said + thought, read, float(cost))
+    return None

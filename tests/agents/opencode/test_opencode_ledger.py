@@ -1,0 +1,96 @@
+"""What OpenCode has counted of a session, from a database as it writes it."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from bridle.agents.opencode.ledger import Counted, counted, database
+
+SCHEMA = """
+CREATE TABLE `session` (
+    `id` text PRIMARY KEY, `parent_id` text, `cost` real DEFAULT 0 NOT NULL,
+    `tokens_input` integer DEFAULT 0 NOT NULL, `tokens_output` integer DEFAULT 0 NOT NULL,
+    `tokens_reasoning` integer DEFAULT 0 NOT NULL, `tokens_cache_read` integer DEFAULT 0 NOT NULL,
+    `tokens_cache_write` integer DEFAULT 0 NOT NULL
+)
+"""  # of 1.18.33, without what is not read
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    file = tmp_path / "opencode.db"
+    with sqlite3.connect(file) as opened:
+        opened.execute("PRAGMA journal_mode = WAL")
+        opened.execute(SCHEMA)
+    return file
+
+
+def add(store: Path, id: str, parent: str | None, *counts: float) -> None:
+    with sqlite3.connect(store) as opened:
+        opened.execute(
+            "INSERT INTO session (id, parent_id, tokens_input, tokens_cache_write, tokens_output,"
+            " tokens_reasoning, tokens_cache_read, cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (id, parent, *counts),
+        )
+
+
+def test_a_session_is_counted_with_its_subagents_and_no_other(store: Path) -> None:
+    """Over any tree of sessions, each counts what stands at or below it."""
+    chance = random.Random(15)
+    parents: dict[str, str | None] = {}
+    rows: dict[str, list[int]] = {}
+    for number in range(40):
+        id = f"ses_{number}"
+        parents[id] = chance.choice([None, *parents]) if parents else None
+        rows[id] = [chance.randrange(1000) for _ in range(5)]
+        add(store, id, parents[id], *rows[id], 0.5)
+
+    def is_below(id: str | None, top: str) -> bool:
+        return id is not None and (id == top or is_below(parents[id], top))
+
+    for top in parents:
+        below = [rows[id] for id in parents if is_below(id, top)]
+        asked, written, said, thought, read = (sum(column) for column in zip(*below, strict=True))
+        whole = Counted(asked + written, said + thought, read, 0.5 * len(below))
+        assert counted(store, top) == whole, top
+
+
+def test_a_turn_is_what_came_since(store: Path) -> None:
+    assert Counted(10, 5, 3, 0.3).since(Counted(4, 2, 3, 0.1)) == Counted(6, 3, 0, 0.2)
+
+
+def test_nothing_is_known_of_a_session_that_is_not_there(store: Path) -> None:
+    assert counted(store, "ses_none") is None
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no database", b"SQLite format 3\0" + b"x" * 900])
+def test_nothing_is_known_where_the_store_is_missing_or_another(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    file = tmp_path / "other #1?.db"
+    if content is not None:
+        file.write_bytes(content)
+    assert counted(file, "ses_1") is None
+    assert file.exists() == (content is not None)
+
+
+def test_counts_that_are_no_numbers_are_none(store: Path) -> None:
+    add(store, "ses_1", None, "many", 0, 0, 0, 0, 0.0)  # type: ignore[arg-type]
+    assert counted(store, "ses_1") is None
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({"HOME": "/h"}, "/h/.local/share/opencode/opencode.db"),
+        ({"HOME": "/h", "XDG_DATA_HOME": "/d"}, "/d/opencode/opencode.db"),
+        ({"HOME": "/h", "OPENCODE_DB": "my.db"}, "/h/.local/share/opencode/my.db"),
+        ({"HOME": "/h", "OPENCODE_DB": "/my.db"}, "/my.db"),
+    ],
+)
+def test_the_store_is_where_opencode_puts_it(variables: dict[str, str], place: str) -> None:
+    assert database(variables.get) == Path(place)
