@@ -199,6 +199,10 @@ def _copies(draft: Draft) -> None:
     if {"reads", "passes"} & marks or draft.parsed.unknown or draft.parsed.open:
         folders = draft.parsed.operands if "passes" in marks else []
         _unpacks(draft, folders[-1] if folders else "")
+    if draft.program == "cpio" and ({"packs", "passes"} & marks or draft.parsed.open):
+        given = draft.stdin.text if draft.stdin.certain else None  # it lists what is packed
+        for path in [HOLE] if given is None else given.splitlines():
+            draft.access(path, "read", recursive=True)
 
 
 def _library(draft: Draft) -> None:
@@ -245,7 +249,8 @@ ROWS = (
     Row("7z|7za|7zr|7zz|rar|unar|unrar|p7zip", "runs", "text write mention/*",
         follows_links=True, refine=_seven_zip),
     Row("cpio|pax", "runs", "mention/*",
-        "-otdmuvaBcsVn0w -L|--dereference:follows -i|-r|--extract:reads -p|--pass-through:passes "
+        "-tdmuvaBcsVn0w -o|--create:packs -L|--dereference:follows -i|-r|--extract:reads "
+        "-p|--pass-through:passes "
         "-O|--file=write -F=write -I=read -D|--directory=dir -H|--format=text "
         "-E=read -C=text -R=text --to-stdout --quiet --rsh-command=program", refine=_copies),
     Row("ar|jar", "runs", "text write mention/*", "--output=text", follows_links=True,

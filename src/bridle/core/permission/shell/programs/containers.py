@@ -40,6 +40,10 @@ def _all_words(draft: Draft) -> None:
 
 
 def _in_container(draft: Draft) -> None:
+    program = draft.parsed.value("--entrypoint")
+    if program:
+        rest = [word for run in draft.runs for word in run.words]
+        draft.run([program, *rest], "whole", remote=True)
     if draft.parsed.unknown or draft.row.command is None:
         draft.others += suffixes(draft.words)
 

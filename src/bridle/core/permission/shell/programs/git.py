@@ -254,7 +254,7 @@ _COMMANDS = (
         "--no-hardlinks --also-filter-submodules", refine=arguments.clone),
     Row("init", "runs", "write/",
         "-q --template=code --separate-git-dir=write/ -b|--initial-branch=text "
-        "--object-format=text --shared?=text --bare --quiet"),
+        "--object-format=text --shared?=text --bare --quiet", refine=arguments.init),
     Row("worktree add", "runs", "write/ text",
         "-fdq -b|-B=text --reason=text --detach --checkout --no-checkout --lock --orphan "
         "--guess-remote --track --quiet --force"),
