@@ -13,9 +13,10 @@ _NAME = re.compile(r"[^\s\"'`()\[\]{}<>|;,&=]+")
 # Outside of strings: what begins like a path and does not go on a name (`x.env` is an attribute).
 _PATH = re.compile(r"(?<![\w.)\]}\"'$\\*?+^-])(?:~?/|\.{1,2}(?=[\w/])|[\w-]+/)[\w.@%+,:~/-]+")
 _LIKE_PATH = re.compile(r"[./~]")
-_PIECE = re.compile(r"[;&|\n(){}\"'`<>]+|\$\(")
+_PIECE = re.compile(r"[;&|\n(){}\"'`<>]+|\$\(|:\s")
 _VALUE = re.compile(r"^-{0,2}[\w.-]+=")
 _MOST_WORDS = 40
+_LONGEST_WORD = 10_000
 
 
 def named_files(text: str) -> list[str]:
@@ -38,7 +39,9 @@ def passed_commands(words: Sequence[str]) -> tuple[str, ...]:
     """Commands that a program may run, if it runs its words: from one of them on, or inside one."""
     found: list[str] = []
     for at, word in enumerate(words[1:_MOST_WORDS], 1):
-        rest = words[at + 1 :]
+        if len(word) > _LONGEST_WORD:
+            continue
+        rest = words[at + 1 : at + _MOST_WORDS]
         found.append(joined([word.rpartition("/")[2], *rest]))
         value = _VALUE.sub("", word, count=1)
         if value != word:
