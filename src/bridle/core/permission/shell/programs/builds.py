@@ -13,6 +13,7 @@ def _make(draft: Draft) -> None:
     if any(map(_FROM_INPUT.fullmatch, draft.words[1:])):
         draft.doubt("rules of make that are not read")
     for word in draft.parsed.operands:
+        draft.code(word)
         if word.startswith(("SHELL=", ".SHELLFLAGS=", "MAKEFLAGS=", "MAKE=")):
             draft.doubt(f"{word.partition('=')[0]} of make can run any program")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from bridle.core.permission.shell.parsed_script import HOLE, joined
+from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, joined
 
 _LONGEST, _MOST = 100_000, 200
 _STRING = re.compile(r""""((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`""")
@@ -13,6 +13,7 @@ _NAME = re.compile(r"[^\s\"'`()\[\]{}<>|;,&=]+")
 # Outside of strings: what begins like a path and does not go on a name (`x.env` is an attribute).
 _PATH = re.compile(r"(?<![\w.)\]}\"'$\\*?+^-])(?:~?/|\.{1,2}(?=[\w/])|[\w-]+/)[\w.@%+,:~/-]+")
 _LIKE_PATH = re.compile(r"[./~]")
+_GLOBS = str.maketrans({"*": ANY, "?": ONE})  # `glob(".e*")`
 _PIECE = re.compile(r"[;&|\n(){}\"'`<>]+|\$\(|:\s")
 _VALUE = re.compile(r"^-{0,2}[\w.-]+=")
 _MOST_WORDS = 40
@@ -23,7 +24,7 @@ def named_files(text: str) -> list[str]:
     """Words of it that may be files: a whole string, and in longer ones and outside of them what
     looks like a path. HOLE where the code is too long to be looked at."""
     found = dict.fromkeys(_named(text[:_LONGEST]))
-    names = [name for name in found if name not in ("", "-", ".", "..", "/")]
+    names = [name.translate(_GLOBS) for name in found if name not in ("", "-", ".", "..", "/")]
     return names[:_MOST] + ([HOLE] if len(text) > _LONGEST or len(names) > _MOST else [])
 
 

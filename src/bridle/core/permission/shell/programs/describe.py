@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from bridle.core.permission.shell.parsed_script import HOLE, FileAccess, is_open, joined
-from bridle.core.permission.shell.programs.code_text import passed_commands
+from bridle.core.permission.shell.programs.code_text import named_files, passed_commands
 from bridle.core.permission.shell.programs.invocation import Invocation, StdinSource
 from bridle.core.permission.shell.programs.mentions import hosts_in, mentioned
 from bridle.core.permission.shell.programs.options import Option, Parsed, grammar, parse
@@ -62,6 +62,7 @@ def describe(words: Sequence[str], stdin: StdinSource = _NOTHING) -> Invocation:
 def _unknown(words: Sequence[str], others: Sequence[str], *doubts: str) -> Invocation:
     first = [words[0]] if "/" in words[0] else []
     paths = dict.fromkeys([*first, *(path for word in words[1:] for path in mentioned(word))])
+    paths |= dict.fromkeys(path for word in words[1:] for path in named_files(word))
     accesses = [FileAccess(path, "mention") for path in paths]
     accesses += [FileAccess(path, "write") for path in _outputs(words) if path not in ("", "-")]
     text = joined(words)

@@ -217,7 +217,7 @@ _COMMANDS = (
         "-p|--patch --interactive --status --no-status -u?=text --short --porcelain "
         "--pathspec-from-file=list"),
     Row("stash|stash push|stash pop|stash apply|stash drop|stash save|stash branch|stash create"
-        "|stash store|stash clear", "runs", "", "-uakpqS -m|--message=text"),
+        "|stash store|stash clear", "runs", "mention*", "-uakpqS -m|--message=text"),
     Row("reset", "runs", "",
         "-qpN --soft --mixed --hard --merge --keep --quiet --patch --pathspec-from-file=list"),
     Row("merge|pull|cherry-pick|revert", "runs", "",
