@@ -206,6 +206,19 @@ def test_a_program_that_runs_its_words_is_not_allowed_to_run_a_denied_one(
     assert decide(workspace, line, "command")[0] != "allow"
 
 
+@pytest.mark.parametrize("operator", ["<&-", ">&-", "2>&-", "3<& -", "4>&-", "<&- <&-"])
+@pytest.mark.parametrize(
+    "form", ["{}rm a.txt", "ls; {}rm a.txt", "{}/bin/rm a.txt", "({}rm a.txt)"]
+)
+def test_what_stands_behind_a_closed_descriptor_is_a_command(
+    workspace: Path, form: str, operator: str
+) -> None:
+    line = form.format(operator)
+    run(workspace, line)
+    assert not (workspace / "a.txt").exists(), "bash runs it"
+    assert decide(workspace, line, "command")[0] == "deny"
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -124,6 +124,9 @@ class SimpleCommandParser(ListParser):
         if self._continued and self.text[self.at - 2 : self.at] == "\\\n":
             self.problems.append("an operator that is continued on the next line")
         before = self.at
+        if operator in ("<&", ">&") and self.peek() == "-":  # `<&-ls` closes, and runs ls
+            self.at += 1
+            return Redirection(operator, Word((Literal("-"),), before, self.at), descriptor)
         target = self.word()
         if target is None:
             raise UnparsableCommand(f"{operator} without a file")
