@@ -271,3 +271,21 @@ def test_a_denied_file_is_not_read_by_another_spelling(workspace: Path, line: st
 def test_what_puts_files_into_git_or_outside_is_asked_about(workspace: Path, line: str) -> None:
     assert decide(workspace, line)[0] != "allow"
     assert decide(workspace, "git init")[0] == "allow"
+
+
+@pytest.mark.parametrize("names", ["PWD", "OLDPWD", "PWD OLDPWD", "PWD=x"])
+@pytest.mark.parametrize("declared", ["readonly {}", "declare -r {}", "typeset -r {}"])
+@pytest.mark.parametrize("form", ["{}; cd .. || > z", "{}; ! cd .. && > z", "{}; cd ..; > z"])
+def test_a_cd_that_fails_because_of_a_read_only_variable_may_have_moved(
+    workspace: Path, form: str, declared: str, names: str
+) -> None:
+    assert decide(workspace, form.format(declared.format(names)))[0] != "allow"
+
+
+def test_a_number_of_two_digits_before_a_redirection_is_a_word_for_dash(workspace: Path) -> None:
+    for line, written in (("touch 10>1", "10"), ("tee 12>.x < a.txt", "12")):
+        policy = Policy.preset("auto", rules=[rule_of({"deny": "no", "path": written}, "r:1")])
+        request = PermissionRequested(
+            request_id="r", tool="Bash", title="", input={"command": line}
+        )
+        assert policy.decide(request, Context(workspace)).verdict == "deny", line

@@ -21,7 +21,7 @@ from bridle.core.permission.shell.syntax import (
 DECLARATIONS = frozenset({"declare", "typeset", "export", "readonly", "local", "alias", "eval"})
 _COMPOUND = frozenset({"{", "if", "while", "until", "for", "select", "case", "[[", "function"})
 _REDIRECTIONS = {
-    "posix": re.compile(r"([0-9]*)(<<-|<<|<>|<&|>>|>\||>&|<|>)"),
+    "posix": re.compile(r"([0-9]?)(<<-|<<|<>|<&|>>|>\||>&|<|>)"),
     "bash": re.compile(
         r"([0-9]*|\{[A-Za-z_][A-Za-z0-9_]*(?:\[[^]\s]*\])?\})"
         r"(<<<|<<-|<<|<>|<&|>>|>\||>&|<(?!\()|>(?!\())|()(&>>|&>)"
