@@ -45,6 +45,8 @@ def one_of_each_category() -> list[str]:
 CHARACTERS = one_of_each_category()
 INVISIBLE = [
     "\u200b",
+    "\ufe0f",
+    "\ufe0e",
     "\u200c",
     "\u200d",
     "\u2060",
@@ -176,3 +178,9 @@ def test_two_command_lines_in_one_call_are_asked_about() -> None:
     )
     decision = Policy.preset("auto").decide(asked, HERE)
     assert (decision.verdict, decision.rule) == ("ask", "guard.unread")
+
+
+def test_a_selector_is_hidden_but_behind_the_symbol_that_it_draws() -> None:
+    assert hidden_characters("git commit -m '\u2764\ufe0f for \u2600\ufe0f'") == {}
+    for text in ("ls\ufe0f", "\ufe0fls", "ls \ufe0f\ufe0e", "\u2764\ufe0f\ufe0f"):
+        assert hidden_characters(text), text.encode("unicode_escape")

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from bridle.core.permission.shell import reader
 from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, Command, FileAccess
 from bridle.core.permission.shell.program_execution import COMPUTED
-from bridle.core.permission.shell.reader import read
 from differential import tree
 
 _SIGNS = re.compile(f"([{HOLE}{ANY}{ONE}])")
@@ -65,7 +65,7 @@ class Reading(NamedTuple):
 
 
 def reading(line: str) -> Reading:
-    script = read(line, tree.WORKSPACE)
+    script = reader.read(line, tree.WORKSPACE)
     programs: set[str] = set()
     accesses: list[Access] = []
     doubts: list[str] = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
+from collections.abc import Iterator
 
 _CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 _PLAIN = frozenset(" \t\n")
@@ -13,18 +15,37 @@ _BLANK = frozenset(
 )  # fmt: skip
 
 
+# behind a symbol these say how it is drawn (❤️), behind anything else they show nothing
+_SELECTORS = frozenset("\ufe0e\ufe0f")
+_DRAWN = frozenset({"So", "Sm", "Sk", "Po"})
+
+
 def hidden_characters(text: str) -> dict[str, int]:
     """Each with how often it occurs."""
     if text.isascii() and text.isprintable():
         return {}
-    return {c: text.count(c) for c in dict.fromkeys(text) if _is_hidden(c)}
+    return dict(Counter(c for c, hidden in _marked(text) if hidden))
 
 
 def visible(text: str) -> str:
     """The text with a sign for each such character: `⟨U+200B⟩`."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(f"⟨U+{ord(c):04X}⟩" if _is_hidden(c) else c for c in text)
+    return "".join(f"⟨U+{ord(c):04X}⟩" if hidden else c for c, hidden in _marked(text))
+
+
+def _marked(text: str) -> Iterator[tuple[str, bool]]:
+    known: dict[str, bool] = {}
+    before = ""
+    for c in text:
+        if c in _SELECTORS:
+            drawn = not before.isascii() and unicodedata.category(before) in _DRAWN
+            yield c, not drawn
+        else:
+            if c not in known:
+                known[c] = _is_hidden(c)
+            yield c, known[c]
+        before = c
 
 
 def _is_hidden(c: str) -> bool:

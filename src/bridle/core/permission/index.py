@@ -30,7 +30,7 @@ class Index:
         general, programs = found
         if act.command is None or not programs:
             return general
-        readings = (act.command.text, *act.command.others)
+        readings = (act.command.text, *act.command.others, *act.command.passed)
         firsts = {text.partition(" ")[0] for text in readings}
         if act.command.doubts or any(map(is_open, firsts)):
             named = list(programs.values())

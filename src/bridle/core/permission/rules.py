@@ -12,7 +12,7 @@ from msgspec import Struct
 from bridle.core.agent import Mode
 from bridle.core.permission.act import Act
 from bridle.core.permission.globs import is_pattern, may_match, paths_may_meet, text_glob
-from bridle.core.permission.shell.parsed_script import HOLE, Command, Effect, is_open
+from bridle.core.permission.shell.parsed_script import HOLE, Command, Effect, is_open, shown
 from bridle.core.permission.spots import (
     ALL_PLACES,
     Context,
@@ -180,6 +180,9 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             return Match("maybe", command.doubts[0])
         if any(may_match(*glob, text) for glob in globs for text in readings):
             return _MAYBE
+        for text in command.passed:
+            if any(glob.surely(text) for glob, _ in globs):
+                return Match("maybe", f"{command.words[0]} may run `{shown(text)}`")
         return _NO
 
     def _is_there(self, command: Command, context: Context) -> bool:

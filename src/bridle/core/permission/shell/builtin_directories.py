@@ -7,7 +7,8 @@ import re
 from bridle.core.permission.shell.command_execution import Call
 from bridle.core.permission.shell.evaluation import Outcome, either
 from bridle.core.permission.shell.parsed_script import HOLE, Directory, FileAccess, is_open
-from bridle.core.permission.shell.shell_state import Directories, ShellState, below, limited
+from bridle.core.permission.shell.shell_state import Directories, ShellState, below, join, limited
+from bridle.core.permission.shell.word_expansion import WORKING
 
 _OPTIONS = re.compile(r"-[LPe@sq]+|--")
 _ANCHORED = re.compile(r"/|~|\.\.?(/|$)")
@@ -42,7 +43,10 @@ def _moved(call: Call, found: Directories, target: str | None = None) -> Outcome
         accesses = tuple(FileAccess(path, "read") for path in paths)
         outside = call._replace(state=call.state.changed(directories=("",)))
         call.execution.note(outside, accesses=accesses)
-    return Outcome(call.state.moved(found), call.state)
+    moved = call.state.moved(found)
+    if WORKING & call.state.variables.keys():  # where they are read-only, it moves and fails
+        return Outcome(moved, join(call.state, moved))
+    return Outcome(moved, call.state)
 
 
 def _targets(state: ShellState, target: str) -> Directories:

@@ -6,7 +6,7 @@ import re
 
 _DIFFERENT = re.compile(
     r"""\$['"\[]|\(\(|\[\[|[<>]\(|&>|>&|\|&|<<<|(?<!\$)\{[^\s;]|=\(|;&|\+=|[?*+@!]\(|\$\{[ \t\n|]"""
-    r"""|~[-+]"""
+    r"""|~[-+]|[0-9]{2}[<>]"""
     r"""|\b(?:function|select|coproc|time|source|shopt|declare|typeset|let|pushd|popd|dirs|mapfile"""
     r"""|readarray|enable|bind|builtin|complete|compgen|caller|history|fc|help|chdir|local|export"""
     r"""|readonly|alias|posix)\b"""

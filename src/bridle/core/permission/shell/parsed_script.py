@@ -49,6 +49,7 @@ class Command(Struct, frozen=True):
     words: tuple[str, ...]
     text: str  # what a rule that allows must match
     others: tuple[str, ...] = ()  # further readings, for rules that forbid
+    passed: tuple[str, ...] = ()  # what it may run, if it is a program that runs its words
     effect: Effect = "runs"
     # none: prints, or changes only the shell's own state. reads: nothing but reading the listed
     # accesses. writes: nothing but reading and writing them. runs: anything else.

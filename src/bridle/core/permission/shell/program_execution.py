@@ -22,7 +22,9 @@ from bridle.core.permission.shell.parsed_script import (
     unquoted,
 )
 from bridle.core.permission.shell.programs import Invocation, Run, StdinSource, describe
+from bridle.core.permission.shell.programs.code_text import named_files
 from bridle.core.permission.shell.programs.files import TEMPORARY
+from bridle.core.permission.shell.programs.mentions import mentioned
 from bridle.core.permission.shell.programs.table import WITH_SUBCOMMANDS
 from bridle.core.permission.shell.shell_programs import SHELLS, ShellCall, may_be_device, shell_call
 from bridle.core.permission.shell.shell_state import (
@@ -41,6 +43,7 @@ _DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
 COMPUTED = "commands computed at run time"
 _ASSIGNS = re.compile(r"\w*=")
+_LIKE_PATH = re.compile("[./~]")
 _RANDOM = re.compile(r"X{3,}(?=[^/]*$)")
 _ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # of some systems
 
@@ -273,6 +276,11 @@ class ProgramExecution:
             accesses = ()
         elif state.directories != ("",):
             accesses = tuple(replace(one, directories=state.directories) for one in accesses)
+        if state.exported and not builtin:
+            named = dict.fromkeys(_files_in_environment(state, words))
+            accesses = (*accesses, *(
+                FileAccess(path, "mention", directories=state.directories) for path in named
+            ))  # fmt: skip
         if any(one.path.startswith("/dev/") for one in accesses):
             accesses = tuple(one for one in accesses if not NO_FILE.fullmatch(one.path))
         prefix = context.prefix
@@ -298,6 +306,7 @@ class ProgramExecution:
                 effect=effect if not doubts else "runs",
                 row=found.row if not doubts and not prefix else "",
                 doubts=tuple(dict.fromkeys(doubts)),
+                passed=found.passed,
                 accesses=accesses,
                 hosts=found.hosts,
                 directories=state.directories,
@@ -320,6 +329,22 @@ def _with_random_names(found: Invocation, state: ShellState) -> Invocation:
         ]
         accesses += [FileAccess(posixpath.join(base, name), "write") for name in last]
     return replace(found, accesses=tuple(accesses))
+
+
+def _files_in_environment(state: ShellState, words: Sequence[str]) -> Iterator[str]:
+    """Files that variables name which the line gives to a program: it may read or write them."""
+    for name in sorted(state.exported & state.variables.keys()):
+        value = state.variables[name]
+        if not isinstance(value, str) or is_harmless(name, value):
+            continue
+        if name == "GIT_TEMPLATE_DIR" and words[0].endswith("git"):
+            yield ".git/hooks"
+        for part in (*mentioned(value), *named_files(value)):
+            last = part.rpartition("/")[2]
+            if HOLE not in part:
+                yield from [part] if _LIKE_PATH.search(part) else []
+            elif HOLE not in last and last.startswith("."):
+                yield last
 
 
 def _exported(state: ShellState) -> Iterator[str]:

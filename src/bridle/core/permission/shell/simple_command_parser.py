@@ -21,7 +21,7 @@ from bridle.core.permission.shell.syntax import (
 DECLARATIONS = frozenset({"declare", "typeset", "export", "readonly", "local", "alias", "eval"})
 _COMPOUND = frozenset({"{", "if", "while", "until", "for", "select", "case", "[[", "function"})
 _REDIRECTIONS = {
-    "posix": re.compile(r"([0-9]*)(<<-|<<|<>|<&|>>|>\||>&|<|>)"),
+    "posix": re.compile(r"([0-9]?)(<<-|<<|<>|<&|>>|>\||>&|<|>)"),
     "bash": re.compile(
         r"([0-9]*|\{[A-Za-z_][A-Za-z0-9_]*(?:\[[^]\s]*\])?\})"
         r"(<<<|<<-|<<|<>|<&|>>|>\||>&|<(?!\()|>(?!\())|()(&>>|&>)"
@@ -124,6 +124,9 @@ class SimpleCommandParser(ListParser):
         if self._continued and self.text[self.at - 2 : self.at] == "\\\n":
             self.problems.append("an operator that is continued on the next line")
         before = self.at
+        if operator in ("<&", ">&") and self.peek() == "-":  # `<&-ls` closes, and runs ls
+            self.at += 1
+            return Redirection(operator, Word((Literal("-"),), before, self.at), descriptor)
         target = self.word()
         if target is None:
             raise UnparsableCommand(f"{operator} without a file")

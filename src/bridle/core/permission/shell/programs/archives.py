@@ -168,6 +168,8 @@ def _zip(draft: Draft) -> None:
                 operands.remove(value)
             draft.script(value.replace(HOLE, "$_"))
             draft.doubt("-TT of zip can run any program")
+    if any(word.startswith("-") and "@" in word for word in draft.words[1:]):
+        _packs_listed(draft)
     for path in operands[:1]:
         draft.access(path if posixpath.splitext(path)[1] else f"{path}.zip", "write")
         if "tests" in draft.parsed.marks:  # one that fails the test stays under a temporary name
@@ -184,6 +186,9 @@ def _seven_zip(draft: Draft) -> None:
     for word in draft.words[1:]:
         if word.startswith("-o"):
             _unpacks(draft, word[2:])
+        elif word.startswith(("@", "-i@", "-ir@")):  # a list of what is packed
+            draft.access(word.partition("@")[2], "read")
+            draft.access(HOLE, "read")
     if draft.program in ("unar", "unrar") or _is_key(draft.words[1:2], "xe"):
         _unpacks(draft)
 
@@ -199,6 +204,15 @@ def _copies(draft: Draft) -> None:
     if {"reads", "passes"} & marks or draft.parsed.unknown or draft.parsed.open:
         folders = draft.parsed.operands if "passes" in marks else []
         _unpacks(draft, folders[-1] if folders else "")
+    if draft.program == "cpio" and ({"packs", "passes"} & marks or draft.parsed.open):
+        _packs_listed(draft)
+
+
+def _packs_listed(draft: Draft) -> None:
+    """Its input lists what is packed."""
+    given = draft.stdin.text if draft.stdin.certain else None
+    for path in [HOLE] if given is None else given.splitlines():
+        draft.access(path, "read", recursive=True)
 
 
 def _library(draft: Draft) -> None:
@@ -245,7 +259,8 @@ ROWS = (
     Row("7z|7za|7zr|7zz|rar|unar|unrar|p7zip", "runs", "text write mention/*",
         follows_links=True, refine=_seven_zip),
     Row("cpio|pax", "runs", "mention/*",
-        "-otdmuvaBcsVn0w -L|--dereference:follows -i|-r|--extract:reads -p|--pass-through:passes "
+        "-tdmuvaBcsVn0w -o|--create:packs -L|--dereference:follows -i|-r|--extract:reads "
+        "-p|--pass-through:passes "
         "-O|--file=write -F=write -I=read -D|--directory=dir -H|--format=text "
         "-E=read -C=text -R=text --to-stdout --quiet --rsh-command=program", refine=_copies),
     Row("ar|jar", "runs", "text write mention/*", "--output=text", follows_links=True,

@@ -21,6 +21,7 @@ _REFUSED = frozenset({
     "system", "getline", "close", "fflush", "function", "func", "ENVIRON", "PROCINFO", "ARGV",
     "ARGC", "@", '"', "`", "|", ">>",
 })  # fmt: skip
+OUTPUT = re.compile(r'>>?\s*"([^"\\\n]+)"')  # a file that a print is sent to
 _LONGEST = 3_000
 
 

@@ -13,6 +13,7 @@ def _make(draft: Draft) -> None:
     if any(map(_FROM_INPUT.fullmatch, draft.words[1:])):
         draft.doubt("rules of make that are not read")
     for word in draft.parsed.operands:
+        draft.code(word)
         if word.startswith(("SHELL=", ".SHELLFLAGS=", "MAKEFLAGS=", "MAKE=")):
             draft.doubt(f"{word.partition('=')[0]} of make can run any program")
 
@@ -72,10 +73,10 @@ ROWS = (
         "--environment-overrides --ignore-errors --keep-going --check-symlink-times --just-print "
         "--dry-run --recon --print-data-base --question --no-builtin-rules --no-builtin-variables "
         "--silent --quiet --no-silent --no-keep-going --stop --touch --trace --print-directory "
-        "--no-print-directory --warn-undefined-variables", refine=_make),
+        "--no-print-directory --warn-undefined-variables", passes=True, refine=_make),
     Row("ninja|cmake|meson|bazel|buck2|gradle|gradlew|mvn|ant|scons|just|task|rake|tox|nox|invoke"
         "|waf",
-        "runs", "mention*", "-f=mention -C=dir"),
+        "runs", "mention*", "-f=mention -C=dir -B=write --prefix=write", passes=True),
     Row("gcc|g++|cc|c++|clang|clang++|tcc|rustc|ld|as|gfortran|icc|nvcc|zig", "runs", own=True,
         refine=_compiler),
     Row("cargo", "none", "", _CARGO, everywhere=True),
@@ -103,5 +104,5 @@ ROWS = (
         "|gulp|grunt|pytest|ruff|black|mypy|flake8|pylint|isort|pyright|pre-commit|rubocop|rspec"
         "|phpunit|javac|kotlinc|terraform|tofu|ansible|ansible-playbook"
         "|helm|pulumi|vagrant|packer", "runs",
-        "mention*", ""),
+        "mention*", "", passes=True),
 )  # fmt: skip

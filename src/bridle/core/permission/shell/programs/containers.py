@@ -40,6 +40,10 @@ def _all_words(draft: Draft) -> None:
 
 
 def _in_container(draft: Draft) -> None:
+    program = draft.parsed.value("--entrypoint")
+    if program:
+        rest = [word for run in draft.runs for word in run.words]
+        draft.run([program, *rest], "whole", remote=True)
     if draft.parsed.unknown or draft.row.command is None:
         draft.others += suffixes(draft.words)
 
@@ -81,7 +85,7 @@ ROWS = (
         "--iidfile=write --metadata-file=write --cache-from=text --cache-to=mention --label=text "
         "--network=text --push --load --rm --force-rm --squash --quiet --add-host=text "
         "--build-context=mention --builder=text"),
-    Row(_both("cp|container cp"), "runs", "mention*", "-aLq --archive --follow-link --quiet"),
+    Row(_both("cp|container cp"), "runs", "mention/*", "-aLq --archive --follow-link --quiet"),
     Row(_both("save|image save|export|container export"), "runs", "", "-o|--output=write"),
     Row(_both("load|image load|import"), "runs", "mention*", "-q -i|--input=read"),
     Row(_both("compose version|compose ls"), "reads", "", "-aq --short --format=text --filter=text",
@@ -89,6 +93,7 @@ ROWS = (
     # These read the project's own file, which may include others over the network.
     Row(_both("compose ps|compose images|compose logs|compose config"), "runs", "", ""),
     Row("kubectl|oc|k3s", "runs", "", _KUBE, style="posix", refine=_in_container),
+    Row("kubectl cp|oc cp", "runs", "mention/*", _KUBE),
     Row("kubectl exec|oc exec|oc rsh", "runs", "text", f"-itq {_KUBE} --stdin --tty --quiet "
         "--pod-running-timeout=text",
         refine=_exec),

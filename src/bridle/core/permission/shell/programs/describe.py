@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from bridle.core.permission.shell.parsed_script import HOLE, FileAccess, is_open, joined
+from bridle.core.permission.shell.programs.code_text import named_files, passed_commands
 from bridle.core.permission.shell.programs.invocation import Invocation, StdinSource
 from bridle.core.permission.shell.programs.mentions import hosts_in, mentioned
 from bridle.core.permission.shell.programs.options import Option, Parsed, grammar, parse
@@ -22,6 +23,10 @@ _STANDARD = frozenset({
 _MOST = 500  # files and hosts that are looked at
 _COMMON = "--help:info --version:info"
 _GIT_QUIET = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"})
+_OUTPUT_OPTIONS = frozenset({
+    "-o", "--output", "--out", "--outfile", "--out-file", "--output-file", "--output-dir",
+    "--outdir", "--out-dir", "--log-file", "--logfile",
+})  # fmt: skip
 _NOTHING = StdinSource()
 
 
@@ -57,11 +62,27 @@ def describe(words: Sequence[str], stdin: StdinSource = _NOTHING) -> Invocation:
 def _unknown(words: Sequence[str], others: Sequence[str], *doubts: str) -> Invocation:
     first = [words[0]] if "/" in words[0] else []
     paths = dict.fromkeys([*first, *(path for word in words[1:] for path in mentioned(word))])
-    accesses = tuple(FileAccess(path, "mention") for path in paths)
+    paths |= dict.fromkeys(path for word in words[1:] for path in named_files(word))
+    accesses = [FileAccess(path, "mention") for path in paths]
+    accesses += [FileAccess(path, "write") for path in _outputs(words) if path not in ("", "-")]
     text = joined(words)
     return Invocation(
-        text, tuple(others), accesses=accesses, hosts=hosts_in(words[1:]), doubts=doubts
+        text,
+        tuple(others),
+        accesses=tuple(accesses),
+        hosts=hosts_in(words[1:]),
+        doubts=doubts,
+        passed=passed_commands(words),
     )
+
+
+def _outputs(words: Sequence[str]) -> Iterator[str]:
+    """What programs by custom write to, whatever they are."""
+    for at, word in enumerate(words[1:], 1):
+        if word in _OUTPUT_OPTIONS:
+            yield from words[at + 1 : at + 2]
+        elif word.partition("=")[0] in _OUTPUT_OPTIONS:
+            yield word.partition("=")[2]
 
 
 def _known(

@@ -11,6 +11,10 @@ from bridle.core.permission.shell.programs.row import Draft, Row
 _SHELL_ESCAPE = re.compile("!(.*)", re.DOTALL)
 _SAVES = re.compile(r"\b(?:w|wq|x|sav|saveas|write|wri|up|update|redir)\b!?\s*>*\s*([^\s|!>]+)")
 
+_OPENS = re.compile(
+    r"(?m)(?:^|[|:\s])(?:r|re|read|e|ed|edit|so|source|sp|vs|tabe|vi)!?(?!\w)\s*([^\s|!]+)"
+)
+
 
 def _plus(draft: Draft) -> None:
     """`+command` runs when the file is open."""
@@ -25,6 +29,9 @@ def _vi(draft: Draft) -> None:
     for option, value in draft.parsed.values:
         if option.name in ("-c", "--cmd"):
             _editor_command(draft, value)
+    if "script" in draft.parsed.marks or draft.program == "ex":
+        draft.doubt(f"commands that {draft.program} reads from its input")
+        _editor_command(draft, draft.stdin.text or "")
 
 
 def _editor_command(draft: Draft, text: str) -> None:
@@ -33,6 +40,8 @@ def _editor_command(draft: Draft, text: str) -> None:
         draft.script(script.replace(HOLE, "$_"))
     for path in _SAVES.findall(text):
         draft.access(path, "write")
+    draft.mention(_OPENS.findall(text))
+    draft.code(text)
 
 
 def _patch(draft: Draft) -> None:
@@ -44,7 +53,7 @@ def _patch(draft: Draft) -> None:
 
 ROWS = (
     Row("vim|vi|nvim|ex|view|gvim|vimdiff|rvim", "runs", "write*",
-        "-bCdDeEFghHlLmMnNoOpRrvVxXyZA -c=code --cmd=code -S?=code -s=code -u=code -U=code "
+        "-bCdDFghHlLmMnNoOpRrvVxXyZA -e|-E|-s:script -c=code --cmd=code -S?=code -u=code -U=code "
         "-i=write -T=text -w=write -W=write -t=text -q?=read --clean --noplugin --headless "
         "--embed --remote --startuptime=write",
         refine=_vi),

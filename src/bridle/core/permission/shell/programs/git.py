@@ -217,7 +217,7 @@ _COMMANDS = (
         "-p|--patch --interactive --status --no-status -u?=text --short --porcelain "
         "--pathspec-from-file=list"),
     Row("stash|stash push|stash pop|stash apply|stash drop|stash save|stash branch|stash create"
-        "|stash store|stash clear", "runs", "", "-uakpqS -m|--message=text"),
+        "|stash store|stash clear", "runs", "mention*", "-uakpqS -m|--message=text"),
     Row("reset", "runs", "",
         "-qpN --soft --mixed --hard --merge --keep --quiet --patch --pathspec-from-file=list"),
     Row("merge|pull|cherry-pick|revert", "runs", "",
@@ -254,7 +254,7 @@ _COMMANDS = (
         "--no-hardlinks --also-filter-submodules", refine=arguments.clone),
     Row("init", "runs", "write/",
         "-q --template=code --separate-git-dir=write/ -b|--initial-branch=text "
-        "--object-format=text --shared?=text --bare --quiet"),
+        "--object-format=text --shared?=text --bare --quiet", refine=arguments.init),
     Row("worktree add", "runs", "write/ text",
         "-fdq -b|-B=text --reason=text --detach --checkout --no-checkout --lock --orphan "
         "--guess-remote --track --quiet --force"),

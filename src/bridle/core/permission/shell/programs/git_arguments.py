@@ -87,6 +87,14 @@ def config(draft: Draft) -> None:
     draft.access(file or ".git/config", "write")
 
 
+def init(draft: Draft) -> None:
+    """It makes a repository, or adds to one what a template has, hooks among that."""
+    folder = next(iter(draft.parsed.operands), ".")
+    draft.access(folder, "write")
+    if draft.parsed.value("--template"):
+        draft.access(posixpath.join(folder, ".git/hooks"), "write")
+
+
 def pathspecs(draft: Draft) -> None:
     """What git writes out of its own store: files that are named, and all tracked ones below."""
     for path in draft.parsed.operands:
@@ -163,6 +171,7 @@ def remote_helper(draft: Draft) -> None:
 
 def filters(draft: Draft) -> None:
     draft.doubt(f"{draft.program} can run any program")
+    draft.mention(draft.words[1:])
     for at, word in enumerate(draft.words):
         if word in ("-x", "--extcmd", "--tree-filter", "--index-filter", "--msg-filter",
                     "--env-filter", "--commit-filter", "--tag-name-filter"):  # fmt: skip

@@ -13,6 +13,14 @@ _MODULES_THAT_RUN_WORDS = frozenset({
     "json.tool", "idlelib", "idlelib.idle", "asyncio", "sqlite3", "pickle", "doctest", "ensurepip",
 })  # fmt: skip
 _SCRIPT_OPTIONS = ("-c", "-e", "--command", "--execute")
+# Commands of the clients themselves: what follows may be files.
+_CLIENT_COMMAND = re.compile(r"(?im)(?:^\s*\.\w+|\\\w+|^\s*source|^\s*tee)[ \t]+([^\n]*)")
+_DATABASE_OUTPUT = re.compile(
+    r"(?im)(?:^\s*\.(?:output|once|backup|save|log|excel|dump|clone)|\\[og]|^\s*tee)\s+"
+    r"['\"]?([^\s'\"|]+)"
+    r"|(?:vacuum\s+(?:\w+\s+)?into|writefile\s*\(|attach(?:\s+database)?|outfile|dumpfile)\s*"
+    r"['\"]([^'\"\n]+)"
+)
 _HARMLESS_SQL = re.compile(
     r"(?is)\s*(select|\.tables|\.schema|explain|pragma \w+)\b"
     r"(?!.*(\.(shell|system|load|import|output|once|excel)|load_extension|edit\(|writefile"
@@ -27,6 +35,7 @@ def _file_or_input(draft: Draft) -> None:
     rest = draft.words[1 + draft.parsed.rest :]
     if not rest or rest[0] == "-" or is_open(rest[0]) or "input" in draft.parsed.marks:
         draft.doubt(f"code for {draft.program}, which is not read")
+        draft.code(draft.stdin.text or "")
         draft.mention(rest[1:])
         return
     draft.access(rest[0], "read")
@@ -41,6 +50,10 @@ def _python(draft: Draft) -> None:
     arguments = _after_module(draft)
     if is_open(module) or module in _MODULES_THAT_RUN_WORDS:
         draft.doubt(f"code for {draft.program}, which is not read")
+    if module in ("venv", "virtualenv"):
+        for word in arguments:
+            if not word.startswith("-"):
+                draft.access(word, "write")
     if module in ("pip", "pytest", "build", "venv", "mypy", "ruff", "black"):
         draft.others.append(" ".join([module, *arguments]))
     draft.mention(arguments)
@@ -70,15 +83,25 @@ def _database(draft: Draft) -> None:
     """Their languages have commands that run programs and write files."""
     words = draft.words
     if draft.program == "sqlite3":
-        scripts = [word for word in words[1:] if not word.startswith("-")][1:]
+        file, *scripts = [word for word in words[1:] if not word.startswith("-")] or [""]
+        if file != ":memory:" and "-readonly" not in words:
+            draft.access(file, "write")
     else:
         scripts = [words[at + 1] for at in range(len(words) - 1) if words[at] in _SCRIPT_OPTIONS]
     if not scripts or not all(map(_HARMLESS_SQL.match, scripts)):
         draft.doubt(f"a script of {draft.program} that is not read")
+    for script in (*scripts, draft.stdin.text or ""):
+        draft.code(script)
+        for rest in _CLIENT_COMMAND.findall(script):
+            draft.mention(rest.replace("'", " ").replace('"', " ").split())
+        for path in (first or second for first, second in _DATABASE_OUTPUT.findall(script)):
+            draft.access(path, "write")
 
 
 def _ed(draft: Draft) -> None:
     draft.doubt("a script of ed that is not read")
+    for line in (draft.stdin.text or "").splitlines():
+        draft.mention(re.sub("^[^a-zA-Z!]*[a-zA-Z]{1,2}", "", line).split())
 
 
 def _subcommand(draft: Draft) -> None:
@@ -115,7 +138,7 @@ ROWS = (
               "-f=read:input -F=code -S=text -t=dir -l -m"),
     _language("lua|luajit", "-iEv -e=code -l=code"),
     _language("Rscript|julia|osascript|ghci|ghc|groovy|scala|raku|racket|ocaml|swift|guile|tclsh"
-        "|irb|sbcl",
+        "|irb|sbcl|R|octave|gnuplot|jshell|maxima|sage|bsh|clj|clojure",
               "-e=code -E=code -L=code -c=code -l=code -r=code --eval=code --load=code -v:info"),
     Row("elixir|erl|iex", "runs", "mention*", "-e=code --eval=code -eval=code -run=code -s=code "
         "-pa=text -pz=text -noshell", style="single"),

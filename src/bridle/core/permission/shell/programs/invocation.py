@@ -45,6 +45,7 @@ class Invocation(Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
     doubts: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()  # commands that it may run, for all that is known of it
     links: tuple[tuple[str, str], ...] = ()
     # (target, name): after it, `name` may be, or hold, a link to `target`, a path from the working
     # directory; HOLE if unknown

@@ -10,13 +10,14 @@ from bridle.core.permission.shell.parsed_script import HOLE, is_open
 
 _LONGEST = 1_000
 _PATH_START = re.compile(r"[./~]")
+_AT_PATH = re.compile(r"\w@([./~].*)")
 _AUTHORITY = re.compile(r"[^/?#\s]*")
 _REMOTE = re.compile(r"(?:[\w.+-]+@)?([A-Za-z0-9][\w.-]*\.[A-Za-z]{2,}|\d+(?:\.\d+){3}):(?!/)")
 _HOST = re.compile(r"(?:[\w.+-]+@)?([A-Za-z0-9][\w-]*(?:\.[\w-]+)*\.[A-Za-z]{2,})(?:[:/].*)?")
 
 
 def mentioned(word: str) -> list[str]:
-    """`--opt=F`, `-TF`, `@F`, `key=@F`, `REV:F` and `file://F` name F, beside the word itself."""
+    """`--opt=F`, `-TF`, `@F`, `key=@F`, `key@./F`, `REV:F` and `file://F` name F."""
     return list(dict.fromkeys(path for path in _mentioned(word) if path not in ("", "-")))
 
 
@@ -28,19 +29,23 @@ def _mentioned(word: str) -> Iterator[str]:
             yield word[2:]
             if start := _PATH_START.search(word, 1):  # `-sT.env`
                 yield word[start.start() :]
-    elif "://" not in word or word.startswith("file://"):
-        yield word.removeprefix("file://")
+    elif word[:7].lower() == "file://":
+        yield word[7:]
+    elif "://" not in word:
+        yield word
     parts = re.split(r"[=,;]", word)
     for part in parts:
         bare = part.lstrip("@<:!^")
         if (bare != part or len(parts) > 1) and not bare.startswith("-"):
             yield bare
+        if at := _AT_PATH.search(bare):  # `name@./FILE`
+            yield at[1]
         scheme, colon, path = bare.partition(":")
         if colon and not path.startswith("//"):
             yield path.lstrip(":")
             if len(scheme) > 1:
                 yield scheme
-        elif scheme == "file":
+        elif scheme.lower() == "file":
             yield path.removeprefix("//")
 
 

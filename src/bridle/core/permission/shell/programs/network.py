@@ -36,8 +36,8 @@ def _curl(draft: Draft) -> None:
         if option.name == "--output":
             draft.access(posixpath.join(folder, value), "write")
     for url in urls:
-        if url.startswith("file:"):
-            draft.access(url.removeprefix("file:").removeprefix("//"), "read")
+        if url[:5].lower() == "file:":
+            draft.access(url[5:].removeprefix("//"), "read")
         if "remote_name" in parsed.marks:
             draft.access(posixpath.join(folder, _saved_as(url)), "write")
     if "remote_header" in parsed.marks:
@@ -74,6 +74,23 @@ def _copy(draft: Draft) -> None:
     draft.access(target, "write", recursive=tree and not certain)
     if "deletes" in marks:
         draft.access(target, "remove", recursive=True)
+
+
+def _sftp(draft: Draft) -> None:
+    """Its commands come from its input, or from a file."""
+    if text := draft.stdin.text:
+        draft.doubt("commands that sftp reads from its input")
+        draft.mention(text.split())
+
+
+def _stores(draft: Draft) -> None:
+    """Copies between folders and stores elsewhere; of a folder, all that lies in it."""
+    *sources, target = draft.parsed.operands or [""]
+    for source in sources:
+        if not _FAR.match(source):
+            draft.access(source, "read", recursive=True)
+    if not _FAR.match(target):
+        draft.access(target, "write")
 
 
 def _ssh(draft: Draft) -> None:
@@ -156,7 +173,12 @@ ROWS = (
         "-P=text -S=program -X=text", hosts=True, follows_links=True, refine=_copy),
     Row("sftp", "runs", "mention*",
         "-46AaCfNpqrv -B=text -b=code -c=text -D=program -F=code -i=read -J=host -l=text -o=code "
-        "-P=text -R=text -S=program -s=text -X=text", hosts=True),
+        "-P=text -R=text -S=program -s=text -X=text", hosts=True, refine=_sftp),
+    Row("aws|gsutil|rclone|gcloud", "runs", "mention*", "", style="posix", passes=True),
+    Row("aws s3 cp|aws s3 sync|aws s3 mv|gsutil cp|gsutil rsync|gsutil mv|rclone copy|rclone sync"
+        "|rclone move|rclone copyto|gcloud storage cp|gcloud storage rsync", "runs", "",
+        "-rnqvP --recursive --dryrun --dry-run --delete --quiet --exclude=text --include=text "
+        "--acl=text --profile=text --region=text --progress", refine=_stores),
     Row("rsync", "runs", "",
         "-vqcRubnIWxWHAXNDtogpESzhKkJOFiPsy468 -a|--archive:recursive -r|--recursive:recursive "
         "-l|-d -L|--copy-links:follows --copy-unsafe-links:follows --copy-dirlinks:follows "

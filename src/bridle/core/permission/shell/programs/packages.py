@@ -59,6 +59,10 @@ ROWS = (
         samples=("npm config get registry", "npm root")),
     Row("npm run|npm run-script|npm test|npm t|npm start|npm stop|npm restart", "runs",
         refine=_project_script),
+    Row("npm publish|npm pack|pnpm publish|pnpm pack|yarn publish|yarn pack|yarn npm publish",
+        "runs", "mention*", default="read/"),
+    Row("npm explore", "runs", options="--shell=program", style="posix", command="whole", skip=1,
+        refine=_runner),
     Row("npm exec|npm x", "runs", options="-c|--call=shell -p|--package=text -y|--yes --no",
         style="posix", command="whole", refine=_runner),
     Row("pnpm|yarn", "none", "", _NPM + " --cwd=dir --filter=text -F=text -r|--recursive "
@@ -74,6 +78,11 @@ ROWS = (
     Row("pip", "none", "", _PIP, everywhere=True),
     Row("pip list|pip show|pip freeze|pip check", "reads", "", _PIP_LISTS,
         samples=("pip list", "pip show pip", "pip freeze")),
+    Row("pip install|pip download|pip wheel", "runs", "mention*",
+        "-U -t|--target=write --prefix=write --root=write --src=write -d|--dest=write "
+        "-w|--wheel-dir=write -r|--requirement=read -c|--constraint=read -e|--editable=mention "
+        "--upgrade --user --no-deps --pre --force-reinstall --no-build-isolation "
+        "-i|--index-url=host --extra-index-url=host --no-index -f|--find-links=mention"),
     Row("uv", "none", "", "-qv -V:info --directory=dir --project=text --offline --no-cache "
         "--quiet --verbose --color=text --no-progress --config-file=code", refine=_runner),
     Row("uv tree|uv pip list|uv pip show|uv pip freeze|uv pip tree", "runs"),
@@ -87,9 +96,10 @@ ROWS = (
         "|rustup",
         "runs", "mention*", "-V:info -v", style="posix", refine=_runner),
     Row("apt|apt-get|aptitude|dnf|yum|apk|pacman|zypper|brew|dpkg|rpm|port", "runs", "mention*",
-        "-o=code --setopt=code --pre-invoke=code --post-invoke=code -c=code -y -q --yes --quiet "
+        "-o=code --setopt=code -E|--eval=code --pre-invoke=code --post-invoke=code -c=code -y -q "
+        "--yes --quiet "
         "--no-install-recommends"),
     Row("gem|composer|luarocks|cpan|cpanm|cabal|stack|opam|mix"
         "|rebar3|lein|sbt|dotnet|nuget", "runs",
-        "mention*", ""),
+        "mention*", "", passes=True),
 )  # fmt: skip

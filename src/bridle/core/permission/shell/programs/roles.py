@@ -39,6 +39,7 @@ _RUNS_ITS_VALUE = re.compile(
     r"|fsmonitor|clean|smudge|process|askpass|proxy|pack|difffilter|browser|tunnel)$"
 )
 _CHECKS_SIGNATURES = re.compile("%G|signature")
+_READ_ONLY = re.compile(r"[:,](ro|readonly)\b(?!=(false|0))")  # of a mount
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -74,6 +75,8 @@ def take(draft: Draft, role: str, value: str, what: str = "") -> None:
     name, recursive = role.removesuffix("/"), role.endswith("/")
     if kind := _FILES.get(name):
         draft.access(value, kind, recursive=recursive)
+        if kind == "mention":
+            draft.mention([value])
         return
     match name:
         case "list":
@@ -95,6 +98,8 @@ def take(draft: Draft, role: str, value: str, what: str = "") -> None:
             source = re.sub(r"^.*?(source|src)=([^,]*).*$", r"\2", value).partition(":")[0]
             if "/" in source or source.startswith("."):  # else it is the name of a volume
                 draft.access(source, "mention", recursive=True)
+                if not _READ_ONLY.search(value):
+                    draft.access(source, "write")
             elif HOLE in source:
                 draft.access(HOLE, "mention")
         case "host":
@@ -104,6 +109,9 @@ def take(draft: Draft, role: str, value: str, what: str = "") -> None:
         case "config":
             draft.doubt(f"{what} can run any program")
             key, _, setting = value.partition("=")
+            draft.mention([setting])
+            if key.lower() == "init.templatedir":
+                draft.access(".git/hooks", "mention")
             if _RUNS_ITS_VALUE.search(key.lower()):
                 draft.script(setting.removeprefix("!").replace(HOLE, "$_"))
         case "format" if _CHECKS_SIGNATURES.search(value):
@@ -118,12 +126,13 @@ def take(draft: Draft, role: str, value: str, what: str = "") -> None:
         case "code":
             draft.doubt(f"{what} loads code, which is not read")
             draft.mention([value])
+            draft.code(value)
 
 
 def revision(draft: Draft, word: str) -> None:
     """A word of git that is a revision, a file, or a file of a revision."""
     path = word.partition(":")[2] if ":" in word.lstrip(":") else word
-    path = re.sub(r"^:(\(.*?\)|[/!^]+)?", "", path)
+    path = re.sub(r"^:(\(.*?\)|[/!^]+)?|^[0-3]:", "", path)  # `:1:FILE` is of the index
     if glob := _GLOB.search(path):  # of git's own: its `*` goes through `/`
         ending = re.split(r"[*?\]]", path)[-1].rpartition("/")[2]
         draft.only[:] = [f"*{ending}"] if ending else []

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bridle.core.permission.shell.parsed_script import Effect, FileAccess
+from bridle.core.permission.shell.programs.code_text import named_files, passed_commands
 from bridle.core.permission.shell.programs.invocation import Invocation, Judged, Run, StdinSource
 from bridle.core.permission.shell.programs.mentions import below, mentioned
 from bridle.core.permission.shell.programs.options import Parsed, Style
@@ -39,6 +40,7 @@ class Row(Struct, frozen=True):
     follows_links: bool = False
     names_only: bool = False
     assignments: bool = False  # NAME=VALUE may stand before its command
+    passes: bool = False  # it may run commands that its words name, in ways that no row tells
     own: bool = False  # `refine` reads all of its words
     everywhere: bool = False  # its options may also follow its subcommands
     refine: Callable[[Draft], None] | None = None
@@ -111,6 +113,11 @@ class Draft:
             for path in mentioned(word):
                 self.access(path, "mention")
 
+    def code(self, text: str) -> None:
+        """Code that it runs: the files that are named there."""
+        for path in named_files(text):
+            self.access(path, "mention")
+
     def run(
         self,
         words: Sequence[str],
@@ -142,6 +149,7 @@ class Draft:
             tuple(dict.fromkeys(self.hosts)),
             tuple(self._moved(run) for run in self.runs),
             tuple(dict.fromkeys(self.doubts)),
+            passed_commands(self.words) if self.row.passes else (),
             tuple((below(directory, a), below(directory, b)) for a, b in self.links),
         )
 

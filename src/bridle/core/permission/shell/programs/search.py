@@ -21,6 +21,7 @@ def _fd(draft: Draft) -> None:
     for at, word in enumerate(draft.words[1:], 1):
         if word in ("-x", "-X", "--exec", "--exec-batch"):
             draft.doubt(f"{word} of fd runs what it finds")
+            draft.access(".", "read", recursive=True)
             draft.run(draft.words[at + 1 :], "both")
             return
 

@@ -13,6 +13,8 @@ _COMMAND = re.compile(
     rf"(?:{_ADDRESS}(?:\s*,\s*{_ADDRESS})?\s*!?\s*)?"
     rf"(?:[pdDPNnhHgGxl=]|[qQ]\d*|[aic](?:\\|[ \t])[^\n]*|{_REPLACE}|(?=\{{))"
 )
+# `r`, `R`, `w` and `W` take all that is left of a line; `w` may also end a replacement.
+FILES = re.compile(r"(?:^|(?<=[\s;{}!$/|,#@:\dgpiIm]))([rRwW])[ \t]*([^\s][^\n]*)", re.MULTILINE)
 _BETWEEN = re.compile(r"[\s;{}]*")
 _LONGEST = 2_000
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from bridle.core.permission.shell.parsed_script import ANY
+from bridle.core.permission.shell.programs.awk_script import OUTPUT as AWK_OUTPUT
 from bridle.core.permission.shell.programs.awk_script import only_prints as awk_only_prints
 from bridle.core.permission.shell.programs.roles import response_file
 from bridle.core.permission.shell.programs.row import Draft, Row
+from bridle.core.permission.shell.programs.sed_script import FILES as SED_FILES
 from bridle.core.permission.shell.programs.sed_script import only_prints as sed_only_prints
 
 _JQ_NAMED = {"--arg": 2, "--argjson": 2, "--slurpfile": 2, "--rawfile": 2}
@@ -42,6 +44,10 @@ def _sed(draft: Draft) -> None:
     if not all(map(sed_only_prints, scripts)):
         draft.doubt("a script of sed that can run a program or write a file")
         draft.mention(scripts)
+        for script in scripts:
+            draft.code(script)
+            for command, path in SED_FILES.findall(script):
+                draft.access(path.strip(), "write" if command in "wW" else "read")
     backup = parsed.value("--in-place")
     if backup is None:
         return
@@ -58,10 +64,24 @@ def _awk(draft: Draft) -> None:
     if any(not awk_only_prints(script) for script in scripts):
         draft.doubt("a script of awk that can run a program or write a file")
         draft.mention(scripts)
+        for script in scripts:
+            draft.code(script)
+            for path in AWK_OUTPUT.findall(script):
+                draft.access(path, "write")
+    for option, value in parsed.values:
+        if option.name == "--assign":
+            draft.mention([value])
     files = parsed.operands if "given" in parsed.marks else parsed.operands[1:]
+    if any(one == ("--include", "inplace") for one in _named_values(draft)):
+        for file in files:
+            draft.access(file, "write")
     for file in files:  # `name=value` sets a variable
         if re.match(r"[A-Za-z_]\w*=", file):
             draft.mention([file])
+
+
+def _named_values(draft: Draft) -> list[tuple[str, str]]:
+    return [(option.name, value) for option, value in draft.parsed.values]
 
 
 def _jq(draft: Draft) -> None:

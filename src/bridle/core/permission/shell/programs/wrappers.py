@@ -171,6 +171,8 @@ def _pid(draft: Draft) -> None:
 def _unread(draft: Draft) -> None:
     draft.doubt(f"{draft.program} runs what cannot be read")
     _anywhere(draft)
+    draft.code(" ".join(draft.words[1:]))
+    draft.code(draft.stdin.text or "")
 
 
 def _anywhere_or_shell(draft: Draft) -> None:
