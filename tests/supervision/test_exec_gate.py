@@ -611,5 +611,7 @@ def test_setuid_programs_gain_nothing_for_an_ordinary_user_by_choice(
 async def test_root_keeps_its_setuid_programs(gated: Gated, tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("for root")
-    done = await gated.run("grep NoNewPrivs /proc/self/status; sudo -n id -u", tmp_path)
-    assert done.out.split() == ["NoNewPrivs:", "0", "0"]
+    done = await gated.run("grep NoNewPrivs /proc/self/status", tmp_path)
+    assert done.out.split() == ["NoNewPrivs:", "0"]
+    if shutil.which("sudo"):
+        assert (await gated.run("sudo -n id -u", tmp_path)).out.split() == ["0"]

@@ -341,7 +341,8 @@ async def test_what_is_pasted_answers_nothing(
         who.app.screen.post_message(events.Paste("t12y"))
         await who.pilot.pause()
         assert "your answer" not in who.seen()
-        await who.press("2")
+        assert who.pane.box.text == "t12y"
+        await who.press("tab", "tab", "2")  # past the conversation, back to the request
         await who.rests(1)
         await who.sees("two")
 
