@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from bridle.agents.opencode.run import OpencodeRunWire
-from bridle.agents.opencode.serve import ServeEvents
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Event
 from bridle.core.wire import Keep, Reply
@@ -39,21 +38,6 @@ def play_run(recording: Path) -> list[Said]:
     said = (recording / "wire.jsonl").read_bytes().splitlines()
     return [one for line in said for one in wire.decode(line)]
 
-
-def play_serve(recording: Path) -> list[Said]:
-    """The session is the one that the recorded host created, or resumed."""
-    said = lines(recording)
-    events: ServeEvents | None = None
-    heard: list[Said] = []
-    for one in said:
-        match one["msg"]:
-            case {"http": _, "path": path} if "/prompt_async" in path or "/message" in path:
-                if events is None:
-                    events = ServeEvents(path.split("/")[2], "/proj")
-                events.prompted()
-            case {"sse": event} if events:
-                heard += events.hear(event)
-    return heard
 
 
 def encoded(heard: Iterable[Said]) -> str:
