@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.acp.row import Row
+from bridle.agents.acp.agent_row import Row
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import AgentReady, MessageChunk, TurnEnded
 from bridle.testing import PlainHost

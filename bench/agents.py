@@ -22,9 +22,9 @@ from clis import CliError, pinned
 from stages import STAGES, Actor
 
 from bench.realtime import first_in_line
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Say, reply
-from bridle.testing.stages.claude import Claude
+from bridle.testing.cli_setups.claude import Claude
+from bridle.testing.model_double.script import Say, reply
+from bridle.testing.model_double.server import ModelDouble
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode", "copilot")
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))

@@ -18,8 +18,8 @@ from typing import Any
 
 from bench.realtime import first_in_line
 from bridle.core.permission import Rule
+from bridle.supervision.client.warden_client import Warden
 from bridle.supervision.exec_gate.settings import gate_settings
-from bridle.supervision.tree import Warden
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
 RULES = [

@@ -22,14 +22,14 @@ import msgspec
 from bench.realtime import first_in_line
 from bridle.agents import load
 from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import AgentReady, MessageChunk
 from bridle.core.wire import Launch
 from bridle.paths import find_paths
+from bridle.sessions.run_settings import Terms
 from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session, read_all
-from bridle.sessions.terms import Terms
 from bridle.store.database import Database
 
 CHILD = Path(__file__).with_name("fleet_child.py")

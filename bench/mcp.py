@@ -21,8 +21,8 @@ from bench.mcp_client import Client
 from bench.mcp_comparison import compare
 from bench.mcp_workspace import ECHO, Place, a_place
 from bench.realtime import first_in_line
-from bridle.mcp import relay
-from bridle.workspace.output import tail
+from bridle.mcp import stdio_relay
+from bridle.workspace.processes.output_reader import tail
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10")) * 10
 STARTS = int(os.environ.get("BENCH_ROUNDS", "10"))
@@ -36,9 +36,9 @@ import asyncio, sys
 from functools import partial
 from pathlib import Path
 import bridle
-from bridle.mcp.lines import serve_lines
+from bridle.mcp.line_transport import serve_lines
 from bridle.mcp.server import workspace_server
-from bridle.sessions.reception import Reception
+from bridle.sessions.remote.private_socket import Reception
 
 async def serve(bench, reader, writer):
     await serve_lines(workspace_server(bench), reader, writer)
@@ -74,7 +74,7 @@ def a_harness(place: Place) -> Iterator[list[str]]:
     assert process.stdout
     process.stdout.readline()
     try:
-        yield [sys.executable, "-I", "-S", str(relay.__file__), str(socket)]
+        yield [sys.executable, "-I", "-S", str(stdio_relay.__file__), str(socket)]
     finally:
         process.communicate()
 

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Call, Say, reply
+from bridle.testing.model_double.script import Call, Say, reply
+from bridle.testing.model_double.server import ModelDouble
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
 VERSION = "2.1.325"

@@ -18,13 +18,13 @@ import msgspec
 
 from bridle.agents import load
 from bridle.agents.claude.wire import ClaudeWire
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import encode
 from bridle.core.wire import Launch
 from bridle.paths import find_paths
+from bridle.sessions.run_settings import Terms
 from bridle.sessions.service import Sessions
-from bridle.sessions.terms import Terms
 from bridle.store.database import Database
 
 LINES = int(os.environ.get("BENCH_LINES", "200000"))

@@ -7,7 +7,7 @@ import time
 from pathlib import PurePosixPath
 from statistics import median
 
-from bridle.config.rules import rule_of
+from bridle.config.policy_rules import rule_of
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Policy, Rule
 

@@ -21,9 +21,9 @@ from typing import Any
 from bridle.agents import load
 from bridle.core.agent import SessionSpec
 from bridle.paths import find_paths
-from bridle.sessions.protection import Protection
+from bridle.sessions.enforcement.protection import Protection
+from bridle.sessions.run_settings import Terms
 from bridle.sessions.service import Sessions
-from bridle.sessions.terms import Terms
 from bridle.store.database import Database
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "20"))

@@ -13,11 +13,11 @@ from bench.overhead import claude_environment, claude_program
 from bridle.agents import load
 from bridle.core.agent import SessionSpec
 from bridle.paths import find_paths
+from bridle.sessions.run_settings import Terms
 from bridle.sessions.service import Sessions
-from bridle.sessions.terms import Terms
 from bridle.store.database import Database
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Say, reply
+from bridle.testing.model_double.script import Say, reply
+from bridle.testing.model_double.server import ModelDouble
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from bridle.agents.mock import agent
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Event, TurnEnded
-from bridle.testing.host import PlainHost
+from bridle.testing.test_host import PlainHost
 
 LIMIT_MB = 64
 LINE_CAP = 16 * 1024 * 1024  # what a session has by default

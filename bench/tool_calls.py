@@ -17,8 +17,8 @@ from statistics import median
 
 from bench.overhead import claude_environment, claude_program
 from bench.realtime import first_in_line
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Call, Say, Step, reply
+from bridle.testing.model_double.script import Call, Say, Step, reply
+from bridle.testing.model_double.server import ModelDouble
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "6"))
 CALLS = 40

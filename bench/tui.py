@@ -30,7 +30,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from bench.words import last_number, words
-from bridle.testing.tmux import Tmux
+from bridle.testing.terminal import Tmux
 
 if TYPE_CHECKING:
     from bridle.core.events import Event
@@ -91,7 +91,7 @@ def _logged(folder: Path) -> list[float]:
     import apsw
 
     from bridle.core.events import MessageChunk, decode_event
-    from bridle.store.packing import unpack_event
+    from bridle.store.row_codec import unpack_event
 
     found: list[float] = []
     with apsw.Connection(str(next((folder / "bridle").rglob("*.db")))) as store:

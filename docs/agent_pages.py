@@ -10,7 +10,7 @@ from bridle import agents
 from bridle.core.agent import AgentInfo
 from bridle.core.capabilities import CAPABILITIES, capabilities
 from bridle.core.tools import ToolClass
-from bridle.testing.cases import CASES
+from bridle.testing.conformance_cases import CASES
 
 FOLDER = Path(__file__).parent / "agents"
 SIGNS = {"yes": "✓", "no": "–", "differs": "≠", "unplayed": "◦"}

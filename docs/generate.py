@@ -19,7 +19,7 @@ from bridle.config.settings import SETTINGS
 from bridle.core.events import Event
 from bridle.surfaces.tui import keymap
 from bridle.surfaces.tui.commands import COMMANDS
-from bridle.surfaces.tui.places import PLACES
+from bridle.surfaces.tui.focus_scopes import PLACES
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src/bridle"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import bridle
-from bridle.config.trust import read_folder, trust
+from bridle.config.project_trust import read_folder, trust
 from bridle.core.errors import SessionNotFound, Unsupported, UsageError
 from bridle.core.events import MessageChunk
 from bridle.paths import Paths, find_paths

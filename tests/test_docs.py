@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.surfaces.cli.parser import build
-from bridle.surfaces.cli.words import parse
+from bridle.surfaces.cli.parsing.argparse_errors import parse
+from bridle.surfaces.cli.parsing.parser import build
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -20,10 +20,10 @@ from bridle.config.profiles import parse as parse_profile
 from bridle.config.settings import Limits, Team, Until, Workspace
 from bridle.core.errors import BridleError, ConfigError, UsageError
 from bridle.core.events import Answer, PermissionRequested, QuestionAsked
-from bridle.core.options import OPTIONS
+from bridle.core.session_options import OPTIONS
 from bridle.paths import Paths, find_paths
-from bridle.surfaces.cli import parser
-from bridle.surfaces.cli.words import parse
+from bridle.surfaces.cli.parsing import parser
+from bridle.surfaces.cli.parsing.argparse_errors import parse
 
 CHOICES = {name: values.choices for name, values in OPTIONS.items() if values.choices}
 NUMBERS = ("max_turns", "max_tokens", "max_cost", "timeout", "request_timeout")

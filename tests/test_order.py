@@ -10,10 +10,10 @@ import pytest
 from bridle.config import Config
 from bridle.config.settings import Limits, Output
 from bridle.core.agent import SecretFile
-from bridle.core.answer import AnswerFormat
 from bridle.core.errors import Unsupported, UsageError
-from bridle.order import order
-from bridle.sessions.headstart import HeadStart
+from bridle.core.output_schema import AnswerFormat
+from bridle.harness.launch_plan import order
+from bridle.sessions.prestart import HeadStart
 
 SERVERS = {
     "issues": {

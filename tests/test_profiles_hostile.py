@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bridle
-from bridle.config.trust import read_folder, trust
+from bridle.config.project_trust import read_folder, trust
 from bridle.core.errors import Unsupported
 from bridle.paths import Paths, find_paths
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import bridle
-from bridle.app import Harness
 from bridle.core.errors import BridleError, UsageError
 from bridle.core.events import MessageChunk, Notice, TurnStarted, UserMessage
+from bridle.harness.harness import Harness
 from bridle.paths import Paths, find_paths
 from bridle.sessions.session import Session, read_all
 

@@ -13,13 +13,13 @@ TYPE_CHECKING = False  # `typing` itself would take as long to import as all the
 if TYPE_CHECKING:
     from typing import Any
 
-    from bridle.app import Harness
-    from bridle.app import open_harness as open
     from bridle.core.agent import File
     from bridle.core.errors import BridleError
     from bridle.core.events import Answer, Entry, Event
-    from bridle.core.result import Result
     from bridle.core.transcript import Transcript, fold
+    from bridle.core.turn_result import Result
+    from bridle.harness.harness import Harness
+    from bridle.harness.harness import open_harness as open
     from bridle.sessions.session import AttachedSession, Session
 
 __version__ = "0.1.0"
@@ -46,12 +46,12 @@ _HOMES = {
     "Entry": "bridle.core.events",
     "Event": "bridle.core.events",
     "File": "bridle.core.agent",
-    "Harness": "bridle.app",
-    "Result": "bridle.core.result",
+    "Harness": "bridle.harness.harness",
+    "Result": "bridle.core.turn_result",
     "Session": "bridle.sessions.session",
     "Transcript": "bridle.core.transcript",
     "fold": "bridle.core.transcript",
-    "open": "bridle.app",
+    "open": "bridle.harness.harness",
 }
 
 

@@ -24,7 +24,7 @@ def main(words: list[str] | None = None) -> int:
                 sys.stderr.write(f"error: the output could not be written: {error.strerror}\n")
             return 1
         return 0
-    from bridle.surfaces.cli.streams import mend_streams
+    from bridle.surfaces.cli.views.std_streams import mend_streams
 
     mend_streams()
     head = None
@@ -32,7 +32,7 @@ def main(words: list[str] | None = None) -> int:
         from bridle.surfaces.cli.preconditions import met
 
         if met(words):
-            from bridle.sessions.headstart import head_start
+            from bridle.sessions.prestart import head_start
 
             head = head_start()
     from bridle.surfaces.cli.main import main as command_line

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import AgentInfo, Mode, Prompt, SessionSpec
 from bridle.core.events import (
     AgentReady,

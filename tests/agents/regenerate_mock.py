@@ -12,8 +12,8 @@ from listening import listening
 from bridle.agents.mock import agent
 from bridle.core.agent import SessionSpec
 from bridle.core.events import Answer, BackgroundChanged, TurnEnded, encode
-from bridle.testing.host import PlainHost
-from bridle.testing.playback import listener
+from bridle.testing.recording_player import listener
+from bridle.testing.test_host import PlainHost
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "mock"
 SCRIPTS = (

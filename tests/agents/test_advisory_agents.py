@@ -11,13 +11,13 @@ import pytest
 
 import bridle
 from bridle.agents import available, load
-from bridle.agents.support import refuse_open_gate
+from bridle.agents.stdio.capability_check import refuse_open_gate
 from bridle.config import APPROVE, Config
 from bridle.core.agent import AgentInfo
 from bridle.core.errors import GateOpen
 from bridle.core.events import Notice
 from bridle.core.tools import ToolClass
-from bridle.order import order
+from bridle.harness.launch_plan import order
 from bridle.paths import find_paths
 from bridle.testing import check_agent
 from bridle.testing.conformance import AdvisoryAgent

@@ -12,14 +12,14 @@ from mock_scene import MockScene
 from plain import LONG_LIVED, PER_TURN, PerTurnWire, PlainWire
 
 from bridle.agents import load
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import AgentInfo, Conversation, Host, SessionSpec
 from bridle.core.events import Event, MessageChunk, TurnEnded, Unrecognized
 from bridle.core.wire import Reply
+from bridle.testing.broken_streams import NONSENSE
 from bridle.testing.conformance import NonConforming, check_agent
-from bridle.testing.model_script import Fail
-from bridle.testing.scene import Act
-from bridle.testing.streams import NONSENSE
+from bridle.testing.model_double.script import Fail
+from bridle.testing.scenario import Act
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 INFO = AgentInfo("plain", "Plain", frozenset({"resume"}))

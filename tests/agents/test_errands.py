@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from bridle.agents import commands
-from bridle.agents.dialog import Refused, call
-from bridle.agents.errands import MOST_OUTPUT, Errands, WouldShow
-from bridle.agents.jsonrpc import Peer
+from bridle.agents.commands import locate
+from bridle.agents.commands.runner import MOST_OUTPUT, Errands, WouldShow
+from bridle.agents.jsonrpc.peer import Peer
+from bridle.agents.jsonrpc.sequential_requests import Refused, call
 from bridle.core.agent import AgentInfo, Exit, SecretFile
+from bridle.core.agent_admin import Dialog, Installed, Ran
 from bridle.core.errors import AgentError, AgentNotInstalled
-from bridle.core.management import Dialog, Installed, Ran
 
 INFO = AgentInfo("acme", "Acme", binary="acme", install="pip install acme")
 
@@ -100,28 +100,28 @@ async def test_a_private_value_stands_on_no_command_line(tmp_path: Path) -> None
 
 async def test_a_version_is_found_in_whatever_it_prints(run: Errands, tmp_path: Path) -> None:
     install = "pip install acme"
-    assert await commands.installed(run, INFO) == Installed("acme", None, None, install)
+    assert await locate.installed(run, INFO) == Installed("acme", None, None, install)
     for said, version in {
         "acme-cli 1.22.3-beta.4+7 (Acme)": "1.22.3-beta.4+7",
         "\\x1b[1mv0.9\\x1b[0m": "0.9",
         "soon": None,
     }.items():
         path = program(tmp_path, f"print('{said}')")
-        assert await commands.installed(run, INFO) == Installed("acme", path, version, install)
+        assert await locate.installed(run, INFO) == Installed("acme", path, version, install)
 
 
 async def test_a_command_that_fails_is_an_error_in_its_own_last_words(
     run: Errands, tmp_path: Path
 ) -> None:
     with pytest.raises(AgentNotInstalled, match="no `acme` on PATH"):
-        await commands.output(run, INFO, ["mcp", "list"])
+        await locate.output(run, INFO, ["mcp", "list"])
     program(tmp_path, "print('ok') if 'fine' in sys.argv else sys.exit('\\x1b[31mno such server')")
-    assert await commands.output(run, INFO, ["mcp", "fine"]) == b"ok\n"
+    assert await locate.output(run, INFO, ["mcp", "fine"]) == b"ok\n"
     with pytest.raises(AgentError, match=r"^`acme mcp remove` failed: no such server$"):
-        await commands.output(run, INFO, ["mcp", "remove", "x"])
+        await locate.output(run, INFO, ["mcp", "remove", "x"])
     program(tmp_path, "time.sleep(600)")
     with pytest.raises(AgentError, match=r"^`acme mcp list` did not end in time$"):
-        await commands.output(run, INFO, ["mcp", "list"], limit=0.5)
+        await locate.output(run, INFO, ["mcp", "list"], limit=0.5)
 
 
 # -- dialogs ---------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ import json
 import pytest
 from plain import PlainWire
 
-from bridle.agents.hearing import MAX_DEPTH, Hearing, deeper_than
-from bridle.agents.lines import Overlong, Tail
+from bridle.agents.stdio.line_decoder import MAX_DEPTH, Hearing, deeper_than
+from bridle.agents.stdio.line_splitter import Overlong, Tail
 from bridle.core.agent import Heard, SessionSpec
 from bridle.core.events import (
     Event,
@@ -19,8 +19,8 @@ from bridle.core.events import (
     decode_event,
     encode,
 )
-from bridle.testing.playback import SPEC
-from bridle.testing.streams import NONSENSE
+from bridle.testing.broken_streams import NONSENSE
+from bridle.testing.recording_player import SPEC
 
 DONE = TurnEnded(reason="completed")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bridle.agents.jsonrpc import Answered, Asked, Nonsense, Peer, RpcError, Said, Told
+from bridle.agents.jsonrpc.peer import Answered, Asked, Nonsense, Peer, RpcError, Said, Told
 from bridle.core.wire import Reply
 
 

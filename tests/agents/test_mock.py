@@ -46,7 +46,7 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.failure import Failure, FailureKind
-from bridle.testing.host import PlainHost
+from bridle.testing.test_host import PlainHost
 
 ALLOW = Answer("allow")
 DONE = TurnEnded(reason="completed")
@@ -495,7 +495,7 @@ def test_its_program_loads_little_before_it_speaks(tmp_path: Path) -> None:
     done = subprocess.run(argv, input=prompt, capture_output=True, text=True, timeout=30)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert '"text":"hi"' in done.stdout
-    assert "actor.turn" in loaded
+    assert "program.turn" in loaded
     heavy = {"asyncio", "bridle", "dataclasses", "pathlib", "subprocess", "tempfile", "typing"}
     assert loaded & heavy == set()
 

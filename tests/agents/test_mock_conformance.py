@@ -9,7 +9,7 @@ from mock_scene import MockScene
 from verdicts import hold
 
 from bridle import __version__
-from bridle.testing.cases import CASES, Case, check
+from bridle.testing.conformance_cases import CASES, Case, check
 
 
 @pytest.mark.timeout(90)

@@ -12,10 +12,10 @@ from listening import listening
 
 from bridle.agents.mock import INFO, agent
 from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import AgentExited, MessageChunk, TurnEnded, Unrecognized
-from bridle.testing.host import PlainHost
+from bridle.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")

@@ -9,13 +9,13 @@ import pytest
 from listening import listening
 from plain import ASKS, PerTurnWire, shell
 
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import AgentInfo, Exit, Prompt, SessionSpec
 from bridle.core.errors import AgentError
 from bridle.core.events import TurnEnded
 from bridle.core.failure import Failure
 from bridle.core.wire import Launch, Place
-from bridle.testing.host import PlainHost
+from bridle.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
 SAY_ALL = """printf '{"say": "%s"}\\n{"end": "completed"}\\n' "$(cat -; cat lent 2>/dev/null)" """

@@ -36,7 +36,7 @@ from bridle.core.events import (
     encode,
 )
 from bridle.core.failure import Failure
-from bridle.testing.host import PlainHost
+from bridle.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
 ALLOW = Answer("allow")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from bridle.agents import load
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import SessionSpec
 from bridle.core.events import Notice
 from bridle.core.wire import DecodesStderr
-from bridle.testing.playback import listener
+from bridle.testing.recording_player import listener
 
 SPEC = SessionSpec(cwd=Path("/project"))
 CLAUDE = (

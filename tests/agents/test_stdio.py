@@ -11,9 +11,9 @@ import pytest
 from listening import listening
 from plain import ASKS, LONG_LIVED, PER_TURN, python, shell
 
-from bridle.agents.conversation import reconcile
 from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
+from bridle.agents.stdio.conversation import reconcile
 from bridle.core.agent import AgentInfo, Exit, Prompt, SessionSpec
 from bridle.core.errors import AgentNotInstalled, SessionBusy, Unsupported
 from bridle.core.events import (
@@ -28,8 +28,8 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 from bridle.core.wire import Launch
-from bridle.testing.host import PlainHost
-from bridle.testing.playback import hear
+from bridle.testing.recording_player import hear
+from bridle.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")

@@ -11,7 +11,7 @@ import pytest
 
 from bridle.agents.codex.wire import CodexWire
 from bridle.agents.cursor.wire import CursorWire
-from bridle.agents.streamed import Streamed
+from bridle.agents.decoding.streamed_text import Streamed
 from bridle.core.agent import Prompt, SessionSpec
 
 SPEC = SessionSpec(cwd=Path("/proj"))

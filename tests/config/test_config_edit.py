@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bridle.config import Source, find_paths, load
-from bridle.config.edit import ConfigFile, Row, files, get, set_value, show
+from bridle.config.config_commands import ConfigFile, Row, files, get, set_value, show
 from bridle.config.settings import SETTINGS
 from bridle.core.errors import ConfigError
 from bridle.paths import Paths

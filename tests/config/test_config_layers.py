@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bridle.config import Config, Limits, Source, find_paths, load
-from bridle.config.trust import project_folder, trust
+from bridle.config.project_trust import project_folder, trust
 from bridle.core.errors import ConfigError
 from bridle.paths import Paths
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridle.config import load
-from bridle.config.models import Own, Price, load_models
+from bridle.config.model_table import Own, Price, load_models
 from bridle.core.errors import ConfigError, UsageError
 from bridle.paths import find_paths
 

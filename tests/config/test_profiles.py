@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridle.config.profiles import Broken, Profile, parse, profile, profiles
-from bridle.config.trust import read_folder, trust
+from bridle.config.project_trust import read_folder, trust
 from bridle.core.errors import ConfigError
 from bridle.paths import Paths, find_paths
 

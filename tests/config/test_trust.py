@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridle.config import find_paths
-from bridle.config.trust import ProjectFolder, read_folder, trust, trust_state, untrust
+from bridle.config.project_trust import ProjectFolder, read_folder, trust, trust_state, untrust
 from bridle.core.errors import ConfigError
 from bridle.paths import Paths
 

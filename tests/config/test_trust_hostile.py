@@ -8,12 +8,12 @@ import tempfile
 import threading
 from pathlib import Path
 
-from bridle.config.trust import read_folder
+from bridle.config.project_trust import read_folder
 
 UNREADABLE = """
 import os, sys
 from pathlib import Path
-from bridle.config.trust import read_folder
+from bridle.config.project_trust import read_folder
 from bridle.core.errors import ConfigError
 if os.geteuid() == 0:
     os.setuid(65534)  # whom the modes of files mean

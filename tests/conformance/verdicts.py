@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bridle.agents import load
 from bridle.core.tools import ToolClass
-from bridle.testing.canaries import Hold
-from bridle.testing.cases import CASES, Case, Verdict
+from bridle.testing.conformance_cases import CASES, Case, Verdict
+from bridle.testing.gate_probe.probes import Hold
 
 FOLDER = Path(__file__).parents[2] / "docs" / "agents"
 DOCUMENT = FOLDER / "verdicts.json"

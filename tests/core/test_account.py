@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from bridle.core.account import CAP, account
 from bridle.core.events import (
     AgentStarted,
     Entry,
@@ -20,6 +19,7 @@ from bridle.core.events import (
     TurnStarted,
     UserMessage,
 )
+from bridle.core.handoff_summary import CAP, account
 
 
 def log(*events: Event) -> list[Entry]:

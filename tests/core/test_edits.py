@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bridle.core.edits import edits_of
 from bridle.core.events import Diff
+from bridle.core.proposed_edits import edits_of
 from bridle.sessions.export.patch import patch
 
 WORDS = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bridle.core import summary
+from bridle.core import summary_events
 from bridle.core.events import (
     Answer,
     Entry,
@@ -28,8 +28,7 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.failure import Failure
-from bridle.core.result import CallOutcome
-from bridle.core.summary import (
+from bridle.core.summary_events import (
     Error,
     Outcome,
     Permission,
@@ -40,6 +39,7 @@ from bridle.core.summary import (
     ToolStart,
     summarize,
 )
+from bridle.core.turn_result import CallOutcome
 
 HERE: dict[str, Any] = {"session": "s1", "turn": 1}
 PROMPT = TurnStarted(origin="prompt", prompt="go")
@@ -57,8 +57,8 @@ def say(text: str, message_id: str = "m1", parent: str | None = None) -> Message
     return MessageChunk(message_id=message_id, text=text, parent=parent)
 
 
-def said(text: str, parent: str | None = None) -> summary.Text:
-    return summary.Text(**HERE, text=text, parent=parent)
+def said(text: str, parent: str | None = None) -> summary_events.Text:
+    return summary_events.Text(**HERE, text=text, parent=parent)
 
 
 def start(call_id: str, tool: str = "Read", parent: str | None = None) -> ToolStarted:
@@ -69,7 +69,7 @@ def started(call_id: str, tool: str = "Read", parent: str | None = None) -> Tool
     return ToolStart(**HERE, call_id=call_id, tool=tool, title=f"{tool} it", parent=parent)
 
 
-def told(*events: Event) -> list[summary.Item]:
+def told(*events: Event) -> list[summary_events.Item]:
     return list(summarize(log(*events)))
 
 

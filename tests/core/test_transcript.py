@@ -6,7 +6,6 @@ import random
 import time
 from typing import Any
 
-from bridle.core.blocks import Call, Message, Plan, Request, Thought, Turn, Words
 from bridle.core.events import (
     AgentExited,
     AgentReady,
@@ -41,8 +40,9 @@ from bridle.core.events import (
     UserMessage,
 )
 from bridle.core.failure import Failure
-from bridle.core.result import CallOutcome, Result, final_text, result
 from bridle.core.transcript import Fold, Totals, Transcript, fold
+from bridle.core.transcript_blocks import Call, Message, Plan, Request, Thought, Turn, Words
+from bridle.core.turn_result import CallOutcome, Result, final_text, result
 
 
 def at(second: int) -> str:

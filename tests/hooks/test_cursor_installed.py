@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from cursor_alone import Cursor
 
+from bridle.hooks.backup_journal import Journal
 from bridle.hooks.install import install, remove
-from bridle.hooks.journal import Journal
-from bridle.hooks.plan import Scope, planned
+from bridle.hooks.install_plan import Scope, planned
 
 CONFIG = """\
 approve = "edits"

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from hook_desk import Open, Ran, Running, impostor, run, until
 
-from bridle.hooks.folder import Tokens, make_folder, new_tokens
 from bridle.hooks.server import HookAsked, HookReply, Limits
 from bridle.hooks.shim import Shim
+from bridle.hooks.socket_folder import Tokens, make_folder, new_tokens
 
 HERE = Path(__file__).parent
 NOBODY = 65534

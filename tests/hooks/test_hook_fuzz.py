@@ -13,16 +13,10 @@ from pathlib import Path
 import pytest
 from hook_desk import Open, Ran, impostor, run
 
-from bridle.hooks.folder import Tokens
-from bridle.hooks.messages import (
-    PAYLOAD_CAP,
-    HookReply,
-    Question,
-    read_question,
-    write_answer,
-)
+from bridle.hooks.protocol import PAYLOAD_CAP, HookReply, Question, read_question, write_answer
 from bridle.hooks.server import HookAsked, HookServer, Limits
 from bridle.hooks.shim import Shim, python_shim
+from bridle.hooks.socket_folder import Tokens
 
 NONCE = "0123456789abcdef" * 2
 

@@ -16,7 +16,7 @@ import pytest
 from hook_desk import Open, Ran, Running, run, until
 
 from bridle.core.errors import ConfigError, UsageError
-from bridle.hooks.messages import PAYLOAD_CAP, REPLY_CAP
+from bridle.hooks.protocol import PAYLOAD_CAP, REPLY_CAP
 from bridle.hooks.server import HookAsked, HookReply, HookServer, Limits, timeout_for
 from bridle.hooks.shim import Shim, ready_shim
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from user_configs import OURS, texts
 
 from bridle.core.errors import ConfigError
+from bridle.hooks.backup_journal import Journal
 from bridle.hooks.install import Hooks, install, installed, remove, repair
-from bridle.hooks.journal import Journal
 
 STEPS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate")
 KILLED = 99

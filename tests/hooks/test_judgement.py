@@ -8,8 +8,8 @@ from typing import Any
 
 from bridle.core.permission import Context, Policy, Rule
 from bridle.hooks.dialects import load
-from bridle.hooks.judgement import judged
-from bridle.hooks.messages import HookReply
+from bridle.hooks.policy_only_answer import judged
+from bridle.hooks.protocol import HookReply
 
 CONTEXT = Context(cwd=PurePath("/proj"), agent="x")
 

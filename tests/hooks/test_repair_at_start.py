@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bridle.app import open_harness
+from bridle.harness.harness import open_harness
+from bridle.hooks.backup_journal import Journal
 from bridle.hooks.install import Hooks, installed
-from bridle.hooks.journal import Journal
 from bridle.paths import find_paths
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bridle.hooks.command_pattern import is_our_code, is_ours
 from bridle.hooks.dialects import AGENTS, load
-from bridle.hooks.plan import planned
-from bridle.hooks.shape import is_our_code, is_ours
+from bridle.hooks.install_plan import planned
 
 OURS = "/usr/bin/python3 -I -m bridle hook claude PreToolUse --project '/a b' || exit 2"
 

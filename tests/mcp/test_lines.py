@@ -8,7 +8,7 @@ import signal
 import pytest
 from mcp_desk import HELLO, PATIENCE, Machine, Wire
 
-from bridle.sessions.reception import LONGEST_LINE
+from bridle.sessions.remote.private_socket import LONGEST_LINE
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -14,20 +14,20 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-import bridle.mcp.relay
+import bridle.mcp.stdio_relay
 from bridle.agents import load
-from bridle.app import serve_tools
 from bridle.core.agent import SessionSpec
+from bridle.harness.harness import serve_tools
 from bridle.paths import find_paths
-from bridle.sessions.reception import Reception
+from bridle.sessions.remote.private_socket import Reception
+from bridle.sessions.run_settings import Bench, Terms
 from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Bench, Terms
 from bridle.store.database import Database
 
 pytestmark = pytest.mark.timeout(60)
 
-RELAY = [sys.executable, "-I", "-S", str(Path(bridle.mcp.relay.__file__))]
+RELAY = [sys.executable, "-I", "-S", str(Path(bridle.mcp.stdio_relay.__file__))]
 NOBODY = 65534
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from mcp_desk import PATIENCE, Machine, Wire, text
 
-from bridle.app import Harness, open_harness
+from bridle.harness.harness import Harness, open_harness
 from bridle.paths import find_paths
 
 pytestmark = pytest.mark.timeout(120)

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_desk import ERRANDS, PATIENCE, PROCESS, Machine, Wire, text
 
-from bridle.workspace.calls import CALLS, schema_of
+from bridle.workspace.tools.tool_schemas import CALLS, schema_of
 
 pytestmark = pytest.mark.timeout(120)
 

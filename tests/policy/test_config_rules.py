@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bridle.config import Config, Withheld, find_paths, load
-from bridle.config.cases import read_cases
-from bridle.config.trust import read_folder, trust
+from bridle.config.policy_test_cases import read_cases
+from bridle.config.project_trust import read_folder, trust
 from bridle.core.errors import ConfigError
 from bridle.core.permission import Rule
 from bridle.paths import Paths

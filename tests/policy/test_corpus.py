@@ -11,10 +11,10 @@ import pytest
 from warm_python import run_bridle
 
 from bridle.config import load
-from bridle.config.cases import Case, Group, read_cases
-from bridle.config.rules import rule_table
+from bridle.config.policy_rules import rule_table
+from bridle.config.policy_test_cases import Case, Group, read_cases
 from bridle.paths import find_paths
-from bridle.surfaces.cli.policy import judged
+from bridle.surfaces.cli.commands.policy import judged
 
 CORPUS = Path(__file__).with_name("corpus.toml")
 GROUPS = read_cases(CORPUS)

@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
-from bridle.config.rules import rule_of
+from bridle.config.policy_rules import rule_of
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Policy
-from bridle.core.permission.always import rule_for
-from bridle.core.permission.characters import hidden_characters, visible
+from bridle.core.permission.hidden_characters import hidden_characters, visible
+from bridle.core.permission.remembered_rule import rule_for
 from bridle.core.permission.shell.reader import read
 
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))

@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle.config.rules import rule_of, rule_table
+from bridle.config.policy_rules import rule_of, rule_table
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import STRICTNESS, Context, Policy, Rule
-from bridle.core.permission.always import rule_for
+from bridle.core.permission.remembered_rule import rule_for
 from bridle.core.permission.shell.reader import FAULT, read, read_words
 from bridle.core.tools import TOOLS
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bridle.config.cases import read_cases
+from bridle.config.policy_test_cases import read_cases
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Policy, Rule
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bridle.config.rules import rule_of, rule_table
+from bridle.config.policy_rules import rule_of, rule_table
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Decision, Policy, Rule
-from bridle.core.permission.always import rule_for
+from bridle.core.permission.remembered_rule import rule_for
 from bridle.core.tools import title
 
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"), agent="claude")

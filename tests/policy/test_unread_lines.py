@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bridle.config.rules import rule_of
+from bridle.config.policy_rules import rule_of
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Policy
 from bridle.core.permission.shell.reader import read

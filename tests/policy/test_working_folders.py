@@ -11,7 +11,7 @@ import pytest
 from bridle.core.events import PermissionRequested
 from bridle.core.permission import Context, Policy, Rule
 from bridle.hooks.dialects import load
-from bridle.hooks.judgement import judged
+from bridle.hooks.policy_only_answer import judged
 
 HERE = Context(cwd=PurePath("/ws"), home=PurePath("/home/me"))
 TESTS = Rule("tests", "allow", "tests", commands=("npm test", "cat *"))

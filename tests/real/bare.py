@@ -14,7 +14,7 @@ from typing import Any
 
 from stages import Actor
 
-from bridle.testing.model_double import ModelDouble
+from bridle.testing.model_double.server import ModelDouble
 
 PATIENCE = 90.0  # seconds for one answer
 _LONGEST_LINE = 16 * 1024 * 1024

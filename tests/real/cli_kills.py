@@ -22,8 +22,8 @@ from kills import end_holders, holders, new_token
 from stages import Actor
 
 from bridle.core.events import Entry, decode_entry
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Say, reply
+from bridle.testing.model_double.script import Say, reply
+from bridle.testing.model_double.server import ModelDouble
 
 VICTIMS = ("harness", "agent")
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)

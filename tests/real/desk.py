@@ -13,7 +13,6 @@ from typing import Any, Protocol, TypeVar
 from second_model import SecondModel
 
 from bridle.agents import load
-from bridle.app import serve_tools
 from bridle.core.agent import SessionSpec
 from bridle.core.events import (
     Entry,
@@ -28,12 +27,13 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
+from bridle.harness.harness import serve_tools
 from bridle.paths import Paths, find_paths
+from bridle.sessions.run_settings import Terms
 from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session, read_all
-from bridle.sessions.terms import Terms
 from bridle.store.database import Database
-from bridle.testing.model_double import ModelDouble
+from bridle.testing.model_double.server import ModelDouble
 
 PATIENCE = 45.0  # seconds; opencode and qwen take most of it on a busy machine
 KEY = "sk-fake-0123456789abcdef"

@@ -23,9 +23,9 @@ from gate_tap import COPIES
 
 from bridle.core.events import PermissionRequested, RequestAnswered
 from bridle.core.tools import ToolClass
-from bridle.hooks.folder import KEY, SOCKET
-from bridle.hooks.visit import Limits
-from bridle.sessions.requests import MOST_OPEN
+from bridle.hooks.connection import Limits
+from bridle.hooks.socket_folder import KEY, SOCKET
+from bridle.sessions.permissions.open_requests import MOST_OPEN
 
 Channel = Literal["hook", "pipe"]
 CHANNELS: Mapping[str, Channel] = {

@@ -19,11 +19,11 @@ from bridle.core.agent import SessionSpec
 from bridle.core.events import encode
 from bridle.core.permission import Rule
 from bridle.paths import find_paths
+from bridle.sessions.run_settings import Limits, Terms
 from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Limits, Terms
 from bridle.store.database import Database
-from bridle.testing.canaries import SERVER
+from bridle.testing.gate_probe.probes import SERVER
 
 EVERYTHING = (Rule("everything", "ask"),)  # reads too
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bridle.hooks.dialects import load
 from bridle.hooks.dialects.dialect import Dialect
-from bridle.hooks.folder import SOCKET
+from bridle.hooks.socket_folder import SOCKET
 
 AGENTS = ("codex", "copilot", "cursor")
 

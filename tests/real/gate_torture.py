@@ -20,7 +20,7 @@ from gate_stand import Stand
 from stages import STAGES, Actor
 
 from bridle.core.tools import ToolClass
-from bridle.testing.model_double import ModelDouble
+from bridle.testing.model_double.server import ModelDouble
 
 # What was seen to run where nothing is broken, with or without a tap.
 _SOUND: set[tuple[str, ToolClass, bool]] = set()

@@ -14,8 +14,8 @@ from stages import Actor, NoTool
 
 from bridle.agents import load
 from bridle.sessions.session import Session
-from bridle.testing.model_script import Attempts, Call, Fail, Say, Step, Usage, reply
-from bridle.testing.scene import PATIENCE, CannotPlay, Do, Part
+from bridle.testing.model_double.script import Attempts, Call, Fail, Say, Step, Usage, reply
+from bridle.testing.scenario import PATIENCE, CannotPlay, Do, Part
 
 SERVER = Path(__file__).with_name("mcp_server.py")
 

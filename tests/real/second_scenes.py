@@ -10,8 +10,8 @@ from second_model import Broken, Call, Delivery, Failure, Reply, Text, Thought, 
 from second_model.script import REASONS
 from stages import Actor
 
-from bridle.testing import model_script as first
-from bridle.testing.scene import Do, do
+from bridle.testing.model_double import script as first
+from bridle.testing.scenario import Do, do
 
 Part = Text | Thought | Call | Do
 

@@ -14,7 +14,7 @@ from second_model import SecondModel
 
 from bridle.core.events import AgentExited, AgentStarted, Entry, TurnEnded, TurnStarted
 from bridle.sessions.session import Session, read_all
-from bridle.testing.model_double import ModelDouble
+from bridle.testing.model_double.server import ModelDouble
 
 MOST = 3  # that rest at once: each is a process of some hundred megabytes
 

@@ -21,7 +21,7 @@ from bridle.core.events import (
     TurnEnded,
     UsageReported,
 )
-from bridle.testing.model_script import Fail, Hold, Say, Think, Usage, reply
+from bridle.testing.model_double.script import Fail, Hold, Say, Think, Usage, reply
 
 pytestmark = [
     pytest.mark.real,

@@ -30,8 +30,8 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from bridle.testing.anthropic_api import tool_results
-from bridle.testing.model_script import Call, Hold, Reply, Request, Say, reply
+from bridle.testing.model_double.anthropic import tool_results
+from bridle.testing.model_double.script import Call, Hold, Reply, Request, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 

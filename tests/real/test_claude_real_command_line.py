@@ -34,9 +34,9 @@ from bridle.core.events import (
     UsageReported,
     decode_entry,
 )
-from bridle.testing.anthropic_api import user_text
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Call, Fail, Hold, Say, Usage, reply
+from bridle.testing.model_double.anthropic import user_text
+from bridle.testing.model_double.script import Call, Fail, Hold, Say, Usage, reply
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 

@@ -15,7 +15,7 @@ from real_claude import RealClaude
 
 from bridle.agents.claude.requests import PATIENCE
 from bridle.agents.claude.wire import ClaudeWire
-from bridle.config.rules import rule_of
+from bridle.config.policy_rules import rule_of
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import (
     PermissionRequested,
@@ -25,9 +25,9 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.testing.canaries import NOBODY
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Call, Request, Say, Step, reply
+from bridle.testing.gate_probe.probes import NOBODY
+from bridle.testing.model_double.script import Call, Request, Say, Step, reply
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 

@@ -12,10 +12,8 @@ from claude_desk import KEY, ClaudeDesk, of, run
 from real_claude import RealClaude
 
 from bridle.agents import load
-from bridle.agents.errands import Errands
-from bridle.core.errors import AgentError
-from bridle.core.events import AgentReady, MessageChunk, ToolFinished, ToolStarted, UserMessage
-from bridle.core.management import (
+from bridle.agents.commands.runner import Errands
+from bridle.core.agent_admin import (
     Account,
     ChangesServers,
     Installed,
@@ -29,8 +27,10 @@ from bridle.core.management import (
     TellsModels,
     TellsSessions,
 )
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Call, Say, Think, reply
+from bridle.core.errors import AgentError
+from bridle.core.events import AgentReady, MessageChunk, ToolFinished, ToolStarted, UserMessage
+from bridle.testing.model_double.script import Call, Say, Think, reply
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 

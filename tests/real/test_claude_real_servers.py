@@ -11,8 +11,8 @@ import pytest
 from claude_desk import ClaudeDesk, ends, finished, of, run, shown, started
 
 from bridle.core.events import PermissionRequested, Text, ToolFinished, TurnEnded
-from bridle.testing.anthropic_api import tool_results
-from bridle.testing.model_script import Call, Say, reply
+from bridle.testing.model_double.anthropic import tool_results
+from bridle.testing.model_double.script import Call, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 

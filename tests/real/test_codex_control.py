@@ -15,7 +15,7 @@ from bridle.core.events import (
     ToolFinished,
     TurnEnded,
 )
-from bridle.testing.model_script import Call, Hold, Say, reply
+from bridle.testing.model_double.script import Call, Hold, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

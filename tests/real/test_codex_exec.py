@@ -9,9 +9,9 @@ from stages import STAGES, Actor
 from bridle.agents import load
 from bridle.core.events import AgentReady, ToolStarted, TurnEnded, UsageReported
 from bridle.sessions.session import Session
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Fail, Say, Think, Usage, reply
-from bridle.testing.responses_api import user_text
+from bridle.testing.model_double.openai_responses import user_text
+from bridle.testing.model_double.script import Fail, Say, Think, Usage, reply
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

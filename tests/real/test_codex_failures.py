@@ -7,7 +7,7 @@ from desk import Desk, ends, of, run, said
 
 from bridle.core.events import Notice
 from bridle.core.failure import Failure
-from bridle.testing.model_script import Fail, Say, attempts, reply
+from bridle.testing.model_double.script import Fail, Say, attempts, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

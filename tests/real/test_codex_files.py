@@ -11,8 +11,8 @@ from home_tree import home_tree
 from stages import Actor
 
 from bridle.core.events import TurnEnded
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Say, reply
+from bridle.testing.model_double.script import Say, reply
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

@@ -17,8 +17,8 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.testing.canaries import NOBODY, SERVER
-from bridle.testing.model_script import Say, reply
+from bridle.testing.gate_probe.probes import NOBODY, SERVER
+from bridle.testing.model_double.script import Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(120)]
 

@@ -11,12 +11,12 @@ from desk import Desk, run
 from stages import STAGES, Actor
 
 from bridle.agents import load
-from bridle.agents.codex.management import Codex, CodexExec
-from bridle.agents.errands import Errands
+from bridle.agents.codex.agent import Codex, CodexExec
+from bridle.agents.commands.runner import Errands
+from bridle.core.agent_admin import Account, McpServer, McpTool
 from bridle.core.events import MessageChunk, Text, ToolFinished, UserMessage
-from bridle.core.management import Account, McpServer, McpTool
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Say, reply
+from bridle.testing.model_double.script import Say, reply
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

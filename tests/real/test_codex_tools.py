@@ -35,7 +35,7 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.testing.model_script import Call, Hold, Request, Say, Step, reply
+from bridle.testing.model_double.script import Call, Hold, Request, Say, Step, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

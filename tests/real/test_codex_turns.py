@@ -23,8 +23,8 @@ from bridle.core.events import (
     UsageReported,
     UserMessage,
 )
-from bridle.testing.model_script import Call, Cut, Hold, Say, Think, Usage, attempts, reply
-from bridle.testing.responses_api import system_text, user_text
+from bridle.testing.model_double.openai_responses import system_text, user_text
+from bridle.testing.model_double.script import Call, Cut, Hold, Say, Think, Usage, attempts, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

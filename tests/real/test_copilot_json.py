@@ -12,8 +12,9 @@ import pytest
 from desk import Desk, ends, of, processes_with, run, said, shown, until_true
 from stages import Actor
 
+from bridle.agents.commands.runner import Errands
 from bridle.agents.copilot import agent
-from bridle.agents.errands import Errands
+from bridle.core.agent_admin import Account, McpServer
 from bridle.core.events import (
     AgentReady,
     Diff,
@@ -24,9 +25,8 @@ from bridle.core.events import (
     TurnEnded,
     UserMessage,
 )
-from bridle.core.management import Account, McpServer
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Fail, Say, Think, reply
+from bridle.testing.model_double.script import Fail, Say, Think, reply
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("copilot"), pytest.mark.timeout(150)]
 

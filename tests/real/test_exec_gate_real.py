@@ -14,7 +14,7 @@ from bridle.core.errors import RequestNotOpen
 from bridle.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
 from bridle.core.permission import Rule
 from bridle.sessions.session import Session
-from bridle.testing.model_script import Say, reply
+from bridle.testing.model_double.script import Say, reply
 
 pytestmark = [
     pytest.mark.real,

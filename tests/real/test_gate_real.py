@@ -33,11 +33,11 @@ from bridle.core.events import (
 )
 from bridle.core.permission import Rule
 from bridle.core.tools import class_of
-from bridle.proof import prove
+from bridle.harness.gate_probe import prove
+from bridle.sessions.run_settings import Limits
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Limits
-from bridle.testing.canaries import NOBODY, Aviary, holds
-from bridle.testing.model_script import Call, Say, reply
+from bridle.testing.gate_probe.probes import NOBODY, Aviary, holds
+from bridle.testing.model_double.script import Call, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

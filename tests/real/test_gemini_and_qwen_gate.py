@@ -12,8 +12,8 @@ from desk import PATIENCE, Desk, ends, of, run, until
 from stages import Actor
 
 from bridle.core.events import Answer, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
-from bridle.testing.canaries import Aviary, holds
-from bridle.testing.model_script import Call, Say, reply
+from bridle.testing.gate_probe.probes import Aviary, holds
+from bridle.testing.model_double.script import Call, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("gemini", "qwen"), pytest.mark.timeout(240)]
 

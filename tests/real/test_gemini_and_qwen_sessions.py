@@ -13,7 +13,8 @@ from home_tree import home_tree
 from stages import Actor
 
 from bridle.agents import load
-from bridle.agents.errands import Errands
+from bridle.agents.commands.runner import Errands
+from bridle.core.agent_admin import Account, McpServer, NativeSession
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
     AgentReady,
@@ -24,9 +25,8 @@ from bridle.core.events import (
     UserMessage,
 )
 from bridle.core.failure import Failure
-from bridle.core.management import Account, McpServer, NativeSession
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Say, reply
+from bridle.testing.model_double.script import Say, reply
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("gemini", "qwen"), pytest.mark.timeout(200)]
 

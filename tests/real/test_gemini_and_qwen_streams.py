@@ -19,7 +19,7 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.core.failure import Failure
-from bridle.testing.model_script import Fail, Hold, Say, reply
+from bridle.testing.model_double.script import Fail, Hold, Say, reply
 
 pytestmark = [
     pytest.mark.real,

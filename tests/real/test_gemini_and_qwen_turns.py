@@ -37,9 +37,9 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.core.usage import added
-from bridle.testing.model_double import api_of
-from bridle.testing.model_script import Attempts, Fail, Hold, Say, Think, Usage, reply
+from bridle.core.usage_totals import added
+from bridle.testing.model_double.script import Attempts, Fail, Hold, Say, Think, Usage, reply
+from bridle.testing.model_double.server import api_of
 
 pytestmark = [
     pytest.mark.real,

@@ -13,11 +13,11 @@ from stages import STAGES, Actor
 
 from bridle.agents import load
 from bridle.core.events import AgentStarted, Entry, Notice, TurnEnded, TurnStarted, UserMessage
-from bridle.sessions.relay import Relay
+from bridle.sessions.fallback.policy import Relay
+from bridle.sessions.run_settings import Order, Rules
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Order, Rules
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Fail, Say, reply
+from bridle.testing.model_double.script import Fail, Say, reply
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 

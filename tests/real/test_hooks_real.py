@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 from stages import Actor
 
+from bridle.hooks.backup_journal import Journal
 from bridle.hooks.dialects import load
 from bridle.hooks.install import install, remove
-from bridle.hooks.journal import Journal
-from bridle.hooks.plan import planned
-from bridle.testing.model_double import ModelDouble, api_of
-from bridle.testing.model_script import Call, Say, reply
+from bridle.hooks.install_plan import planned
+from bridle.testing.model_double.script import Call, Say, reply
+from bridle.testing.model_double.server import ModelDouble, api_of
 
 AGENTS = ("claude", "codex", "copilot", "gemini", "opencode", "qwen")
 pytestmark = [

@@ -13,8 +13,8 @@ from desk import ends, no_process_left, of, said
 from stages import Actor
 
 from bridle.core.events import Entry, Notice, decode_entry
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Say, Usage, reply
+from bridle.testing.model_double.script import Say, Usage, reply
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.newest, pytest.mark.timeout(200)]
 

@@ -16,7 +16,7 @@ from clis import Cli, CliError, pinned
 from mcp_desk import ERRANDS, PROCESS, Machine, text
 from token_bearer import bearing
 
-from bridle.workspace.calls import CALLS
+from bridle.workspace.tools.tool_schemas import CALLS
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

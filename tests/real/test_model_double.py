@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 from real_claude import RealClaude
 
-from bridle.testing.anthropic_api import blocks, system_text, tool_results, user_text
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import (
+from bridle.testing.model_double.anthropic import blocks, system_text, tool_results, user_text
+from bridle.testing.model_double.script import (
     Call,
     Cut,
     Fail,
@@ -29,6 +28,7 @@ from bridle.testing.model_script import (
     overflow,
     reply,
 )
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 

@@ -22,7 +22,7 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.sessions.session import Session
-from bridle.testing.model_script import Call, Say, reply
+from bridle.testing.model_double.script import Call, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 

@@ -34,8 +34,17 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.sessions.session import Session
-from bridle.testing.model_double import api_of
-from bridle.testing.model_script import Fail, Hold, Say, Think, Usage, attempts, overflow, reply
+from bridle.testing.model_double.script import (
+    Fail,
+    Hold,
+    Say,
+    Think,
+    Usage,
+    attempts,
+    overflow,
+    reply,
+)
+from bridle.testing.model_double.server import api_of
 
 pytestmark = [
     pytest.mark.real,

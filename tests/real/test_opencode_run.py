@@ -13,8 +13,9 @@ import pytest
 from desk import Desk, ends, of, processes_with, said, shown, until_true
 from stages import Actor
 
-from bridle.agents.errands import Errands
+from bridle.agents.commands.runner import Errands
 from bridle.agents.opencode import agent
+from bridle.core.agent_admin import Account, McpServer
 from bridle.core.events import (
     AgentReady,
     Diff,
@@ -28,10 +29,9 @@ from bridle.core.events import (
     UsageReported,
     UserMessage,
 )
-from bridle.core.management import Account, McpServer
 from bridle.sessions.session import Session
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Fail, Say, Think, Usage, reply
+from bridle.testing.model_double.script import Fail, Say, Think, Usage, reply
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("opencode"), pytest.mark.timeout(240)]
 

@@ -16,7 +16,7 @@ import pytest
 from clis import cache
 from ordinary_user import Clone, OrdinaryUser, python_for, until
 
-from bridle.supervision.cgroup import Cgroup, NoCgroup
+from bridle.supervision.linux.cgroup import Cgroup, NoCgroup
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 

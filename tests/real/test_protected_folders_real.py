@@ -9,7 +9,7 @@ from desk import Desk
 from stages import Actor
 
 from bridle.core.events import AgentStarted, Notice, TurnEnded
-from bridle.testing.model_script import Say, reply
+from bridle.testing.model_double.script import Say, reply
 
 pytestmark = [
     pytest.mark.real,

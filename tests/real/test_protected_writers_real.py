@@ -18,9 +18,9 @@ from bridle.agents import load
 from bridle.core.agent import SessionSpec
 from bridle.core.errors import RequestNotOpen
 from bridle.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
+from bridle.sessions.run_settings import Terms
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Terms
-from bridle.testing.model_script import Say, reply
+from bridle.testing.model_double.script import Say, reply
 
 pytestmark = [
     pytest.mark.real,

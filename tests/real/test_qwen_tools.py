@@ -7,7 +7,7 @@ from desk import Desk, of, run
 from stages import Actor
 
 from bridle.core.events import PermissionRequested, ToolFinished, TurnEnded
-from bridle.testing.model_script import Say, reply
+from bridle.testing.model_double.script import Say, reply
 
 pytestmark = [
     pytest.mark.real,

@@ -12,11 +12,11 @@ from stages import Actor
 from bridle.agents import load
 from bridle.core.agent import SessionSpec
 from bridle.core.events import AgentStarted, Notice, TurnEnded
-from bridle.sessions.relay import Relay
+from bridle.sessions.fallback.policy import Relay
+from bridle.sessions.run_settings import Order, Rules, Terms
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Order, Rules, Terms
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Fail
+from bridle.testing.model_double.script import Fail
+from bridle.testing.model_double.server import ModelDouble
 
 pytestmark = [
     pytest.mark.real,

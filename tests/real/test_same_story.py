@@ -20,8 +20,8 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.sessions.session import Session
-from bridle.testing.model_script import Say
-from bridle.testing.scene import Story, do
+from bridle.testing.model_double.script import Say
+from bridle.testing.scenario import Story, do
 
 pytestmark = [
     pytest.mark.real,

@@ -17,8 +17,8 @@ import screen_story
 import screen_tour as tour
 from stages import KEY, Actor
 
-from bridle.testing.model_double import ModelDouble
-from bridle.testing.model_script import Call, Say, reply
+from bridle.testing.model_double.script import Call, Say, reply
+from bridle.testing.model_double.server import ModelDouble
 
 FACTS: dict[str, dict[str, Any]] = {
     "claude": {

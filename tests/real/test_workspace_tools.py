@@ -11,10 +11,10 @@ from desk import Desk, ends, of, run, said, shown
 from stages import Actor
 
 from bridle.core.events import Entry, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
+from bridle.sessions.run_settings import Bench
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Bench
-from bridle.testing.model_script import Request, Say, Step, reply
-from bridle.workspace.calls import CALLS
+from bridle.testing.model_double.script import Request, Say, Step, reply
+from bridle.workspace.tools.tool_schemas import CALLS
 
 pytestmark = [
     pytest.mark.real,

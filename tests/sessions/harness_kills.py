@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from bridle.app import open_harness
 from bridle.core.events import Entry, TurnEnded, TurnStarted, decode_entry
+from bridle.harness.harness import open_harness
 from bridle.paths import find_paths
 from bridle.sessions.session import read_all
 

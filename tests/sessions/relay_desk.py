@@ -11,13 +11,13 @@ from session_desk import Desk
 
 from bridle.agents.mock import INFO
 from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Entry, MessageChunk, Notice
 from bridle.core.wire import Launch
-from bridle.sessions.relay import Relay
+from bridle.sessions.fallback.policy import Relay
+from bridle.sessions.run_settings import Order, Rules
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Order, Rules
 
 
 class Second(StdioAgent):

@@ -9,9 +9,9 @@ from typing import Any
 from bridle.agents import load
 from bridle.core.agent import SessionSpec
 from bridle.paths import find_paths
+from bridle.sessions.run_settings import Terms
 from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Terms
 from bridle.store.database import Database
 
 

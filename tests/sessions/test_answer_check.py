@@ -12,12 +12,12 @@ from relay_desk import Second, entries_of, notices, of, relay, said, script
 from session_desk import Desk
 
 from bridle.agents.mock import INFO
-from bridle.core.answer import AnswerFormat, NoJson, read_answer, request_for
 from bridle.core.errors import UsageError
 from bridle.core.events import Entry, TurnEnded, UserMessage
 from bridle.core.failure import exit_code
-from bridle.sessions.answer_check import check_schema
-from bridle.sessions.relay import Relay
+from bridle.core.output_schema import AnswerFormat, NoJson, read_answer, request_for
+from bridle.sessions.fallback.policy import Relay
+from bridle.sessions.runner.output_check import check_schema
 
 BIRD = {
     "type": "object",

@@ -11,7 +11,7 @@ from weakref import ref
 import pytest
 
 from bridle.core.events import Entry, MessageChunk
-from bridle.sessions.broadcast import READ_BYTES, RECENT_BYTES, Broadcast
+from bridle.sessions.log.broadcast import READ_BYTES, RECENT_BYTES, Broadcast
 from bridle.store.catalog import Catalog
 from bridle.store.database import Database
 from bridle.store.event_log import EventLog

@@ -11,7 +11,7 @@ import pytest
 from session_desk import Desk
 from test_protection import begin, notices, play, run
 
-from bridle.supervision.tree import Level, probe
+from bridle.supervision.client.warden_client import Level, probe
 from bridle.workspace.protection.known_commits import KnownCommits
 
 WORKFLOW = ".github/workflows/ci.yml"

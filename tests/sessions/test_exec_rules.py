@@ -18,10 +18,10 @@ from session_desk import Desk
 from bridle.core.errors import RequestNotOpen
 from bridle.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
 from bridle.core.permission import Rule
+from bridle.sessions.run_settings import Bench, Enforcement, Until
 from bridle.sessions.session import Session, read_all
-from bridle.sessions.terms import Bench, Enforcement, Until
 from bridle.supervision.exec_gate import seccomp
-from bridle.supervision.processes import snapshot
+from bridle.supervision.linux.process_table import snapshot
 
 pytestmark = pytest.mark.skipif(
     seccomp.unsupported() is not None or os.geteuid() != 0,

@@ -15,10 +15,10 @@ import pytest
 from session_desk import Desk
 
 from bridle.core.events import Entry, MessageChunk, Notice, TurnEnded
-from bridle.sessions.budget import Budget
-from bridle.sessions.host import SpillFile
+from bridle.sessions.agent.host import SpillFile
+from bridle.sessions.log.disk_budget import Budget
+from bridle.sessions.run_settings import Limits
 from bridle.sessions.session import Session, read_all
-from bridle.sessions.terms import Limits
 from bridle.supervision.secrets import Secrets
 
 needs_root = pytest.mark.skipif(

@@ -12,7 +12,7 @@ from session_desk import Desk
 
 from bridle.agents.mock import INFO
 from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.errors import GateOpen
 from bridle.core.events import (
     Answer,
@@ -27,9 +27,9 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.core.failure import Failure, exit_code
-from bridle.sessions.gate import Gate
-from bridle.sessions.relay import Relay
-from bridle.sessions.terms import Limits, Order, Rules
+from bridle.sessions.fallback.policy import Relay
+from bridle.sessions.permissions.bypass_detector import Gate
+from bridle.sessions.run_settings import Limits, Order, Rules
 
 Step = dict[str, Any]
 ASKS = frozenset({"write", "shell"})

@@ -12,7 +12,7 @@ from session_desk import Desk
 
 from bridle.core.events import PermissionRequested, RequestAnswered, ToolFinished
 from bridle.core.permission import Rule
-from bridle.sessions.terms import Limits
+from bridle.sessions.run_settings import Limits
 
 HIDDEN = "\u200b" * 24 + "#aaaaaaaaaa; touch mark\nnpm install"
 CI = Rule("ci", "rewrite", commands=("npm install",), rewrite="npm ci")
@@ -98,7 +98,7 @@ async def test_a_session_writes_to_a_temporary_folder_of_its_own_that_goes_with_
 async def test_a_session_removes_the_folders_that_killed_ones_left(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridle.sessions.scratch._YOUNGEST", -1.0)
+    monkeypatch.setattr("bridle.sessions.enforcement.temporary_folder._YOUNGEST", -1.0)
     left = tmp_path / "bridle-0123456789-01234567"
     (left / "deep").mkdir(parents=True)
     left.chmod(0o700)

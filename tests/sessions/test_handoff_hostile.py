@@ -12,8 +12,8 @@ from session_desk import Desk
 
 from bridle.core.events import TurnEnded, TurnStarted
 from bridle.core.failure import Failure
-from bridle.sessions.relay import Relay, Wait
-from bridle.sessions.terms import Limits, Order, Rules
+from bridle.sessions.fallback.policy import Relay, Wait
+from bridle.sessions.run_settings import Limits, Order, Rules
 
 FAILED = {"type": "end", "reason": "failed", "failure": {"kind": "billing", "message": "no money"}}
 WORDS = {"type": "text", "id": "late", "text": "(one more thing) "}

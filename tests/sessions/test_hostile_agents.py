@@ -23,9 +23,9 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from bridle.sessions import runner
+from bridle.sessions.run_settings import Limits
+from bridle.sessions.runner import runner
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Limits
 
 FOREVER = {"send": {"type": "tasks", "tasks": [{"task_id": "b1", "title": "for ever"}]}}
 

@@ -20,8 +20,8 @@ from bridle.core.events import (
     RequestAnswered,
     TurnEnded,
 )
+from bridle.sessions.run_settings import Limits
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Limits
 
 SHORT = Limits(request=0.2)
 WRITES = json.dumps([{"write": "note.txt", "text": "x\n"}, {"say": "Done: {answer}."}])

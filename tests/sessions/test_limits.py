@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from session_desk import Desk
 
-from bridle.agents.stdio import StdioAgent
-from bridle.config.models import load_models
+from bridle.agents.stdio.agent import StdioAgent
+from bridle.config.model_table import load_models
 from bridle.core.events import (
     Entry,
     Event,
@@ -23,10 +23,10 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.failure import Failure, exit_code
-from bridle.sessions.clocks import Clocks
-from bridle.sessions.guard import Guard
-from bridle.sessions.meter import Meter
-from bridle.sessions.terms import Limits
+from bridle.sessions.limits.enforcer import Guard
+from bridle.sessions.limits.timers import Clocks
+from bridle.sessions.limits.usage_meter import Meter
+from bridle.sessions.run_settings import Limits
 
 LONG = {"run": "sleep 60"}
 

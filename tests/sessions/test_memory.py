@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from session_desk import Desk
 
-from bridle.agents.hearing import MOST_DECODED, decoded_size
+from bridle.agents.stdio.line_decoder import MOST_DECODED, decoded_size
 from bridle.core.events import TurnEnded
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

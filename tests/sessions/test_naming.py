@@ -12,10 +12,10 @@ from session_desk import Desk
 
 from bridle.agents.mock import INFO
 from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.errors import RequestNotOpen
 from bridle.core.events import Answer, Event, PermissionRequested, RequestAnswered, ToolFinished
-from bridle.sessions.naming import Naming
+from bridle.sessions.permissions.request_ids import Naming
 from bridle.sessions.session import Session
 
 Step = dict[str, Any]

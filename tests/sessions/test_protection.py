@@ -20,9 +20,9 @@ from session_desk import Desk
 from bridle.core.errors import SupervisionUnavailable
 from bridle.core.events import AgentStarted, Enforced, Notice
 from bridle.core.permission import Rule
+from bridle.sessions.run_settings import Enforcement
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Enforcement
-from bridle.supervision.tree import Level, probe
+from bridle.supervision.client.warden_client import Level, probe
 from bridle.workspace.protection.quarantine import items
 from bridle.workspace.protection.take_back import take_back
 

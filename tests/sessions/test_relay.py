@@ -21,7 +21,6 @@ from relay_desk import (
 from session_desk import Desk
 
 from bridle.agents.mock import INFO
-from bridle.core.account import account
 from bridle.core.errors import AgentNotInstalled
 from bridle.core.events import (
     AgentStarted,
@@ -32,8 +31,9 @@ from bridle.core.events import (
     TurnStarted,
     UserMessage,
 )
-from bridle.sessions.relay import Relay
-from bridle.sessions.terms import Order, Rules
+from bridle.core.handoff_summary import account
+from bridle.sessions.fallback.policy import Relay
+from bridle.sessions.run_settings import Order, Rules
 
 QUOTA = {"fail": "billing", "message": "the quota is used up"}
 BUSY = {"fail": "rate_limited", "message": "too many requests", "retry_after": 0.05}

@@ -26,12 +26,12 @@ from bridle.core.events import (
     SettingsChanged,
     ToolFinished,
 )
-from bridle.core.permission.always import rule_for
-from bridle.sessions.recollection import Recollection
-from bridle.sessions.remembered import Remembered
-from bridle.sessions.requests import checked
+from bridle.core.permission.remembered_rule import rule_for
+from bridle.sessions.permissions.open_requests import checked
+from bridle.sessions.permissions.project_rules import Remembered
+from bridle.sessions.permissions.session_rules import Recollection
+from bridle.sessions.run_settings import Limits
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Limits
 
 ONCE = Answer("deny")  # who is asked says so
 ASKED = ("deny", "person", "test")
@@ -300,7 +300,7 @@ def test_what_says_too_little_is_answered_once_and_never_remembered(scope: Any) 
 
 def test_two_writers_lose_nothing(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from bridle.sessions.remembered import Remembered\n"
+        "import sys; from pathlib import Path; from bridle.sessions.permissions.project_rules import Remembered\n"
         "from bridle.core.permission import Rule\n"
         "kept = Remembered(Path(sys.argv[1]), Path('/proj'))\n"
         "for n in range(20):\n"

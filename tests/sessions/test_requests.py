@@ -23,8 +23,8 @@ from bridle.core.events import (
     ToolFinished,
 )
 from bridle.core.permission import Rule
+from bridle.sessions.run_settings import Limits
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Limits
 
 CI = Rule("ci", "rewrite", commands=("npm install",), rewrite="echo npm ci > ran.txt")
 

@@ -11,8 +11,8 @@ from session_desk import Desk
 
 from bridle.core.events import AgentStarted, Notice, TurnEnded
 from bridle.core.failure import NO_RETRY_HELPS, Failure, FailureKind
-from bridle.sessions.relay import Relay
-from bridle.sessions.terms import Rules
+from bridle.sessions.fallback.policy import Relay
+from bridle.sessions.run_settings import Rules
 
 HANGS = {"hang": True}
 

@@ -12,13 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from bridle.sessions import scratch
-from bridle.sessions.scratch import open_scratch, remove_scratch, sweep_scratches
+from bridle.sessions.enforcement import temporary_folder
+from bridle.sessions.enforcement.temporary_folder import (
+    open_scratch,
+    remove_scratch,
+    sweep_scratches,
+)
 
 SESSION = "0123456789"
 OWNER = """
 import sys, time
-from bridle.sessions.scratch import open_scratch
+from bridle.sessions.enforcement.temporary_folder import open_scratch
 folder = open_scratch({"TMPDIR": sys.argv[1]}, "0123456789")
 (folder / "deep").mkdir()
 (folder / "deep" / "file").touch()
@@ -43,7 +47,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 @pytest.fixture
 def at_any_age(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch, "_YOUNGEST", -1.0)
+    monkeypatch.setattr(temporary_folder, "_YOUNGEST", -1.0)
 
 
 def owned(folder: Path) -> tuple[subprocess.Popen[str], Path]:

@@ -399,7 +399,7 @@ def test_the_program_prints_logs_and_exports_no_secret(desk: Desk, tmp_path: Pat
 
 def test_the_debug_log_quotes_no_secret(desk: Desk) -> None:
     program = (
-        "import logging; from bridle.surfaces.cli.log import start\n"
+        "import logging; from bridle.surfaces.cli.debug_log import start\n"
         "start(['GIVEN_TOKEN=' + __import__('sys').argv[1]])\n"
         "try: raise ValueError(f'it was {__import__(\"sys\").argv[1]}')\n"
         "except ValueError: logging.getLogger('x').exception('%s', __import__('sys').argv[1])\n"

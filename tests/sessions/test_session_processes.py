@@ -8,10 +8,10 @@ from pathlib import Path
 
 from session_desk import Desk
 
-from bridle.core.process import Process
+from bridle.core.workspace_process import Process
 from bridle.store.session_row import SessionRow
-from bridle.workspace.process_place import Place
-from bridle.workspace.processes import Processes
+from bridle.workspace.processes.process_place import Place
+from bridle.workspace.processes.shell_processes import Processes
 
 
 async def left_running(desk: Desk, linger: float) -> tuple[SessionRow, Process]:

@@ -11,7 +11,7 @@ from session_desk import Desk
 
 from bridle.agents.mock import INFO
 from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import File, Prompt
 from bridle.core.events import Event, Notice, SettingsChanged
 from bridle.core.wire import Reply

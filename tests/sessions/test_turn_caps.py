@@ -20,10 +20,10 @@ from bridle.core.events import (
     TurnEnded,
     encode,
 )
-from bridle.sessions.budget import LEAST_STEERING, Budget
-from bridle.sessions.intake import Intake
+from bridle.sessions.log.disk_budget import LEAST_STEERING, Budget
+from bridle.sessions.log.sanitizer import Intake
 from bridle.supervision.secrets import Secrets
-from bridle.testing.host import FileSpill
+from bridle.testing.test_host import FileSpill
 
 CAP = 20_000
 END = TurnEnded(reason="completed")

@@ -12,7 +12,7 @@ from session_desk import Desk
 
 from bridle.agents.mock import INFO
 from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import Conversation, Host, Prompt, SessionSpec
 from bridle.core.errors import PromptWithdrawn, RequestNotOpen, SessionBusy
 from bridle.core.events import (
@@ -32,8 +32,8 @@ from bridle.core.events import (
     UserMessage,
 )
 from bridle.core.wire import Launch
+from bridle.sessions.run_settings import Limits
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Limits
 
 
 def said(entries: list[Entry], turn: int | None = None) -> str:

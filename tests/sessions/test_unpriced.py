@@ -10,7 +10,7 @@ from session_desk import Desk
 from bridle.agents.mock import INFO
 from bridle.core.events import Entry, MessageChunk, Notice, TurnEnded
 from bridle.core.failure import Failure
-from bridle.sessions.terms import Limits
+from bridle.sessions.run_settings import Limits
 
 TELLS_NO_COST = Second(can=INFO.can - {"cost"})
 WORK: list[dict[str, Any]] = [

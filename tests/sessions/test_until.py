@@ -14,9 +14,9 @@ import pytest
 from session_desk import Desk
 
 from bridle.core.events import Entry, Notice, TurnEnded, TurnStarted
-from bridle.sessions.beside import TAIL
+from bridle.sessions.run_settings import Until
+from bridle.sessions.runner.user_command import TAIL
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Until
 
 SAY: list[dict[str, Any]] = [{"say": "Done."}]
 PATIENCE = 30.0

@@ -12,7 +12,7 @@ from session_desk import Desk
 from bridle.core.agent import Prompt
 from bridle.core.errors import SessionBusy
 from bridle.core.events import MessageChunk, TurnEnded, TurnStarted
-from bridle.testing.host import PlainHost
+from bridle.testing.test_host import PlainHost
 
 WAKE = [{"background": "Tick", "after": 0.05, "steps": [{"say": "awake"}]}, {"say": "soon"}]
 WAKE_AND_STAY = [{"background": "Tick", "after": 0.05, "steps": [{"say": "awake"}, {"sleep": 30}]}]

@@ -9,8 +9,8 @@ from session_desk import Desk
 
 from bridle.core.agent import Heard
 from bridle.core.events import Event, MessageChunk, Notice, ThoughtChunk, encode
-from bridle.sessions.budget import Budget
-from bridle.sessions.intake import Intake, Words
+from bridle.sessions.log.disk_budget import Budget
+from bridle.sessions.log.sanitizer import Intake, Words
 from bridle.supervision.secrets import Secrets
 
 SECRET = "correct-horse-battery-staple"

@@ -16,8 +16,8 @@ from pathlib import Path
 from screen_tour import Cast, Sitting, sitting
 
 from bridle.core.events import TurnEnded
-from bridle.surfaces.tui.request_prompt import GRACE
-from bridle.testing.tmux import Tmux
+from bridle.surfaces.tui.dialogs.request_prompt import GRACE
+from bridle.testing.terminal import Tmux
 
 WORDS = (
     "Use Vec<u8>, type <Tab> then <Enter>.\nroses\nviolets\n\n"

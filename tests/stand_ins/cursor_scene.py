@@ -12,7 +12,7 @@ from typing import Any
 from cursor_stand_in import install_cursor
 
 from bridle.agents import load
-from bridle.testing.model_script import (
+from bridle.testing.model_double.script import (
     Attempts,
     Close,
     Cut,
@@ -23,8 +23,8 @@ from bridle.testing.model_script import (
     Think,
     Usage,
 )
-from bridle.testing.scene import CannotPlay, Do, Part
-from bridle.testing.theatre import Theatre
+from bridle.testing.scenario import CannotPlay, Do, Part
+from bridle.testing.scenario_sessions import Theatre
 
 SERVER = Path(__file__).parents[1] / "real" / "mcp_server.py"
 _NO_REPAIR = "its script comes with the prompt, which a repair is not"

@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bridle.surfaces.tui.request_prompt import GRACE
-from bridle.testing.tmux import Tmux
+from bridle.surfaces.tui.dialogs.request_prompt import GRACE
+from bridle.testing.terminal import Tmux
 
 OLD, NEW = 'name = "world"\n', 'name = "moon"\n'
 FILE = "greet.py"

@@ -29,8 +29,8 @@ from bridle.store.catalog import Catalog
 from bridle.store.database import Database
 from bridle.store.event_log import EventLog
 from bridle.store.session_row import SessionRow
-from bridle.surfaces.tui.request_prompt import GRACE
-from bridle.testing.tmux import Tmux
+from bridle.surfaces.tui.dialogs.request_prompt import GRACE
+from bridle.testing.terminal import Tmux
 
 WAIT = "until [ -e go ]; do sleep 0.05; done >w"
 SHIFT_ENTER = "\x1b[13;2u"

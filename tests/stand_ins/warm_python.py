@@ -32,10 +32,10 @@ LIBRARIES = (
     "urllib.parse", "uuid",
 )  # fmt: skip
 OURS = (
-    "bridle.app", "bridle.agents.mock.wire", "bridle.agents.per_turn", "bridle.sessions.host",
-    "bridle.sessions.runner", "bridle.sessions.tenure", "bridle.surfaces.cli.jsonlines",
-    "bridle.surfaces.cli.main", "bridle.surfaces.cli.run", "bridle.surfaces.cli.sessions",
-    "bridle.surfaces.cli.watch",
+    "bridle.harness.harness", "bridle.agents.mock.wire", "bridle.agents.stdio.per_turn_conversation", "bridle.sessions.agent.host",
+    "bridle.sessions.runner.runner", "bridle.sessions.agent.agent_row", "bridle.surfaces.cli.views.json_view",
+    "bridle.surfaces.cli.main", "bridle.surfaces.cli.commands.run", "bridle.surfaces.cli.commands.sessions",
+    "bridle.surfaces.cli.views.follow",
 )  # fmt: skip
 PATIENCE = 60.0
 LANG = "C.UTF-8"

@@ -9,7 +9,7 @@ from bridle.core.events import Entry, Event, MessageChunk
 from bridle.store.catalog import Catalog
 from bridle.store.database import Database
 from bridle.store.event_log import EventLog
-from bridle.store.packing import Heard
+from bridle.store.row_codec import Heard
 from bridle.store.session_row import SessionRow
 
 AT = "2026-01-02T03:04:05.678Z"

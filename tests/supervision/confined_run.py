@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridle.core.errors import IsolationUnavailable
 from bridle.supervision.isolation import Confined, after, confine, landlock, refusal
-from bridle.supervision.launch import command
+from bridle.supervision.protocol.launch_warden import command
 
 if TYPE_CHECKING:
     import kills
@@ -74,7 +74,7 @@ def run_confined(confined: Confined, cwd: Path) -> Ran:
     door = os.open("/", os.O_RDONLY)  # a careless parent's: nobody may get it
     try:
         ran = subprocess.run(
-            command("isolation.inside"),
+            command("isolation.exec_confined"),
             pass_fds=(door,),
             input=marshal.dumps((confined.argv, confined.env, str(cwd), confined.rules)),
             capture_output=True,

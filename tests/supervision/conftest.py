@@ -16,7 +16,7 @@ import kills
 import msgspec
 import pytest
 
-from bridle.supervision.tree import Level, Warden, probe
+from bridle.supervision.client.warden_client import Level, Warden, probe
 
 NOBODY = 65534
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridle.core.permission import Rule
+from bridle.supervision.client.warden_client import Child, Warden
 from bridle.supervision.exec_gate.settings import ExecRefused, GateState, Wanted, gate_settings
-from bridle.supervision.tree import Child, Warden
 
 if TYPE_CHECKING:
     import kills

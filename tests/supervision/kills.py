@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision.tree import Warden, sweep
+from bridle.supervision.client.warden_client import Warden, sweep
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 WITHIN = 2.0

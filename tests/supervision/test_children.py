@@ -16,9 +16,9 @@ import pytest
 
 from bridle.core.agent import Exit
 from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision.launch import spawn_early
-from bridle.supervision.processes import MARKER
-from bridle.supervision.tree import Child, Level, Warden, launch
+from bridle.supervision.client.warden_client import Child, Level, Warden, launch
+from bridle.supervision.linux.process_table import MARKER
+from bridle.supervision.protocol.launch_warden import spawn_early
 
 PATH = {"PATH": os.environ["PATH"]}
 

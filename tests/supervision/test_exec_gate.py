@@ -18,6 +18,7 @@ import pytest
 from gated import LOADER, PATH, Gated, Ran, build, deny, run_as
 
 from bridle.core.permission import Rule
+from bridle.supervision.client.warden_client import Child, Level, Warden
 from bridle.supervision.exec_gate import seccomp
 from bridle.supervision.exec_gate.settings import (
     ExecRefused,
@@ -25,7 +26,6 @@ from bridle.supervision.exec_gate.settings import (
     gate_settings,
     probe,
 )
-from bridle.supervision.tree import Child, Level, Warden
 
 pytestmark = pytest.mark.skipif(
     seccomp.unsupported() is not None, reason=str(seccomp.unsupported())

@@ -474,9 +474,9 @@ def test_a_word_that_is_no_level_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_childs_side_loads_little() -> None:
-    from bridle.supervision.launch import command
+    from bridle.supervision.protocol.launch_warden import command
 
-    boot = command("isolation.inside")
+    boot = command("isolation.exec_confined")
     boot[4] = boot[4].replace("main(*sys.argv[1:])", "print(*sys.modules)")
     loaded = subprocess.run(boot, capture_output=True, text=True, check=True).stdout.split()
     heavy = {"asyncio", "contextlib", "enum", "json", "pathlib", "re", "signal", "socket", "typing"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.supervision.isolation.reach import closed_to
+from bridle.supervision.isolation.readable_files import closed_to
 
 LEVELS = ("basic", "medium", "high")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.supervision.isolation.system import never, roots_own, toolchains, without
+from bridle.supervision.isolation.readable_system_paths import never, roots_own, toolchains, without
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ import pytest
 from confined_run import Place
 
 from bridle.core.agent import Exit
-from bridle.supervision.children import Ended, Job
+from bridle.supervision.client.child_processes import Ended, Job
+from bridle.supervision.client.warden_client import Level, Warden
 from bridle.supervision.isolation import Confined, after, confine
-from bridle.supervision.tree import Level, Warden
 
 # Says, as JSON, what came of a command at each level of supervision and of isolation.
 EVERYWHERE = """
@@ -25,7 +25,7 @@ import asyncio, json, sys
 from pathlib import Path
 from bridle.core.errors import SupervisionUnavailable
 from bridle.supervision.isolation import after, confine
-from bridle.supervision.tree import Warden
+from bridle.supervision.client.warden_client import Warden
 
 command, folder, env = json.load(sys.stdin)
 folder = Path(folder)

@@ -15,11 +15,12 @@ import pytest
 
 from bridle.core.agent import Exit
 from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision import ending, visitor
-from bridle.supervision.children import Ended, Job, Sizes
-from bridle.supervision.outflow import FEED_CAP
-from bridle.supervision.rendezvous import DOOR, KEY, knock
-from bridle.supervision.tree import Level, Warden, sweep
+from bridle.supervision.client import foreign_warden
+from bridle.supervision.client.child_processes import Ended, Job, Sizes
+from bridle.supervision.client.warden_client import Level, Warden, sweep
+from bridle.supervision.protocol.rendezvous import DOOR, KEY, knock
+from bridle.supervision.warden import exit_file
+from bridle.supervision.warden.output_pump import FEED_CAP
 
 PATH = {"PATH": os.environ["PATH"]}
 CAP = 1 << 20
@@ -124,9 +125,9 @@ async def test_a_file_that_cannot_be_written_stops_nobody(warden: Warden, tmp_pa
     full = tmp_path / "a" / "stdout"
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full")
-    from bridle.supervision import children
+    from bridle.supervision.client import child_processes
 
-    opened = children.open_files(tmp_path / "a")
+    opened = child_processes.open_files(tmp_path / "a")
     device = os.open("/dev/full", os.O_WRONLY)
     os.dup2(device, opened[1], inheritable=False)
     os.close(device)
@@ -161,7 +162,7 @@ async def test_a_killed_one_keeps_what_it_said_and_tells_that_it_was_told_to(
     await grown_to(job, 5)
     await job.kill()
     end = await ended(job)
-    assert (end.exit, end.why, end.sizes.stdout) == (Exit(None, signal.SIGKILL), ending.TOLD, 5)
+    assert (end.exit, end.why, end.sizes.stdout) == (Exit(None, signal.SIGKILL), exit_file.TOLD, 5)
     assert Ended.read(tmp_path / "a") == end._replace(at=round(end.at, 3))
     assert kills.wait_until_gone(token, within=0) == []
 
@@ -352,7 +353,7 @@ async def test_what_lasts_is_found_again_and_the_rest_has_ended(
     assert (out / "lasting/stdout").read_text() == "a\nhello\n"
     left = Ended.read(out / "brief")
     assert left
-    assert (left.exit, left.why) == (Exit(None, signal.SIGKILL), ending.HARNESS)
+    assert (left.exit, left.why) == (Exit(None, signal.SIGKILL), exit_file.HARNESS)
     again = Ended.read(out / "quick")
     assert again
     assert again.exit == Exit(0, None)
@@ -375,7 +376,7 @@ async def test_without_a_harness_all_end_with_the_lease(
     assert kills.wait_until_gone(marker) == []
     end = Ended.read(tmp_path / "a")
     assert end
-    assert (end.exit, end.why) == (Exit(None, signal.SIGKILL), ending.LEASE)
+    assert (end.exit, end.why) == (Exit(None, signal.SIGKILL), exit_file.LEASE)
     assert list((tmp_path / "r").iterdir()) == []
     assert await Warden.rejoin(warden.folder) is None
 
@@ -393,7 +394,7 @@ async def test_who_came_back_can_end_it_all_at_once(
     assert kills.wait_until_gone(token, within=0) == []
     end = Ended.read(tmp_path / "a")
     assert end
-    assert end.why == ending.TOLD
+    assert end.why == exit_file.TOLD
 
 
 async def test_a_connection_is_the_renewal(level: Level, tmp_path: Path, marker: str) -> None:
@@ -448,14 +449,14 @@ async def test_a_held_warden_is_not_taken_but_waited_for(
 async def test_another_process_may_list_signal_and_kill(warden: Warden, tmp_path: Path) -> None:
     job = await run(warden, tmp_path / "a", "trap 'echo hup' HUP; while :; do sleep 0.01; done")
     other = await run(warden, tmp_path / "b", "sleep 60")
-    assert await visitor.programs(warden.folder) == ["a", "b"]
+    assert await foreign_warden.programs(warden.folder) == ["a", "b"]
     await asyncio.sleep(0.2)
-    assert await visitor.signal(warden.folder, "a", signal.SIGHUP)
+    assert await foreign_warden.signal(warden.folder, "a", signal.SIGHUP)
     await grown_to(job, 4)
-    assert await visitor.kill(warden.folder, "a")
+    assert await foreign_warden.kill(warden.folder, "a")
     assert (await ended(job)).exit.signal == signal.SIGKILL
-    assert not await visitor.kill(warden.folder, "a")
-    assert not await visitor.signal(warden.folder, "nobody", signal.SIGHUP)
+    assert not await foreign_warden.kill(warden.folder, "a")
+    assert not await foreign_warden.signal(warden.folder, "nobody", signal.SIGHUP)
     assert not other._end.done()
 
 
@@ -465,9 +466,9 @@ async def test_who_does_not_know_the_key_is_shown_out(warden: Warden, tmp_path: 
     assert key.stat().st_mode & 0o777 == 0o600
     right = key.read_bytes()
     key.write_bytes(b"x" * len(right))
-    assert await visitor.programs(warden.folder) is None
+    assert await foreign_warden.programs(warden.folder) is None
     key.write_bytes(right)
-    assert await visitor.programs(warden.folder) == ["a"]
+    assert await foreign_warden.programs(warden.folder) == ["a"]
 
 
 async def test_guests_who_say_nothing_keep_nobody_from_working(
@@ -484,7 +485,7 @@ async def test_guests_who_say_nothing_keep_nobody_from_working(
         silent.append(end)
     job = await run(warden, tmp_path / "a", "echo on; sleep 60")
     await grown_to(job, 3)
-    assert await visitor.programs(warden.folder) == ["a"]
+    assert await foreign_warden.programs(warden.folder) == ["a"]
     for end in silent:
         end.close()
 

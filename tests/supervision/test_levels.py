@@ -18,9 +18,9 @@ import pytest
 
 from bridle.core.agent import Exit
 from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision.cgroup import Cgroup, NoCgroup, own_folder
-from bridle.supervision.launch import command, launch
-from bridle.supervision.tree import Level, Warden
+from bridle.supervision.client.warden_client import Level, Warden
+from bridle.supervision.linux.cgroup import Cgroup, NoCgroup, own_folder
+from bridle.supervision.protocol.launch_warden import command, launch
 
 ROOT = os.geteuid() == 0
 
@@ -29,7 +29,7 @@ ASK = """
 import asyncio, json, sys
 from pathlib import Path
 from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision.tree import Warden, probe
+from bridle.supervision.client.warden_client import Warden, probe
 
 async def main(level, records):
     try:
@@ -209,11 +209,11 @@ async def test_a_sandbox_of_the_programs_own_works_as_it_did_outside(warden: War
 def test_the_warden_process_loads_little() -> None:
     """Its start is on the way to every first answer."""
     show = "import sys; print(*sys.modules)"
-    boot = command("warden")
+    boot = command("warden.warden")
     boot[4] = boot[4].replace("main(*sys.argv[1:])", show)
     loaded = subprocess.run(boot, capture_output=True, text=True, check=True).stdout.split()
     heavy = {"asyncio", "contextlib", "enum", "json", "pathlib", "re", "signal", "socket", "typing"}
-    assert "bridle.supervision.warden" in loaded
+    assert "bridle.supervision.warden.warden" in loaded
     assert heavy.intersection(loaded) == set()
     assert [name for name in loaded if name.startswith("bridle.core")] == []
 
@@ -233,7 +233,7 @@ def test_whoever_is_killed_while_it_tries_a_level_out_leaves_nothing_behind() ->
         Cgroup.create("bridle-tried").remove()
     except (NoCgroup, OSError):
         pytest.skip("no control groups here")
-    tried = "from bridle.supervision import levels\nwhile True: levels.choose('cgroup')"
+    tried = "from bridle.supervision.warden import levels\nwhile True: levels.choose('cgroup')"
     for _ in range(2):
         prober = subprocess.Popen([sys.executable, "-c", tried], start_new_session=True)
         child = _only_child(prober.pid)

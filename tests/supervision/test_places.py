@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from bridle.core.agent import SecretFolder
-from bridle.supervision.tree import Warden, sweep
+from bridle.supervision.client.warden_client import Warden, sweep
 
 WORDS = b"Speak plainly.\n"
 HARNESS = """
 import asyncio, sys, time
 from pathlib import Path
-from bridle.supervision.tree import Warden
+from bridle.supervision.client.warden_client import Warden
 
 async def main(folder, marker):
     warden = await Warden.start(records=folder / "records", marker=marker)

@@ -19,7 +19,7 @@ import pytest
 
 from bridle.supervision.secrets import Redactor, Secrets
 from bridle.supervision.secrets.encodings import ENCODINGS
-from bridle.supervision.secrets.forms import forms_of
+from bridle.supervision.secrets.secret_forms import forms_of
 
 DOCUMENTS = Path(__file__).parents[2]
 Encoder = Callable[[str], bytes]

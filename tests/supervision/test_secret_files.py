@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from bridle.core.agent import Child, SecretFile, SecretFolder, Word
-from bridle.supervision.tree import Warden
+from bridle.supervision.client.warden_client import Warden
 
 CANARY = "canary-7f3Kq9ZtW2"
 SHOW = 'cat "${1#--config=}"; echo; stat -c %a "${1#--config=}"; tr "\\0" " " </proc/$$/cmdline'

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.supervision.children import Ended, Job
-from bridle.supervision.tree import Level, Warden
+from bridle.supervision.client.child_processes import Ended, Job
+from bridle.supervision.client.warden_client import Level, Warden
 
 
 @pytest.fixture

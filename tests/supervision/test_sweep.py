@@ -11,10 +11,10 @@ from pathlib import Path
 import kills
 import pytest
 
-from bridle.supervision import processes
-from bridle.supervision.processes import MARKER
-from bridle.supervision.records import Lease, Record
-from bridle.supervision.tree import Swept, Warden, sweep
+from bridle.supervision.client.warden_client import Swept, Warden, sweep
+from bridle.supervision.linux import process_table
+from bridle.supervision.linux.process_table import MARKER
+from bridle.supervision.warden.records import Lease, Record
 
 Start = Callable[..., subprocess.Popen[bytes]]
 
@@ -40,7 +40,7 @@ def record(records: Path, marker: str, *, boot: str | None = None) -> Record:
     folder.mkdir()
     (folder / "lease").touch()
     made = Record(str(folder), "1")
-    made.add("boot", boot or processes.boot_id())
+    made.add("boot", boot or process_table.boot_id())
     return made
 
 
@@ -56,7 +56,7 @@ def test_a_recorded_process_is_killed_by_pid_and_start_time(
     tmp_path: Path, marker: str, start: Start
 ) -> None:
     process = start()
-    record(tmp_path, marker).add_process(processes.find(process.pid))
+    record(tmp_path, marker).add_process(process_table.find(process.pid))
     assert sweep(tmp_path) == [Swept(marker, (process.pid,), ())]
     assert process.wait(5) == -9
     assert list(tmp_path.iterdir()) == []
@@ -76,7 +76,7 @@ def test_processes_of_an_earlier_boot_are_nobodys(
 ) -> None:
     process = start()
     earlier = record(tmp_path, marker, boot="00000000-0000-0000-0000-000000000000")
-    earlier.add_process(processes.find(process.pid))
+    earlier.add_process(process_table.find(process.pid))
     assert sweep(tmp_path) == [Swept(marker, (), ())]
     assert (ended(process), list(tmp_path.iterdir())) == (False, [])
 
@@ -123,7 +123,7 @@ def test_a_sweep_spares_itself_and_its_children_inside_a_stray(
 ) -> None:
     record(tmp_path, marker)
     sweeper = (
-        "import subprocess, sys; from pathlib import Path; from bridle.supervision.sweep import *\n"
+        "import subprocess, sys; from pathlib import Path; from bridle.supervision.client.orphan_sweep import *\n"
         "child = subprocess.Popen(['sleep', '60'], env={})\n"
         "print(sweep(Path(sys.argv[1])), child.poll())\n"
         "child.kill(); child.wait()"

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from bridle.testing.model_double import ModelDouble, api_of
-from bridle.testing.model_script import (
+from bridle.testing.model_double.script import (
     Call,
     Close,
     Cut,
@@ -27,6 +26,7 @@ from bridle.testing.model_script import (
     quota,
     reply,
 )
+from bridle.testing.model_double.server import ModelDouble, api_of
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import AgentInfo
 from bridle.core.events import (
     AgentReady,

@@ -14,9 +14,9 @@ import pytest
 from hostile_archives import zipped
 from path_attacks import SECRET, Stage
 
-from bridle.workspace.confined import Root
-from bridle.workspace.files import Files
-from bridle.workspace.refusal import Refused
+from bridle.workspace.files.confined_root import Root
+from bridle.workspace.files.file_tools import Files
+from bridle.workspace.files.refusal import Refused
 
 pytestmark = pytest.mark.torture
 
@@ -164,9 +164,9 @@ import random, re, shutil, sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 from hostile_archives import corpus, mutated, resummed
-from bridle.workspace.confined import Root
-from bridle.workspace.files import Files
-from bridle.workspace.refusal import Refused
+from bridle.workspace.files.confined_root import Root
+from bridle.workspace.files.file_tools import Files
+from bridle.workspace.files.refusal import Refused
 base, first, count = Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
 chance = random.Random(first)
 whole = [data for data in corpus() if len(data) < 200_000]

@@ -12,8 +12,8 @@ from cli_kills import all_cases, run_kills
 from clis import CliError, pinned
 from stages import STAGES, Actor
 
-from bridle.supervision.tree import probe
-from bridle.testing.model_double import ModelDouble
+from bridle.supervision.client.warden_client import probe
+from bridle.testing.model_double.server import ModelDouble
 
 KILLS = int(os.environ.get("BRIDLE_CLI_KILLS", "50"))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.supervision.tree import probe
+from bridle.supervision.client.warden_client import probe
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "sessions"))
 from harness_kills import run_kills

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from bridle.core.agent import Heard
 from bridle.core.events import Event, MessageChunk, Notice, ThoughtChunk
-from bridle.sessions.budget import Budget
-from bridle.sessions.host import SpillFile
-from bridle.sessions.intake import Intake
+from bridle.sessions.agent.host import SpillFile
+from bridle.sessions.log.disk_budget import Budget
+from bridle.sessions.log.sanitizer import Intake
 from bridle.supervision.secrets import Redactor, Secrets, TextRedactor
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "supervision"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridle.agents import load as load_agent
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.testing.conformance import check_changes, check_cuts, check_streams
 from bridle.testing.recordings import load
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from process_kills import STYLES, run_rounds
 
-from bridle.supervision.tree import probe
+from bridle.supervision.client.warden_client import probe
 
 KILLS = int(os.environ.get("BRIDLE_KILLS", "500"))
 

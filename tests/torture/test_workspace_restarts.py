@@ -13,9 +13,9 @@ import kills
 import pytest
 from process_server import Server
 
-from bridle.core.process import Process
+from bridle.core.workspace_process import Process
 from bridle.store.database import Database
-from bridle.store.processes import ProcessTable
+from bridle.store.process_table import ProcessTable
 
 SESSIONS = [f"session-{number}" for number in range(10)]
 EACH = 20

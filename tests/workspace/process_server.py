@@ -18,9 +18,9 @@ import msgspec
 
 from bridle.core.errors import BridleError
 from bridle.store.database import Database
-from bridle.store.processes import ProcessTable
-from bridle.workspace.process_place import Place
-from bridle.workspace.processes import Processes
+from bridle.store.process_table import ProcessTable
+from bridle.workspace.processes.process_place import Place
+from bridle.workspace.processes.shell_processes import Processes
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ENV = {"PATH": os.environ.get("PATH", os.defpath)}

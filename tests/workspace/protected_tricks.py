@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridle.core.permission import names
+from bridle.core.permission import guarded_names
 
 # Each is also a git config that names a program.
 GOOD, EVIL = b"[core] pager = as the user wrote it\n", b"[core] hooksPath = evil"
@@ -23,7 +23,7 @@ SPECIFIED = (
     ".bridle",
 )  # fmt: skip
 OTHERS = (
-    *sorted(names.PROTECTED - {".git"} - set(SPECIFIED)),
+    *sorted(guarded_names.PROTECTED - {".git"} - set(SPECIFIED)),
     ".github/workflows",
     ".github/agents",
 )
@@ -191,4 +191,4 @@ def _is_guarded(path: str, is_folder: bool) -> bool:
         return len(parts) == 1 or parts[1] in ("config", "hooks")
     if parts == [".github"]:
         return not is_folder  # of which only some of what is in it counts
-    return names.is_protected(parts)
+    return guarded_names.is_protected(parts)

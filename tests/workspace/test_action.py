@@ -14,12 +14,12 @@ from repositories import Git, publish
 
 from bridle.core.errors import BridleError, UsageError
 from bridle.paths import find_paths
-from bridle.workspace.action import Action, NotReady, prepare, run_command
-from bridle.workspace.breadcrumb import Breadcrumb, crumb
-from bridle.workspace.github import GitHub
-from bridle.workspace.repository import read_repository
-from bridle.workspace.skill import find_skill
-from bridle.workspace.skill_context import hunks, quoted
+from bridle.workspace.branch.github import GitHub
+from bridle.workspace.branch.next_action import Action, NotReady, prepare, run_command
+from bridle.workspace.branch.skill_context import hunks, quoted
+from bridle.workspace.branch.skill_file import find_skill
+from bridle.workspace.branch.status import Breadcrumb, crumb
+from bridle.workspace.git.repository_state import read_repository
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from bridle.core.events import Entry, FileChange, FilesChanged, decode_entry, encode
-from bridle.workspace import folder_changes, git_changes
-from bridle.workspace.changes import Changes, Unseen, changed_since, snapshot
-from bridle.workspace.folder_changes import FolderSnapshot
-from bridle.workspace.git import Deadline
-from bridle.workspace.git_changes import READ_FILE_BYTES
+from bridle.workspace.files import file_signatures
+from bridle.workspace.files.file_signatures import FolderSnapshot
+from bridle.workspace.git import work_tree_snapshot
+from bridle.workspace.git.git import Deadline
+from bridle.workspace.git.turn_changes import Changes, Unseen, changed_since, snapshot
+from bridle.workspace.git.work_tree_snapshot import READ_FILE_BYTES
 
 Git = Callable[..., str]
 
@@ -29,7 +30,7 @@ async def changes(root: Path, turn: Callable[[], object]) -> Changes:
 
 
 def test_closing_a_snapshot_leaves_no_temporary_files(repository: Path) -> None:
-    kept = git_changes.take(repository, Deadline(10))
+    kept = work_tree_snapshot.take(repository, Deadline(10))
     assert kept is not None
     store = kept.store
     assert (store / "index").is_file()
@@ -286,7 +287,7 @@ async def test_a_folder_too_large_to_know_says_so_and_still_tells_what_is_new(ro
     for number in range(20):
         (root / f"old{number}").write_text("x")
     _let_the_file_clock_tick()
-    before = folder_changes.take(root, 5.0, most=10)
+    before = file_signatures.take(root, 5.0, most=10)
     (root / "new").write_text("y\n")
     assert await changed_since(before) == Changes(
         (FileChange("new", "added", 1, 0),),
@@ -342,7 +343,7 @@ async def test_a_repository_with_too_many_loose_files_says_so_and_still_tells_wh
     for number in range(20):
         (repository / f"old{number:02}").write_text("x\n")
     _let_the_file_clock_tick()
-    before = git_changes.take(repository, Deadline(10), most=10)
+    before = work_tree_snapshot.take(repository, Deadline(10), most=10)
     assert before
     (repository / "new").write_text("y\n")
     (repository / "a.py").write_text("one\n")
@@ -370,6 +371,6 @@ def _picture(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 def _let_the_file_clock_tick() -> None:
-    start, until = folder_changes.file_clock(), time.monotonic() + 5
-    while folder_changes.file_clock() == start:
+    start, until = file_signatures.file_clock(), time.monotonic() + 5
+    while file_signatures.file_clock() == start:
         assert time.monotonic() < until

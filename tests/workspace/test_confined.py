@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from bridle.workspace import drafts
-from bridle.workspace.beneath import open_outside
-from bridle.workspace.confined import Root
-from bridle.workspace.moves import move
-from bridle.workspace.path_locks import TEMPORARY
-from bridle.workspace.refusal import Refused
+from bridle.workspace.files import draft_files
+from bridle.workspace.files.confined_root import Root
+from bridle.workspace.files.moving import move
+from bridle.workspace.files.open_beneath import open_outside
+from bridle.workspace.files.path_locks import TEMPORARY
+from bridle.workspace.files.refusal import Refused
 
 SECRET = b"secret"
 
@@ -210,7 +210,7 @@ def test_files_are_replaced_where_names_cannot_be_exchanged(
     confined: Root, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with the C libraries of old systems."""
-    monkeypatch.setattr(drafts, "_rename", None)
+    monkeypatch.setattr(draft_files, "_rename", None)
     confined.write("a/b.txt", [b"new"])
     confined.write("a/c.txt", [b"other"])
     with pytest.raises(Refused, match="already"):

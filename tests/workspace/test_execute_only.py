@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bridle.supervision.isolation.landlock import version
-from bridle.workspace import execute_only
-from bridle.workspace.git import Deadline
-from bridle.workspace.git import git as run_git
+from bridle.workspace.git import execute_only
+from bridle.workspace.git.git import Deadline
+from bridle.workspace.git.git import git as run_git
 
 Git = Callable[..., str]
 

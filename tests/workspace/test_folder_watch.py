@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from repositories import Git
 
-from bridle.workspace import folder_watch
-from bridle.workspace.folder_watch import FolderWatch
-from bridle.workspace.repository import read_repository
+from bridle.workspace.git import repository_watch
+from bridle.workspace.git.repository_state import read_repository
+from bridle.workspace.git.repository_watch import FolderWatch
 
 SOON = 5.0
 QUIET, LONGEST = 0.1, 1.0
@@ -21,8 +21,8 @@ QUIET, LONGEST = 0.1, 1.0
 
 @pytest.fixture(autouse=True)
 def one_is_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_watch, "QUIET", QUIET)
-    monkeypatch.setattr(folder_watch, "LONGEST", LONGEST)
+    monkeypatch.setattr(repository_watch, "QUIET", QUIET)
+    monkeypatch.setattr(repository_watch, "LONGEST", LONGEST)
 
 
 @pytest.fixture
@@ -252,7 +252,7 @@ async def test_it_can_be_closed_while_it_begins(repository: Path) -> None:
 async def test_without_inotify_it_says_so(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder_watch.inotify, "_libc", object())  # as on a system without it
+    monkeypatch.setattr(repository_watch.inotify, "_libc", object())  # as on a system without it
     with pytest.raises(OSError, match="no inotify"):
         FolderWatch(repository)
 

@@ -11,9 +11,9 @@ import pytest
 from gh_stand_in import GhStandIn
 
 from bridle.core.errors import BridleError
-from bridle.workspace.github import GitHub
-from bridle.workspace.repository import NoRepository, ask_git, read_repository
-from bridle.workspace.tamed import Setting, overrides
+from bridle.workspace.branch.github import GitHub
+from bridle.workspace.git.repository_state import NoRepository, ask_git, read_repository
+from bridle.workspace.git.safe_config import Setting, overrides
 
 Git = Callable[..., str]
 KEYS = (

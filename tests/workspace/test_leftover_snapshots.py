@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.workspace import git_changes
-from bridle.workspace.git import Deadline
+from bridle.workspace.git import work_tree_snapshot
+from bridle.workspace.git.git import Deadline
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +32,8 @@ def project(tmp_path: Path) -> Path:
 HOLDER = """
 import os, signal, sys
 from pathlib import Path
-from bridle.workspace.git import Deadline
-from bridle.workspace.git_changes import take
+from bridle.workspace.git.git import Deadline
+from bridle.workspace.git.work_tree_snapshot import take
 snapshot = take(Path(sys.argv[1]), Deadline(10))
 print(snapshot.store, flush=True)
 sys.stdin.readline()
@@ -47,15 +47,15 @@ def test_only_what_a_dead_process_left_is_removed(folder: Path, project: Path) -
     ) as holder:
         assert holder.stdin and holder.stdout
         store = Path(holder.stdout.readline().decode().strip())
-        git_changes.sweep()
+        work_tree_snapshot.sweep()
         assert store.exists()
         holder.stdin.close()
-    git_changes.sweep()
+    work_tree_snapshot.sweep()
     assert list(folder.iterdir()) == []
 
 
 SWEEPER = """
-from bridle.workspace.git_changes import sweep
+from bridle.workspace.git.work_tree_snapshot import sweep
 print("ready", flush=True)
 while True:
     sweep()
@@ -68,7 +68,7 @@ def test_a_snapshot_is_whole_though_another_process_sweeps(project: Path) -> Non
         sweeper.stdout.readline()
         try:
             for _ in range(12):
-                snapshot = git_changes.take(project, Deadline(10))
+                snapshot = work_tree_snapshot.take(project, Deadline(10))
                 assert snapshot
                 assert snapshot.index.parent.is_dir()
                 snapshot.close()

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from bridle.supervision.secrets import Secrets
-from bridle.workspace import calls
-from bridle.workspace.confined import Root
-from bridle.workspace.file_calls import run_at_once, run_file_call
-from bridle.workspace.files import Files
-from bridle.workspace.ignore_rules import is_ignored, parse
-from bridle.workspace.listing import Entry, list_directory
-from bridle.workspace.refusal import Refused
-from bridle.workspace.walk import Walk
+from bridle.workspace.files.confined_root import Root
+from bridle.workspace.files.file_tools import Files
+from bridle.workspace.files.gitignore import is_ignored, parse
+from bridle.workspace.files.listing import Entry, list_directory
+from bridle.workspace.files.refusal import Refused
+from bridle.workspace.files.walk import Walk
+from bridle.workspace.tools import tool_schemas
+from bridle.workspace.tools.file_calls import run_at_once, run_file_call
 
 Git = Callable[..., str]
 
@@ -154,12 +154,12 @@ def test_a_listing_with_many_rules_is_left_to_a_thread_and_is_whole_there(root: 
         (root / f"note-{at:03d}").write_text("")
     with Root(root) as confined:
         files = Files(confined, root.parent / "exports", Secrets())
-        call = calls.ListDirectory(limit=1000)
+        call = tool_schemas.ListDirectory(limit=1000)
         at_once = run_at_once(files, call)
         assert at_once is None or at_once == run_file_call(files, call)
         (root / ".gitignore").write_text("".join(f"x{at}/**/y*\n*.z{at}\n" for at in range(1000)))
         assert run_at_once(files, call) is None
         told = run_file_call(files, call)
         assert len(told.data["files"]) == 301 and not told.data["notes"]
-        assert run_at_once(files, calls.ListDirectory(depth=2)) is None
-        assert run_at_once(files, calls.ListDirectory(sizes=True)) is None
+        assert run_at_once(files, tool_schemas.ListDirectory(depth=2)) is None
+        assert run_at_once(files, tool_schemas.ListDirectory(sizes=True)) is None

@@ -16,11 +16,11 @@ from pathlib import Path
 import edit_racers
 import pytest
 
-from bridle.workspace import inotify
-from bridle.workspace.confined import Root
-from bridle.workspace.files import Files
-from bridle.workspace.path_locks import TEMPORARY, PathLocks
-from bridle.workspace.refusal import Refused
+from bridle.workspace.files.confined_root import Root
+from bridle.workspace.files.file_tools import Files
+from bridle.workspace.files.path_locks import TEMPORARY, PathLocks
+from bridle.workspace.files.refusal import Refused
+from bridle.workspace.protection import inotify
 
 pytestmark = pytest.mark.timeout(300)
 

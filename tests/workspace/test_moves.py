@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from path_attacks import Stage
 
-from bridle.workspace import moves
-from bridle.workspace.confined import Root
-from bridle.workspace.files import Files
-from bridle.workspace.moves import MadeFolder, Moved, Removed
-from bridle.workspace.path_locks import PathLocks
-from bridle.workspace.refusal import Refused
+from bridle.workspace.files import moving
+from bridle.workspace.files.confined_root import Root
+from bridle.workspace.files.file_tools import Files
+from bridle.workspace.files.moving import MadeFolder, Moved, Removed
+from bridle.workspace.files.path_locks import PathLocks
+from bridle.workspace.files.refusal import Refused
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def test_a_link_is_deleted_and_not_what_it_leads_to(
 def test_a_folder_with_too_much_in_it_is_left_to_a_command(
     files: Files, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moves, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(moving, "MOST_ENTRIES", 10)
     for number in range(12):
         (root / f"full/{number}").mkdir(parents=True)
     with pytest.raises(Refused, match="too much"):

@@ -16,9 +16,10 @@ import msgspec
 import pytest
 
 from bridle.supervision.secrets import Secrets
-from bridle.workspace import line_finder, output
-from bridle.workspace.output import Ends, Line, Lines
-from bridle.workspace.refusal import Refused
+from bridle.workspace.files import regex_client
+from bridle.workspace.files.refusal import Refused
+from bridle.workspace.processes import output_reader
+from bridle.workspace.processes.output_reader import Ends, Line, Lines
 
 GB = 1 << 30
 
@@ -54,26 +55,26 @@ def sparse(path: Path, size: int, end: bytes = b"") -> Path:
 
 def test_the_ends_of_a_short_file(file: Path) -> None:
     file.write_bytes(b"one\ntwo\nthree\n")
-    assert output.head(file, 2) == Lines((Line(0, "one"), Line(4, "two")), 0, 8, 14)
-    assert output.tail(file, 2) == Lines((Line(4, "two"), Line(8, "three")), 4, 14, 14)
-    assert output.tail(file, 100) == output.head(file, 100)
+    assert output_reader.head(file, 2) == Lines((Line(0, "one"), Line(4, "two")), 0, 8, 14)
+    assert output_reader.tail(file, 2) == Lines((Line(4, "two"), Line(8, "three")), 4, 14, 14)
+    assert output_reader.tail(file, 100) == output_reader.head(file, 100)
 
 
 def test_a_last_line_without_newline_is_shown_and_called_unfinished(file: Path) -> None:
     file.write_bytes(b"one\ntw")
-    found = output.tail(file, 1)
+    found = output_reader.tail(file, 1)
     assert (texts(found), found.unfinished) == (["tw"], True)
     with file.open("ab") as more:
         more.write(b"o\nthree\n")
-    following = output.span(file, found.next)
+    following = output_reader.span(file, found.next)
     assert (texts(following), following.middle) == (["o", "three"], True)
 
 
 def test_an_empty_file_has_no_lines(file: Path) -> None:
     file.touch()
-    assert output.tail(file) == output.head(file) == Lines((), 0, 0, 0)
-    assert output.ends(file, 10, 10) == Ends("")
-    assert output.search(file, "x").matches == ()
+    assert output_reader.tail(file) == output_reader.head(file) == Lines((), 0, 0, 0)
+    assert output_reader.ends(file, 10, 10) == Ends("")
+    assert output_reader.search(file, "x").matches == ()
 
 
 @pytest.mark.parametrize("ending", [b"\n", b""])
@@ -82,7 +83,7 @@ def test_pages_go_through_the_whole_file_once(file: Path, ending: bytes) -> None
     file.write_bytes("\n".join(lines).encode() + ending)
     seen, at = [], 0
     while True:
-        page = output.span(file, at, 100)
+        page = output_reader.span(file, at, 100)
         assert len(page.lines) <= 100
         seen += texts(page)
         at = page.next
@@ -93,15 +94,19 @@ def test_pages_go_through_the_whole_file_once(file: Path, ending: bytes) -> None
 
 def test_no_more_than_a_hundred_lines_are_given_however_many_are_asked_for(file: Path) -> None:
     file.write_bytes(b"x\n" * 1_000)
-    assert len(output.tail(file, 10_000).lines) == len(output.head(file, 10_000).lines) == 100
+    assert (
+        len(output_reader.tail(file, 10_000).lines)
+        == len(output_reader.head(file, 10_000).lines)
+        == 100
+    )
 
 
 def test_long_lines_together_are_bounded_and_the_rest_is_on_the_next_page(file: Path) -> None:
     file.write_bytes(b"".join(b"%d %s\n" % (number, b"x" * 1_500) for number in range(100)))
-    first = output.head(file, 100)
+    first = output_reader.head(file, 100)
     assert 1 < len(first.lines) < 100
-    assert output.span(file, first.next, 1).lines[0].text.startswith(f"{len(first.lines)} x")
-    last = output.tail(file, 100)
+    assert output_reader.span(file, first.next, 1).lines[0].text.startswith(f"{len(first.lines)} x")
+    last = output_reader.tail(file, 100)
     assert 1 < len(last.lines) < 100
     assert last.lines[-1].text.startswith("99 ")
     assert last.start > 0
@@ -109,20 +114,20 @@ def test_long_lines_together_are_bounded_and_the_rest_is_on_the_next_page(file: 
 
 def test_a_line_that_is_too_long_is_cut_in_its_middle_and_says_so(file: Path) -> None:
     file.write_bytes(b"a" * 9_000 + b"z\nnext\n")
-    cut, following = output.head(file, 2).lines
-    assert cut.left_out == 9_001 - output.LINE_BYTES
+    cut, following = output_reader.head(file, 2).lines
+    assert cut.left_out == 9_001 - output_reader.LINE_BYTES
     assert f"[{cut.left_out:,} bytes left out, from byte 1500 on]" in cut.text
     assert cut.text.endswith("aaz")
     assert following == Line(9_002, "next")
-    assert output.span(file, 1_500, 1).lines[0].text.startswith("aaa")
+    assert output_reader.span(file, 1_500, 1).lines[0].text.startswith("aaa")
 
 
 def test_a_cut_leaves_no_half_characters(file: Path) -> None:
     for shift in range(4):
         file.write_bytes(b"x" * shift + "€😀ß".encode() * 2_000)
-        for found in (output.head(file, 1), output.tail(file, 1)):
+        for found in (output_reader.head(file, 1), output_reader.tail(file, 1)):
             assert "\ufffd" not in found.lines[0].text
-        parts = output.ends(file, 1_001, 1_002)
+        parts = output_reader.ends(file, 1_001, 1_002)
         assert "\ufffd" not in parts.head + parts.tail
 
 
@@ -130,15 +135,15 @@ def test_a_huge_line_is_read_in_part_forwards_and_backwards(file: Path) -> None:
     sparse(file, 5 * GB, b"the end")
     tracemalloc.start()
     try:
-        assert bytes_read(lambda: output.tail(file)) < 2 * output.WINDOW
-        found = output.tail(file)
+        assert bytes_read(lambda: output_reader.tail(file)) < 2 * output_reader.WINDOW
+        found = output_reader.tail(file)
         assert found.lines[-1].text.endswith("the end")
         assert found.lines[-1].left_out > 0
         assert found.middle
-        assert bytes_read(lambda: output.head(file)) < 2 * output.WINDOW
-        first = output.head(file)
-        assert first.next < 2 * output.WINDOW
-        assert output.span(file, first.next).middle
+        assert bytes_read(lambda: output_reader.head(file)) < 2 * output_reader.WINDOW
+        first = output_reader.head(file)
+        assert first.next < 2 * output_reader.WINDOW
+        assert output_reader.span(file, first.next).middle
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
         tracemalloc.stop()
@@ -152,12 +157,12 @@ def test_the_tail_of_five_gigabytes_reads_little_more_than_that_of_five_kilobyte
     small.write_bytes(lines)
     huge = sparse(tmp_path / "huge", 5 * GB, b"\n" + lines)
     assert 4_000 < small.stat().st_size < 6_000
-    assert texts(output.tail(huge, 100)) == texts(output.tail(small, 100))
-    cost = bytes_read(lambda: output.tail(small, 100))
+    assert texts(output_reader.tail(huge, 100)) == texts(output_reader.tail(small, 100))
+    cost = bytes_read(lambda: output_reader.tail(small, 100))
     assert cost >= len(lines)
-    assert bytes_read(lambda: output.tail(huge, 100)) <= 3 * cost
-    assert bytes_read(lambda: output.tail(huge, 1)) <= cost
-    assert bytes_read(lambda: output.span(huge, 5 * GB - len(lines), 100)) <= 3 * cost
+    assert bytes_read(lambda: output_reader.tail(huge, 100)) <= 3 * cost
+    assert bytes_read(lambda: output_reader.tail(huge, 1)) <= cost
+    assert bytes_read(lambda: output_reader.span(huge, 5 * GB - len(lines), 100)) <= 3 * cost
 
 
 @pytest.mark.parametrize("ending", [b"", b"\n"])
@@ -166,15 +171,15 @@ def test_any_number_of_last_lines_can_be_found(file: Path, ending: bytes) -> Non
     file.write_bytes(b"\n".join(lines) + ending)
     data = file.read_bytes()
     for count in (1, 2, 99, 1_500, 1_999):
-        assert data[output.last_lines(file, count) :] == b"\n".join(lines[-count:]) + ending
-    assert output.last_lines(file, 2_000) == output.last_lines(file, 9_999) == 0
-    assert output.last_lines(file, 0) == len(data)
+        assert data[output_reader.last_lines(file, count) :] == b"\n".join(lines[-count:]) + ending
+    assert output_reader.last_lines(file, 2_000) == output_reader.last_lines(file, 9_999) == 0
+    assert output_reader.last_lines(file, 0) == len(data)
 
 
 def test_the_ends_of_a_file_tell_what_was_left_out(file: Path) -> None:
     file.write_bytes(b"".join(b"line %d\n" % number for number in range(1_000)))
-    assert output.ends(file, 100_000, 100_000).left_out == 0
-    found = output.ends(file, 100, 50)
+    assert output_reader.ends(file, 100_000, 100_000).left_out == 0
+    found = output_reader.ends(file, 100, 50)
     assert found.head.startswith("line 0\nline 1\n") and found.head.endswith("\n")
     assert found.tail.endswith("line 998\nline 999\n") and found.tail.startswith("line ")
     assert len(found.head) <= 100 and len(found.tail) <= 50
@@ -188,27 +193,27 @@ def test_nothing_that_moves_a_cursor_is_left(file: Path) -> None:
     )
     file.write_bytes(hostile * 3)
     shown = [
-        *texts(output.head(file)),
-        *texts(output.tail(file)),
-        output.ends(file, 1_000, 1_000).head,
-        output.ends(file, 60, 60).tail,
-        *(match.line.text for match in output.search(file, "red").matches),
+        *texts(output_reader.head(file)),
+        *texts(output_reader.tail(file)),
+        output_reader.ends(file, 1_000, 1_000).head,
+        output_reader.ends(file, 60, 60).tail,
+        *(match.line.text for match in output_reader.search(file, "red").matches),
     ]
     assert all(not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text) for text in shown)
-    assert output.head(file, 1).lines[0].text.startswith("red ")
+    assert output_reader.head(file, 1).lines[0].text.startswith("red ")
 
 
 def test_a_progress_bar_is_one_line(file: Path) -> None:
     file.write_bytes(b"10%\r20%\r30%\r\ndone\r\n")
-    assert texts(output.tail(file)) == ["10%␍20%␍30%", "done"]
+    assert texts(output_reader.tail(file)) == ["10%␍20%␍30%", "done"]
 
 
 @pytest.mark.parametrize("kind", ["text", "regex"])
 def test_a_search_finds_each_line_once_with_what_is_around_it(
-    file: Path, kind: output.Kind
+    file: Path, kind: output_reader.Kind
 ) -> None:
     file.write_bytes(b"a\nb\nerror one error\nc\nd\nerror two\n")
-    found = output.search(file, "error", kind, context=1)
+    found = output_reader.search(file, "error", kind, context=1)
     assert [match.line.text for match in found.matches] == ["error one error", "error two"]
     assert [line.text for line in found.matches[0].before] == ["b"]
     assert [line.text for line in found.matches[0].after] == ["c"]
@@ -217,12 +222,12 @@ def test_a_search_finds_each_line_once_with_what_is_around_it(
 
 
 @pytest.mark.parametrize("kind", ["text", "regex"])
-def test_a_search_goes_on_where_it_ended(file: Path, kind: output.Kind) -> None:
+def test_a_search_goes_on_where_it_ended(file: Path, kind: output_reader.Kind) -> None:
     file.write_bytes(b"".join(b"line %d\n" % number for number in range(60_000)))
     seen: list[str] = []
     at = 0
     while True:
-        found = output.search(file, "77", kind, limit=50, from_offset=at)
+        found = output_reader.search(file, "77", kind, limit=50, from_offset=at)
         seen += [match.line.text for match in found.matches]
         at = found.next
         if found.ended == "end":
@@ -231,39 +236,39 @@ def test_a_search_goes_on_where_it_ended(file: Path, kind: output.Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "regex"])
-def test_colours_hide_nothing_from_a_search(file: Path, kind: output.Kind) -> None:
+def test_colours_hide_nothing_from_a_search(file: Path, kind: output_reader.Kind) -> None:
     file.write_bytes(b"plain\n\x1b[1mer\x1b[31mror\x1b[0m: x\n")
-    found = output.search(file, "error: x", kind)
+    found = output_reader.search(file, "error: x", kind)
     assert [match.line.text for match in found.matches] == ["error: x"]
 
 
 @pytest.mark.parametrize("kind", ["text", "regex"])
-def test_a_match_deep_in_a_long_line_is_shown(file: Path, kind: output.Kind) -> None:
+def test_a_match_deep_in_a_long_line_is_shown(file: Path, kind: output_reader.Kind) -> None:
     file.write_bytes(b"first\n" + b"x" * 100_000 + b"needle" + b"y" * 100_000 + b"\nlast\n")
-    (match,) = output.search(file, "needle", kind).matches
+    (match,) = output_reader.search(file, "needle", kind).matches
     assert "needle" in match.line.text
 
 
 def test_a_match_on_the_border_of_two_pieces_of_a_line_is_found(file: Path) -> None:
     for border in range(-8, 9):
         file.write_bytes(b"x" * ((256 << 10) + border) + b"needle" + b"y" * 300_000)
-        (match,) = output.search(file, "needle").matches
+        (match,) = output_reader.search(file, "needle").matches
         assert "needle" in match.line.text
 
 
 def test_a_search_without_time_ends_and_says_where(file: Path) -> None:
     sparse(file, 5 * GB, b"\nneedle\n")
-    found = output.search(file, "needle", seconds=0.05)
+    found = output_reader.search(file, "needle", seconds=0.05)
     assert (found.matches, found.ended) == ((), "time")
     assert 0 < found.next < found.size
-    assert output.search(file, "needle", from_offset=5 * GB - 1_000).matches != ()
+    assert output_reader.search(file, "needle", from_offset=5 * GB - 1_000).matches != ()
 
 
 def test_an_expression_without_end_is_ended_and_its_line_passed_over(file: Path) -> None:
     file.write_bytes(b"fine\n" + b"a" * 60 + b"\nafter aa!\n")
-    found = output.search(file, r"^(a|a)+!$|after", "regex", seconds=0.2)
+    found = output_reader.search(file, r"^(a|a)+!$|after", "regex", seconds=0.2)
     assert (found.matches, found.ended, found.next) == ((), "slow", 66)
-    rest = output.search(file, r"^(a|a)+!$|after", "regex", from_offset=found.next)
+    rest = output_reader.search(file, r"^(a|a)+!$|after", "regex", from_offset=found.next)
     assert [match.line.text for match in rest.matches] == ["after aa!"]
 
 
@@ -271,7 +276,7 @@ def test_an_expression_without_end_is_ended_and_its_line_passed_over(file: Path)
 def test_what_is_no_expression_is_refused_with_a_way_out(file: Path, pattern: str) -> None:
     file.write_bytes(b"x\n")
     with pytest.raises(Refused, match="no regular expression") as refused:
-        output.search(file, pattern, "regex")
+        output_reader.search(file, pattern, "regex")
     assert "text" in refused.value.hint
 
 
@@ -279,17 +284,17 @@ def test_a_pattern_is_one_short_line(file: Path) -> None:
     file.write_bytes(b"x\n")
     for pattern in ("", "a\nb", "a\0", "x" * 1_001):
         with pytest.raises(Refused, match="one line"):
-            output.search(file, pattern)
+            output_reader.search(file, pattern)
 
 
 def test_a_place_that_is_not_in_the_file_is_refused(file: Path) -> None:
     file.write_bytes(b"one\n")
-    assert output.span(file, 4).lines == ()
+    assert output_reader.span(file, 4).lines == ()
     for offset in (-1, 5):
         with pytest.raises(Refused, match="which has 4"):
-            output.span(file, offset)
+            output_reader.span(file, offset)
     with pytest.raises(Refused, match="at least one"):
-        output.tail(file, 0)
+        output_reader.tail(file, 0)
 
 
 def test_only_files_are_read(tmp_path: Path) -> None:
@@ -299,7 +304,7 @@ def test_only_files_are_read(tmp_path: Path) -> None:
     link.symlink_to("secret")
     for path in (fifo, link, tmp_path, tmp_path / "nothing"):
         with pytest.raises(Refused):
-            output.tail(path)
+            output_reader.tail(path)
 
 
 def test_a_file_that_grows_is_read_as_it_was_when_opened(file: Path) -> None:
@@ -311,10 +316,10 @@ def test_a_file_that_grows_is_read_as_it_was_when_opened(file: Path) -> None:
             pass
         at, pages = 0, 0
         while pages < 300:
-            page = output.span(file, at)
+            page = output_reader.span(file, at)
             assert page.next <= page.size
             assert all(line.text == "x" * 60 for line in page.lines[1:-1])
-            assert output.tail(file, 3).lines[0].text == "x" * 60
+            assert output_reader.tail(file, 3).lines[0].text == "x" * 60
             at, pages = page.next, pages + 1
     finally:
         writer.kill()
@@ -323,7 +328,7 @@ def test_a_file_that_grows_is_read_as_it_was_when_opened(file: Path) -> None:
 
 def test_the_finder_of_lines_loads_little() -> None:
     """It is started for every search by expression."""
-    program = Path(line_finder.__file__)
+    program = Path(regex_client.__file__)
     words = [str(program), str(program.parents[2]), "x", "0", "1", "1"]
     told = subprocess.run(
         [sys.executable, "-I", "-S", "-X", "importtime", *words],
@@ -365,13 +370,15 @@ def test_no_way_to_read_an_output_shows_part_of_a_secret(
         path.write_text(f"{first}{around}{secret}{around}{last}")
         at = len(first) + 1
         read = [
-            output.ends(path, at + pick.randint(-5, len(secret)), 5_000, secrets),
-            output.ends(path, 5_000, len(last) + 1 + pick.randint(-5, len(secret)), secrets),
-            output.tail(path, pick.randint(1, 60), secrets),
-            output.head(path, pick.randint(1, 60), secrets),
-            output.search(path, secret[:3], limit=5, context=3, secrets=secrets),
+            output_reader.ends(path, at + pick.randint(-5, len(secret)), 5_000, secrets),
+            output_reader.ends(path, 5_000, len(last) + 1 + pick.randint(-5, len(secret)), secrets),
+            output_reader.tail(path, pick.randint(1, 60), secrets),
+            output_reader.head(path, pick.randint(1, 60), secrets),
+            output_reader.search(path, secret[:3], limit=5, context=3, secrets=secrets),
             *(
-                output.span(path, at + pick.randint(-2, len(secret)), pick.randint(1, 20), secrets)
+                output_reader.span(
+                    path, at + pick.randint(-2, len(secret)), pick.randint(1, 20), secrets
+                )
                 for _ in range(8)
             ),
         ]
@@ -384,14 +391,14 @@ def test_a_secret_that_is_shown_as_a_whole_keeps_its_usual_mark(tmp_path: Path) 
     path = tmp_path / "stdout"
     path.write_text(f"before\nkey {TOKEN} end\nafter\n")
     secrets = Secrets()
-    [line] = [line for line in output.tail(path, 9, secrets).lines if "key" in line.text]
+    [line] = [line for line in output_reader.tail(path, 9, secrets).lines if "key" in line.text]
     assert line.text == f"key {TOKEN} end"
     assert secrets.redact_text(line.text).startswith("key [secret:")
 
 
 @pytest.mark.parametrize("kind", ["text", "regex"])
 def test_a_search_answers_alike_whether_a_guess_at_a_secret_is_right_or_wrong(
-    tmp_path: Path, kind: output.Kind
+    tmp_path: Path, kind: output_reader.Kind
 ) -> None:
     secret = "Zq8fX2wLp7RtVb9NcQ"
     secrets = Secrets({"TOKEN": secret})
@@ -399,8 +406,8 @@ def test_a_search_answers_alike_whether_a_guess_at_a_secret_is_right_or_wrong(
     path.write_text(f"start\nkey={secret} and more\n{'x' * 3_000}{secret}\nend\n")
     wrong = "J" * len(secret)  # in no line, and not in what stands for a secret
 
-    def answer(pattern: str) -> output.Matches:
-        return output.search(path, pattern, kind, limit=1, secrets=secrets)
+    def answer(pattern: str) -> output_reader.Matches:
+        return output_reader.search(path, pattern, kind, limit=1, secrets=secrets)
 
     for length in (1, 2, 5, len(secret) - 1, len(secret)):
         for before in ("key=", ""):

@@ -13,12 +13,12 @@ import pytest
 from secret_files import PLACEHOLDER, REGISTERED, Change, SecretFile, change, encoded, secret_file
 
 from bridle.supervision.secrets import Secrets
-from bridle.workspace.confined import Root
-from bridle.workspace.edits import Edit
-from bridle.workspace.files import Files
-from bridle.workspace.path_locks import PathLocks
-from bridle.workspace.reading import FileText
-from bridle.workspace.refusal import Refused
+from bridle.workspace.files.confined_root import Root
+from bridle.workspace.files.editing import Edit
+from bridle.workspace.files.file_tools import Files
+from bridle.workspace.files.path_locks import PathLocks
+from bridle.workspace.files.reading import FileText
+from bridle.workspace.files.refusal import Refused
 
 ROUNDS = int(os.environ.get("BRIDLE_TORTURE_ROUNDS", "20000"))
 KEY = "sk-abcdefghijklmnop0123456789"

@@ -18,14 +18,14 @@ import kills
 import pytest
 from process_server import ENV, Server, open_processes
 
-from bridle.core.moment import rfc3339
-from bridle.core.process import Process
+from bridle.core.timestamps import rfc3339
+from bridle.core.workspace_process import Process
 from bridle.store.database import Database
-from bridle.store.processes import ProcessTable
-from bridle.supervision import visitor
-from bridle.workspace.aftermath import expire, forget, settle
-from bridle.workspace.processes import MOST, Processes
-from bridle.workspace.refusal import Refused
+from bridle.store.process_table import ProcessTable
+from bridle.supervision.client import foreign_warden
+from bridle.workspace.files.refusal import Refused
+from bridle.workspace.processes.process_records import expire, forget, settle
+from bridle.workspace.processes.shell_processes import MOST, Processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -503,7 +503,7 @@ async def test_another_process_can_kill_one(
     row = table.get(process.id)
     assert row
     assert row.warden
-    assert await visitor.kill(home / "spawns" / row.warden, process.id)
+    assert await foreign_warden.kill(home / "spawns" / row.warden, process.id)
     assert (await processes.wait(process.id, 10)).status == "killed"
 
 

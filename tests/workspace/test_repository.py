@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 
 from bridle.core.errors import BridleError
-from bridle.workspace import repository as reading
-from bridle.workspace.repository import NoRepository, WorkState, parse_status, read_repository
+from bridle.workspace.git import repository_state as reading
+from bridle.workspace.git.repository_state import (
+    NoRepository,
+    WorkState,
+    parse_status,
+    read_repository,
+)
 
 Git = Callable[..., str]
 BRANCHES = ["(detached)", "é/ü", "a'b\"c", "x;touch-marker", "$(id)", "-x", "x/y.z", "main.lock2"]

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bridle.config.trust import read_folder, trust
+from bridle.config.project_trust import read_folder, trust
 from bridle.core.errors import ConfigError
 from bridle.paths import Paths, find_paths
-from bridle.workspace.breadcrumb import STATUSES
-from bridle.workspace.skill import (
+from bridle.workspace.branch.skill_file import (
     SHIPPED,
     Skill,
     filled_command,
@@ -18,6 +17,7 @@ from bridle.workspace.skill import (
     find_skill,
     parse_skill,
 )
+from bridle.workspace.branch.status import STATUSES
 
 DIRECT = {
     "create-pr", "push-and-create-pr", "mark-ready", "check-review", "merge-pr", "cleanup-branch",

@@ -13,11 +13,11 @@ import pytest
 from image_files import gif, jpeg, png, webp
 
 from bridle.supervision.secrets import Secrets
-from bridle.workspace.confined import Root
-from bridle.workspace.files import Files
-from bridle.workspace.images import ImageKind, image_kind
-from bridle.workspace.reading import Image
-from bridle.workspace.refusal import Refused
+from bridle.workspace.files.confined_root import Root
+from bridle.workspace.files.file_tools import Files
+from bridle.workspace.files.images import ImageKind, image_kind
+from bridle.workspace.files.reading import Image
+from bridle.workspace.files.refusal import Refused
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from hostile_archives import corpus, mutated, resummed, tarred, zipped
 
-from bridle.workspace import transfers, unpacking
-from bridle.workspace.confined import Root
-from bridle.workspace.files import Files
-from bridle.workspace.refusal import Refused
-from bridle.workspace.transfers import Imported
-from bridle.workspace.unpacking import Unpacked
+from bridle.workspace.files import import_export, unpacking
+from bridle.workspace.files.confined_root import Root
+from bridle.workspace.files.file_tools import Files
+from bridle.workspace.files.import_export import Imported
+from bridle.workspace.files.refusal import Refused
+from bridle.workspace.files.unpacking import Unpacked
 
 
 @pytest.fixture
@@ -270,7 +270,7 @@ def test_a_zip_that_cannot_be_made_leaves_nothing(
     files: Files, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "a").write_bytes(bytes(3_000))
-    monkeypatch.setattr(transfers, "MOST_BYTES", 2_000)
+    monkeypatch.setattr(import_export, "MOST_BYTES", 2_000)
     for export in (lambda: files.export_zip(["."], "x"), lambda: files.export_file("a")):
         with pytest.raises(Refused):
             export()

@@ -15,9 +15,8 @@ from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded, without_emp
 
 from bridle.core.errors import IsolationUnavailable
 from bridle.supervision.isolation import after, confine
-from bridle.supervision.launch import command
-from bridle.workspace import inotify
-from bridle.workspace.protection import checker, protected_names, watch_loop, watcher
+from bridle.supervision.protocol.launch_warden import command
+from bridle.workspace.protection import checker, inotify, protected_names, watch_loop, watcher
 from bridle.workspace.protection import quarantine as quarantines
 from bridle.workspace.protection.early_look import early_looks
 from bridle.workspace.protection.watcher import Undone, Watcher
@@ -583,7 +582,7 @@ async def test_a_sandbox_cannot_keep_a_name_that_it_makes(root: Path, watch: Wat
         pytest.skip(str(error))
     hold = await watch.begin()
     shell = await asyncio.create_subprocess_exec(
-        *command("isolation.inside"), stdin=subprocess.PIPE
+        *command("isolation.exec_confined"), stdin=subprocess.PIPE
     )
     assert shell.stdin
     shell.stdin.write(marshal.dumps((confined.argv, confined.env, str(root), confined.rules)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridle.core.errors import UsageError
-from bridle.workspace.worktree import Worktree, create
+from bridle.workspace.git.worktree import Worktree, create
 
 Git = Callable[..., str]
 

@@ -19,7 +19,7 @@ Options = Mapping[str, Mapping[str, Any]]  # [agents.NAME] of the config
 
 def available(options: Options | None = None, *, experimental: bool = False) -> dict[str, str]:
     """Name of every agent, and where it comes from."""
-    from bridle.agents.acp.rows import rows
+    from bridle.agents.acp.agent_rows import rows
 
     found = {name: "config" for name, table in (options or {}).items() if "acp" in table}
     found |= {name: "ACP" for name, row in rows().items() if experimental or not row.experimental}
@@ -34,12 +34,12 @@ def is_users_own(name: str, options: Options | None = None) -> bool:
 def load(name: str, options: Options | None = None, *, experimental: bool = False) -> Agent:
     """`acp:COMMAND words` is an agent too."""
     if is_users_own(name, options):
-        from bridle.agents.acp.rows import made
+        from bridle.agents.acp.agent_rows import made
 
         return made(name, (options or {}).get(name, {}))
     if target := _entry_points().get(name):
         return _imported(name, target)
-    from bridle.agents.acp.rows import driver, rows
+    from bridle.agents.acp.agent_rows import driver, rows
 
     row = rows().get(name)
     if row is None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from bridle.agents.support import refuse_unsupported
+from bridle.agents.stdio.capability_check import refuse_unsupported
 from bridle.core.agent import AgentInfo, Conversation, Heard, Host, Mode, Prompt, SessionSpec
 from bridle.core.errors import Unsupported, UsageError
 from bridle.core.events import (

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from bridle.config.kinds import WrongKind
+from bridle.config.project_trust import project_folder, trust_state
 from bridle.config.settings import SETTINGS, Config, Source, Withheld, agent_kind, build
-from bridle.config.trust import project_folder, trust_state
+from bridle.config.value_types import WrongKind
 from bridle.core.errors import ConfigError
 from bridle.paths import Paths, find_paths
 
@@ -89,7 +89,7 @@ def read_toml(data: bytes, path: Path, layer: str) -> Values:
     for key, value in _flatten(tables):
         source = Source(layer, str(path), line_of(text, key))
         if key == RULES:
-            from bridle.config.rules import read_rules  # most configs have none
+            from bridle.config.policy_rules import read_rules  # most configs have none
 
             values[key] = (read_rules(value, text, str(path), layer), source)
         else:

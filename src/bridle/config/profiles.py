@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from bridle.config.trust import project_folder, trust_state
+from bridle.config.project_trust import project_folder, trust_state
 from bridle.core.errors import ConfigError
 from bridle.paths import Paths
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct, field
 
-from bridle.config.kinds import (
+from bridle.config.value_types import (
     Kind,
     WrongKind,
     choice,
@@ -23,7 +23,7 @@ from bridle.config.kinds import (
     text,
 )
 from bridle.core.errors import ConfigError
-from bridle.core.options import (
+from bridle.core.session_options import (
     Enforced,
     Handoff,
     Isolation,

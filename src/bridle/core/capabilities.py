@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bridle.core.agent import Agent
-from bridle.core.management import METHODS
+from bridle.core.agent_admin import METHODS
 
 CAPABILITIES = {
     "streaming": "text arrives as it is written",

@@ -19,18 +19,6 @@ from typing import assert_never
 
 import msgspec
 
-from bridle.core.blocks import (
-    Block,
-    Call,
-    CallState,
-    Message,
-    Plan,
-    Request,
-    Thought,
-    Turn,
-    Words,
-    calls_of,
-)
 from bridle.core.events import (
     AgentExited,
     AgentReady,
@@ -58,7 +46,19 @@ from bridle.core.events import (
     UsageReported,
     UserMessage,
 )
-from bridle.core.usage import added
+from bridle.core.transcript_blocks import (
+    Block,
+    Call,
+    CallState,
+    Message,
+    Plan,
+    Request,
+    Thought,
+    Turn,
+    Words,
+    calls_of,
+)
+from bridle.core.usage_totals import added
 
 
 class Totals(msgspec.Struct, frozen=True, omit_defaults=True):

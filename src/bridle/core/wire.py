@@ -1,4 +1,4 @@
-"""A wire: what an agent that speaks JSON lines is made of; `agents/stdio.py` does the rest."""
+"""A wire: what an agent that speaks JSON lines is made of; `agents/stdio/agent.py` does the rest."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from typing import Literal
 from msgspec import Struct
 
 from bridle.core.errors import ConfigError
-from bridle.core.fields import Table
-from bridle.hooks import entries as texts
-from bridle.hooks.journal import Journal, Record, draft_of, put
-from bridle.hooks.jsonc import Invalid
-from bridle.hooks.shape import is_our_code
+from bridle.core.json_fields import Table
+from bridle.hooks import settings_entries as texts
+from bridle.hooks.backup_journal import Journal, Record, draft_of, put
+from bridle.hooks.command_pattern import is_our_code
+from bridle.hooks.jsonc_editor import Invalid
 
 Outcome = Literal["restored", "edited", "gone"]  # the last: its owner removed the whole file
 

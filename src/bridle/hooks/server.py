@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from bridle.core.errors import UsageError
-from bridle.hooks import folder as places
-from bridle.hooks.loopback import LoopbackVisit
-from bridle.hooks.messages import HookReply, is_name
+from bridle.hooks import socket_folder as places
+from bridle.hooks.connection import HookAsked, Limits, Reception, Visit
+from bridle.hooks.loopback_transport import LoopbackVisit
+from bridle.hooks.protocol import HookReply, is_name
 from bridle.hooks.shim import LONGEST, SHORTEST, Shim, ready_shim
-from bridle.hooks.visit import HookAsked, Limits, Reception, Visit
 from bridle.paths import find_paths
 
 __all__ = ["HookAsked", "HookReply", "HookServer", "LendsHooks", "Limits"]

@@ -18,10 +18,10 @@ import msgspec
 
 from bridle.core.errors import ConfigError
 from bridle.paths import private_folder
-from bridle.supervision.programs import find_program
+from bridle.supervision.linux.which import find_program
 
 SOURCE = Path(__file__).with_name("shim.c")
-SCRIPT = Path(__file__).with_name("client.py")
+SCRIPT = Path(__file__).with_name("shim_client.py")
 COMPILERS = ("cc", "gcc", "clang")
 COMPILING = 30.0  # seconds
 SHORTEST, LONGEST = 0.1, 86_400.0  # seconds that a shim agrees to wait

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from mcp.server.context import ServerRequestContext
 
-from bridle.sessions.process_calls import Caller
+from bridle.sessions.workspace_tools.process_calls import Caller
 
 IDLE = 30 * 60.0  # seconds after which an MCP session in which nothing is asked has ended
 TOKEN = "bridle.token"  # in the scope of a request: the name of the token it came with

@@ -17,7 +17,7 @@ import msgspec
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, JSONRPCMessage, JSONRPCResponse
 
 from bridle.core.errors import BridleError
-from bridle.sessions.workbench import Done, Workbench
+from bridle.sessions.workspace_tools.tool_runner import Done, Workbench
 
 META = "bridle/result"
 

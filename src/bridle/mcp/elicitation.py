@@ -7,7 +7,7 @@ from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
 
 from bridle.core.events import Answer, PermissionRequested
-from bridle.sessions.liaison import Ask
+from bridle.sessions.permissions.request_broker import Ask
 
 LONGEST = 4_000  # characters of a command or a file that somebody is to judge
 

@@ -6,9 +6,9 @@ import re
 
 import mcp_types as types
 
-from bridle.sessions.process_calls import Caller
-from bridle.sessions.workbench import Workbench
-from bridle.workspace.refusal import Refused
+from bridle.sessions.workspace_tools.process_calls import Caller
+from bridle.sessions.workspace_tools.tool_runner import Workbench
+from bridle.workspace.files.refusal import Refused
 
 WORKSPACE = "bridle://workspace"
 _OUTPUT = re.compile(r"bridle://processes/(?P<id>[^/]+)/(?P<stream>stdout|stderr)")

@@ -17,9 +17,9 @@ from bridle.mcp import resources
 from bridle.mcp.clients import Clients
 from bridle.mcp.direct_calls import META
 from bridle.mcp.elicitation import asking
-from bridle.sessions.process_calls import Caller
-from bridle.sessions.workbench import EVERYBODY, Done, Workbench
-from bridle.workspace.calls import CALLS, Call, description_of, schema_of
+from bridle.sessions.workspace_tools.process_calls import Caller
+from bridle.sessions.workspace_tools.tool_runner import EVERYBODY, Done, Workbench
+from bridle.workspace.tools.tool_schemas import CALLS, Call, description_of, schema_of
 
 Context = ServerRequestContext[Any, Any]
 

@@ -18,42 +18,42 @@ from msgspec.structs import replace
 from bridle.core.agent import Agent, SessionSpec
 from bridle.core.errors import SessionBusy
 from bridle.core.events import Notice, encode
-from bridle.core.moment import rfc3339
-from bridle.core.options import check_required
+from bridle.core.session_options import check_required
+from bridle.core.timestamps import rfc3339
 from bridle.paths import Paths, private_folder
-from bridle.sessions.broadcast import Broadcast
-from bridle.sessions.door import Door, Visit
-from bridle.sessions.headstart import HeadStart, launch_warden, new_session
-from bridle.sessions.lease import Lease
-from bridle.sessions.lookout import announce
-from bridle.sessions.scratch import (
+from bridle.sessions.enforcement.temporary_folder import (
     open_scratch,
     remove_scratch,
     sweep_scratches,
     with_scratch,
 )
+from bridle.sessions.lease import Lease
+from bridle.sessions.log.broadcast import Broadcast
+from bridle.sessions.prestart import HeadStart, launch_warden, new_session
+from bridle.sessions.remote.owner_socket import Door, Visit
+from bridle.sessions.remote.session_notifications import announce
+from bridle.sessions.run_settings import Order, Terms
 from bridle.sessions.session import AttachedSession, Session, read_all
-from bridle.sessions.terms import Order, Terms
 from bridle.store.attachments import Attachments
 from bridle.store.catalog import Catalog
 from bridle.store.database import Database
 from bridle.store.event_log import EventLog
-from bridle.store.processes import ProcessTable
+from bridle.store.group_commit import Storage
+from bridle.store.process_table import ProcessTable
 from bridle.store.search import Search
 from bridle.store.session_row import SessionRow
-from bridle.store.writer import Storage
 
 if TYPE_CHECKING:
     from bridle.core.permission import Rule
-    from bridle.sessions.host import SessionHost
-    from bridle.sessions.leftovers import Leftovers
-    from bridle.sessions.offer import ServeTools, Tools
-    from bridle.sessions.recollection import Recollection
-    from bridle.sessions.relay import Relay
-    from bridle.sessions.remembered import Remembered
-    from bridle.sessions.runner import Runner
-    from bridle.sessions.vigil import Change
-    from bridle.supervision.launch import Launched
+    from bridle.sessions.agent.host import SessionHost
+    from bridle.sessions.fallback.policy import Relay
+    from bridle.sessions.permissions.project_rules import Remembered
+    from bridle.sessions.permissions.session_rules import Recollection
+    from bridle.sessions.recovery import Leftovers
+    from bridle.sessions.request_watch import Change
+    from bridle.sessions.runner.runner import Runner
+    from bridle.sessions.workspace_tools.tool_offer import ServeTools, Tools
+    from bridle.supervision.protocol.launch_warden import Launched
     from bridle.supervision.secrets import Secrets
     from bridle.workspace.protection.protected_state import State
 
@@ -161,25 +161,25 @@ class Sessions:
     ) -> Session:
         # most commands look at sessions and run none
         from bridle.core.permission import WORKSPACE, Context, Policy
-        from bridle.sessions.budget import Budget
-        from bridle.sessions.enforcement import SessionEnforcement
-        from bridle.sessions.exec_rules import ExecRules
-        from bridle.sessions.host import SessionHost
-        from bridle.sessions.intake import Intake
-        from bridle.sessions.journal import Journal
-        from bridle.sessions.protection import Protection
-        from bridle.sessions.recollection import Recollection
-        from bridle.sessions.relay import Relay
-        from bridle.sessions.runner import Runner
-        from bridle.sessions.shelf import Shelf
-        from bridle.sessions.tenure import Tenure
-        from bridle.supervision.tree import Warden
-        from bridle.workspace.file_tree import DiskFiles
+        from bridle.sessions.agent.agent_row import Tenure
+        from bridle.sessions.agent.host import SessionHost
+        from bridle.sessions.enforcement.exec_rules import ExecRules
+        from bridle.sessions.enforcement.protection import Protection
+        from bridle.sessions.enforcement.settings import SessionEnforcement
+        from bridle.sessions.fallback.policy import Relay
+        from bridle.sessions.log.appender import Journal
+        from bridle.sessions.log.attachment_indexer import Shelf
+        from bridle.sessions.log.disk_budget import Budget
+        from bridle.sessions.log.sanitizer import Intake
+        from bridle.sessions.permissions.session_rules import Recollection
+        from bridle.sessions.runner.runner import Runner
+        from bridle.supervision.client.warden_client import Warden
+        from bridle.workspace.files.policy_lookup import DiskFiles
 
         spec, terms = order.spec, order.terms
         tools: Tools | None = None
         if terms.bench:
-            from bridle.sessions.offer import Tools  # few sessions have them
+            from bridle.sessions.workspace_tools.tool_offer import Tools  # few sessions have them
 
             tools = Tools(row.id, self._paths, self.processes, self._serve_tools, self.is_run)
             spec = tools.announced(spec)
@@ -350,7 +350,7 @@ class Sessions:
 
     def remembered_in(self, cwd: Path) -> Remembered:
         """What was answered with "always" in the project of this folder."""
-        from bridle.sessions.remembered import Remembered
+        from bridle.sessions.permissions.project_rules import Remembered
 
         return Remembered.of(self._paths, cwd)
 
@@ -359,13 +359,13 @@ class Sessions:
         return self._recollection(row).rules
 
     def _recollection(self, row: SessionRow) -> Recollection:
-        from bridle.sessions.recollection import TOLD_BY, Recollection
+        from bridle.sessions.permissions.session_rules import TOLD_BY, Recollection
 
         return Recollection.of(self.log.of_types(row.id, TOLD_BY))
 
     def watch_requests(self) -> AsyncIterator[Change]:
         """Of all sessions, whoever runs them: what waits for a person, and how it was settled."""
-        from bridle.sessions.vigil import Vigil
+        from bridle.sessions.request_watch import Vigil
 
         vigil = Vigil(self.catalog, self.log, self._paths.socket, self._paths.watchers)
         return vigil.changes()
@@ -387,7 +387,7 @@ class Sessions:
 
     @cached_property
     def leftovers(self) -> Leftovers:
-        from bridle.sessions.leftovers import Leftovers
+        from bridle.sessions.recovery import Leftovers
 
         return Leftovers(self._paths, self.catalog, self.log)
 
@@ -396,16 +396,16 @@ class Sessions:
 
         What they asked stays open: somebody may still answer it.
         """
-        from bridle.workspace import git_changes
+        from bridle.workspace.git import work_tree_snapshot
 
         private_folder(self._paths.spawns)
         if any(self._paths.spawns.iterdir()):
-            from bridle.supervision.sweep import sweep
+            from bridle.supervision.client.orphan_sweep import sweep
 
             await asyncio.to_thread(sweep, self._paths.spawns)
-        await asyncio.to_thread(git_changes.sweep)
+        await asyncio.to_thread(work_tree_snapshot.sweep)
         if self.processes.list(live=True):
-            from bridle.workspace.aftermath import settle
+            from bridle.workspace.processes.process_records import settle
 
             await settle(self.processes, self._paths.processes, self._paths.spawns)
         recovered = []
@@ -438,7 +438,7 @@ class Sessions:
     async def _forget_processes(self, session: str) -> None:
         if not (self._paths.processes / session).exists():
             return
-        from bridle.workspace.aftermath import forget  # few sessions have any
+        from bridle.workspace.processes.process_records import forget  # few sessions have any
 
         await forget(session, self.processes, self._paths.processes, self._paths.spawns)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 from bridle.core.agent import File, Mode, Prompt
 from bridle.core.errors import SessionBusy, SessionError
 from bridle.core.events import Answer, Entry
-from bridle.core.options import Preset, WhenBusy, check_options, check_required
-from bridle.sessions.broadcast import Broadcast
-from bridle.sessions.door import (
+from bridle.core.session_options import Preset, WhenBusy, check_options, check_required
+from bridle.sessions.log.broadcast import Broadcast
+from bridle.sessions.remote.owner_socket import (
     Call,
     Cancel,
     Configure,
@@ -23,10 +23,10 @@ from bridle.sessions.door import (
 from bridle.store.event_log import EventLog
 
 if TYPE_CHECKING:
-    from bridle.core.result import Result
     from bridle.core.transcript import Transcript
-    from bridle.sessions.runner import Runner
-    from bridle.sessions.workbench import Workbench
+    from bridle.core.turn_result import Result
+    from bridle.sessions.runner.runner import Runner
+    from bridle.sessions.workspace_tools.tool_runner import Workbench
 
 
 class AtRest(Protocol):
@@ -246,7 +246,7 @@ class AttachedSession:
 def last_result(transcript: Transcript) -> Result:
     if not transcript.turns:
         raise SessionError("this session has no turn yet")
-    from bridle.core.result import result
+    from bridle.core.turn_result import result
 
     return result(transcript, transcript.turns[-1])
 

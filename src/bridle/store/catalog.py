@@ -12,9 +12,9 @@ import msgspec
 from bridle.core.errors import SessionError, SessionNotFound
 from bridle.store.attachments import drop_uses
 from bridle.store.database import Database
-from bridle.store.fork import copy_session
-from bridle.store.packing import text
-from bridle.store.projection import TOUCHED
+from bridle.store.fork_session import copy_session
+from bridle.store.row_codec import text
+from bridle.store.session_projection import TOUCHED
 from bridle.store.session_row import (
     SELECT,
     OpenRequest,

@@ -17,11 +17,11 @@ import apsw
 
 from bridle.core.errors import BridleError, StorageFull, StoreDamaged, StoreError, StoreReadOnly
 from bridle.store import migrations
-from bridle.store.health import LogCheck, damaged_anywhere, damaged_list, damaged_schema
-from bridle.store.mark import Mark, damaged
-from bridle.store.reserve import Reserve
-from bridle.store.wal import PAGE, log_of
-from bridle.store.writer import Storage, Writer, explain, is_full
+from bridle.store.consistency_check import LogCheck, damaged_anywhere, damaged_list, damaged_schema
+from bridle.store.damage_marker import Mark, damaged
+from bridle.store.disk_reserve import Reserve
+from bridle.store.group_commit import Storage, Writer, explain, is_full
+from bridle.store.wal_reader import PAGE, log_of
 
 T = TypeVar("T")
 

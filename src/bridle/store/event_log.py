@@ -12,8 +12,8 @@ import apsw
 from bridle.core.errors import SessionNotFound, StoreDamaged, StoreError
 from bridle.core.events import Entry, decode_event
 from bridle.store.database import Database
-from bridle.store.packing import Heard, Line, pack_event, pack_lines, unpack_event, unpack_lines
-from bridle.store.projection import Projection
+from bridle.store.row_codec import Heard, Line, pack_event, pack_lines, unpack_event, unpack_lines
+from bridle.store.session_projection import Projection
 
 PAGE_ENTRIES = 1000
 PAGE_BYTES = 1024 * 1024

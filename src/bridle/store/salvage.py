@@ -17,14 +17,14 @@ import msgspec
 from bridle.core.errors import StoreDamaged
 from bridle.core.events import AgentStarted, Entry, Notice, decode_event
 from bridle.store import migrations
+from bridle.store.damage_marker import Mark
 from bridle.store.database import Database
 from bridle.store.event_log import Row, insert_rows
-from bridle.store.mark import Mark
-from bridle.store.packing import pack_event, unpack_event, unpack_lines
-from bridle.store.pages import Value, rows
-from bridle.store.projection import Projection
+from bridle.store.page_reader import Value, rows
+from bridle.store.row_codec import pack_event, unpack_event, unpack_lines
+from bridle.store.session_projection import Projection
 from bridle.store.session_row import SessionRow, insert
-from bridle.store.wal import index_of, log_of
+from bridle.store.wal_reader import index_of, log_of
 
 TABLES = (
     "sessions", "entries", "raws", "messages", "attachments", "attachment_uses", "processes"

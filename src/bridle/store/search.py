@@ -11,7 +11,7 @@ import apsw
 import msgspec
 
 from bridle.store.database import Database
-from bridle.store.packing import text as storable
+from bridle.store.row_codec import text as storable
 from bridle.store.session_row import number_of
 
 Role = Literal["user", "agent"]

@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from bridle.core.errors import SessionError, SessionNotFound
-from bridle.store.packing import encode, text
+from bridle.store.row_codec import encode, text
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):

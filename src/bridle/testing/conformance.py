@@ -27,20 +27,28 @@ from typing import Any, NoReturn, get_args
 import msgspec
 from msgspec.structs import replace
 
-from bridle.agents.stdio import StdioAgent
-from bridle.agents.support import undeclared_asks
+from bridle.agents.stdio.agent import StdioAgent
+from bridle.agents.stdio.capability_check import undeclared_asks
 from bridle.core.agent import Agent, File, Prompt, SessionSpec
+from bridle.core.agent_admin import METHODS
 from bridle.core.capabilities import CAPABILITIES
 from bridle.core.errors import Unsupported
 from bridle.core.events import Event, TurnEnded, Unrecognized, decode_event, encode
-from bridle.core.management import METHODS
 from bridle.core.tools import ToolClass
 from bridle.core.wire import Keep, Reply
-from bridle.testing.cases import CASES, check
-from bridle.testing.playback import PROMPT, SPEC, PlayingHost, TurnCount, converse, hear, listener
+from bridle.testing.broken_streams import NONSENSE, spoiled
+from bridle.testing.conformance_cases import CASES, check
+from bridle.testing.recording_player import (
+    PROMPT,
+    SPEC,
+    PlayingHost,
+    TurnCount,
+    converse,
+    hear,
+    listener,
+)
 from bridle.testing.recordings import Recording, changes, load
-from bridle.testing.scene import Scene
-from bridle.testing.streams import NONSENSE, spoiled
+from bridle.testing.scenario import Scene
 
 CHUNKS = (1, 7, 64, 65536)
 TOKEN = "conformance-7321"
@@ -85,7 +93,7 @@ def check_agent(
 
     Each recording is cut off at so many `cuts`, and so many `streams` are spoiled at random.
     `far_side` is what the program answers to a message, for a wire that says hello first.
-    With a `scene` the agent also plays every case of `bridle.testing.cases` that it claims to.
+    With a `scene` the agent also plays every case of `bridle.testing.conformance_cases` that it claims to.
     """
     check_info(agent)
     _run(check_refusals(agent))

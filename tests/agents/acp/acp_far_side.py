@@ -10,8 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.acp.agent_row import Row
 from bridle.agents.acp.dialect import Dialect
-from bridle.agents.acp.row import Row
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Event
 from bridle.core.wire import Keep, Reply, Wire

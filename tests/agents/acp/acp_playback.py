@@ -18,12 +18,12 @@ import msgspec
 from msgspec.structs import replace
 
 from bridle.agents.acp.agent import AcpAgent
+from bridle.agents.acp.agent_row import Row
+from bridle.agents.acp.agent_rows import rows
 from bridle.agents.acp.dialect import Dialect
-from bridle.agents.acp.row import Row
-from bridle.agents.acp.rows import rows
 from bridle.agents.gemini import launch as gemini
 from bridle.agents.gemini.dialect import GeminiDialect
-from bridle.agents.jsonrpc import Asked
+from bridle.agents.jsonrpc.peer import Asked
 from bridle.agents.qwen import launch as qwen
 from bridle.agents.qwen.dialect import QwenDialect
 from bridle.core.agent import File, Prompt, SessionSpec

@@ -18,14 +18,14 @@ from warm_python import run_bridle
 
 from bridle import agents
 from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.acp.row import Row
-from bridle.agents.acp.rows import driver, rows
-from bridle.agents.errands import Errands
+from bridle.agents.acp.agent_row import Row
+from bridle.agents.acp.agent_rows import driver, rows
+from bridle.agents.commands.runner import Errands
 from bridle.config.settings import SETTINGS
 from bridle.core.agent import Prompt, SessionSpec
+from bridle.core.agent_admin import NativeSession, TellsInstall, TellsSessions
 from bridle.core.errors import AgentUnknown, ConfigError, Unsupported
 from bridle.core.events import AgentExited, Answer, TurnEnded
-from bridle.core.management import NativeSession, TellsInstall, TellsSessions
 from bridle.testing import PlainHost
 
 PROGRAM = Path(__file__).with_name("acp_program.py")
@@ -93,7 +93,7 @@ def test_a_name_that_is_nearly_an_agents_is_told_which() -> None:
 def test_rows_are_not_read_for_an_agent_with_an_entry_point() -> None:
     code = "import sys; from bridle import agents; agents.load('claude'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
-    assert not {b"tomllib", b"bridle.agents.acp.rows"} & set(loaded.split())
+    assert not {b"tomllib", b"bridle.agents.acp.agent_rows"} & set(loaded.split())
 
 
 def test_a_row_is_started_before_its_wire_is_loaded() -> None:
@@ -108,7 +108,7 @@ def test_a_row_is_started_before_its_wire_is_loaded() -> None:
         b"dataclasses",
         b"hashlib",
         b"bridle.core.events",
-        b"bridle.agents.jsonrpc",
+        b"bridle.agents.jsonrpc.peer",
     }
     assert not heavy & set(loaded.split())
 

@@ -10,8 +10,8 @@ from acp_playback import OPENS, RECORDINGS, Player, agent_of, lines, name, recor
 from msgspec.structs import replace
 
 from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.acp.row import Row
-from bridle.agents.acp.rows import rows
+from bridle.agents.acp.agent_row import Row
+from bridle.agents.acp.agent_rows import rows
 from bridle.testing.conformance import check_agent
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from bridle.agents.acp.reply import Reply
+from bridle.agents.acp.model_reply import Reply
 from bridle.core.events import (
     Event,
     MessageChunk,

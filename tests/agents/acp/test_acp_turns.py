@@ -10,9 +10,9 @@ import pytest
 from acp_far_side import ROW, Talk, opened
 from msgspec.structs import replace
 
-from bridle.agents.acp.calls import MOST_HEARD
 from bridle.agents.acp.dialect import Asking, Dialect
-from bridle.agents.jsonrpc import Asked
+from bridle.agents.acp.tool_calls import MOST_HEARD
+from bridle.agents.jsonrpc.peer import Asked
 from bridle.core.events import (
     Answer,
     Cut,

@@ -12,9 +12,10 @@ import pytest
 from claude_playback import RECORDINGS, lines
 
 from bridle.agents import load
-from bridle.agents.claude.management import ClaudeCode, account, asked, mcp_servers, mcp_tools
-from bridle.agents.claude.stored import history
-from bridle.agents.errands import Errands
+from bridle.agents.claude.agent import ClaudeCode, account, asked, mcp_servers, mcp_tools
+from bridle.agents.claude.stored_sessions import history
+from bridle.agents.commands.runner import Errands
+from bridle.core.agent_admin import Account, Installed, McpServer, McpTool, Model
 from bridle.core.capabilities import capabilities
 from bridle.core.errors import AgentError, AgentNotInstalled
 from bridle.core.events import (
@@ -26,7 +27,6 @@ from bridle.core.events import (
     ToolStarted,
     UserMessage,
 )
-from bridle.core.management import Account, Installed, McpServer, McpTool, Model
 
 MCP_LIST = """\
 Checking MCP server health…

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from bridle.agents import load
-from bridle.agents.codex import answers
-from bridle.agents.codex.management import Codex, CodexExec
-from bridle.agents.errands import Errands
+from bridle.agents.codex import command_output
+from bridle.agents.codex.agent import Codex, CodexExec
+from bridle.agents.commands.runner import Errands
+from bridle.core.agent_admin import Account, Installed, McpServer, McpTool, Model, NativeSession
 from bridle.core.capabilities import capabilities
 from bridle.core.errors import AgentError, AgentNotInstalled
 from bridle.core.events import MessageChunk, Text, ToolFinished, ToolStarted, UserMessage
-from bridle.core.management import Account, Installed, McpServer, McpTool, Model, NativeSession
 
 SIGN_IN = "run `codex login`, or give `codex login --with-api-key` a key"
 MODELS = {
@@ -250,21 +250,25 @@ async def test_a_program_that_is_not_there_is_named(run: Errands, program: Path)
     ],
 )
 def test_who_is_signed_in(answer: dict[str, Any], account: Account) -> None:
-    assert answers.account(answer) == account
+    assert command_output.account(answer) == account
 
 
 def test_the_login_status_of_exec_is_read_from_its_words() -> None:
-    assert answers.login_status(True, "API key configured - ***\n") == Account(True, "api key")
-    assert answers.login_status(True, "Logged in using ChatGPT\n") == Account(True, "browser")
+    assert command_output.login_status(True, "API key configured - ***\n") == Account(
+        True, "api key"
+    )
+    assert command_output.login_status(True, "Logged in using ChatGPT\n") == Account(
+        True, "browser"
+    )
 
 
 def test_nonsense_is_an_error_with_its_command() -> None:
     with pytest.raises(AgentError, match="`codex debug models` said something unexpected"):
-        answers.models(b"oops")
+        command_output.models(b"oops")
     with pytest.raises(AgentError, match="`codex mcp list` said something unexpected"):
-        answers.mcp_servers(b"oops")
+        command_output.mcp_servers(b"oops")
     with pytest.raises(AgentError, match="gave no tools: it died"):
-        answers.mcp_tools({"data": [{"name": "x", "toolsError": "it died"}]}, "x")
+        command_output.mcp_tools({"data": [{"name": "x", "toolsError": "it died"}]}, "x")
 
 
 def test_what_the_two_surfaces_can_do() -> None:

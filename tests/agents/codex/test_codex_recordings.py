@@ -9,7 +9,7 @@ import pytest
 from codex_playback import Said, encoded, heard, lines, name, recordings
 
 from bridle.agents import load
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.events import (
     MessageChunk,
     MessageWithdrawn,

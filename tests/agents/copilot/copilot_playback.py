@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bridle.agents.copilot.lines import CopilotJsonWire
+from bridle.agents.copilot.json_wire import CopilotJsonWire
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Event
 from bridle.core.wire import Keep, Reply

@@ -21,7 +21,7 @@ from bridle.core.events import (
     TurnEnded,
 )
 from bridle.core.wire import Wire
-from bridle.hooks.messages import HookReply
+from bridle.hooks.protocol import HookReply
 
 TOUCH = {"command": "touch x", "description": "a command"}
 CALL = {"toolCallId": "c1", "title": "a command", "kind": "execute", "rawInput": TOUCH}

@@ -12,8 +12,8 @@ import pytest
 from copilot_playback import RECORDINGS, SPEC, Said, encoded, lines, name, play, recordings
 from msgspec.structs import replace
 
-from bridle.agents.copilot.lines import CopilotJsonWire
-from bridle.agents.copilot.management import JSON
+from bridle.agents.copilot.agent import JSON
+from bridle.agents.copilot.json_wire import CopilotJsonWire
 from bridle.core.agent import File, Prompt, SecretFile
 from bridle.core.errors import Unsupported
 from bridle.core.events import (

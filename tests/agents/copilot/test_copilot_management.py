@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from copilot_playback import RECORDINGS
 
-from bridle.agents.copilot import agent, home, told
+from bridle.agents.copilot import agent, command_output, stored_sessions
 from bridle.core.agent import Exit, Word
+from bridle.core.agent_admin import Account, Dialog, Installed, McpServer, Model, NativeSession, Ran
 from bridle.core.capabilities import capabilities
 from bridle.core.errors import AgentError
 from bridle.core.events import MessageChunk, ToolFinished, ToolStarted, UserMessage
-from bridle.core.management import Account, Dialog, Installed, McpServer, Model, NativeSession, Ran
 
 VERSION = "GitHub Copilot CLI 1.0.102.\nRun 'copilot update' to check for updates.\n"
 CONFIG_HELP = """\
@@ -113,7 +113,7 @@ async def test_models_are_those_of_its_help() -> None:
         Model("mai-code-1.1-flash", "mai-code-1.1-flash"),
     ]
     with pytest.raises(AgentError, match="listed no models"):
-        told.models(b"something else")
+        command_output.models(b"something else")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ async def test_servers_are_listed_with_their_state() -> None:
         McpServer("web", "disabled", "http://127.0.0.1:9/x"),
     ]
     with pytest.raises(AgentError, match="mcp list"):
-        told.servers(b"oops")
+        command_output.servers(b"oops")
 
 
 async def test_a_server_is_added_in_its_file_where_no_command_line_shows_its_secrets(
@@ -187,7 +187,7 @@ def test_the_history_of_a_session_is_its_own_log(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     log = (RECORDINGS / "session_events.jsonl").read_bytes()
     (folder / "events.jsonl").write_bytes(log + b"{ cut off")
-    user, call, inner, end, last = home.history(tmp_path, session)
+    user, call, inner, end, last = stored_sessions.history(tmp_path, session)
     assert user == UserMessage(text="@@task@@", how="imported")
     assert isinstance(call, ToolStarted)
     assert isinstance(inner, MessageChunk)
@@ -200,4 +200,4 @@ def test_the_history_of_a_session_is_its_own_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("id", ["gone", "../../etc"])
 def test_a_session_that_is_not_there_is_an_error(tmp_path: Path, id: str) -> None:
     with pytest.raises(AgentError, match="has no session"):
-        home.history(tmp_path, NativeSession(id, "", ""))
+        stored_sessions.history(tmp_path, NativeSession(id, "", ""))

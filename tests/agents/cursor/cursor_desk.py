@@ -14,9 +14,9 @@ from bridle.agents import load
 from bridle.core.agent import SessionSpec
 from bridle.core.events import Entry
 from bridle.paths import find_paths
+from bridle.sessions.run_settings import Limits, Terms
 from bridle.sessions.service import Sessions
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Limits, Terms
 from bridle.store.database import Database
 
 NO_LIMITS = Limits()

@@ -14,9 +14,9 @@ from verdicts import hold, hold_gate
 
 from bridle.core.events import PermissionRequested
 from bridle.core.tools import class_of
-from bridle.testing.canaries import NOBODY, Song, holds
-from bridle.testing.cases import CASES, Case, check
-from bridle.testing.scene import call, of
+from bridle.testing.conformance_cases import CASES, Case, check
+from bridle.testing.gate_probe.probes import NOBODY, Song, holds
+from bridle.testing.scenario import call, of
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)

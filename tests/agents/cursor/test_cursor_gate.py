@@ -33,9 +33,9 @@ from bridle.core.events import (
     Unrecognized,
 )
 from bridle.hooks import server
+from bridle.sessions.run_settings import Limits
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Limits
-from bridle.testing.scene import call, end, of, play, said, shown, until
+from bridle.testing.scenario import call, end, of, play, said, shown, until
 
 DONE = TurnEnded(reason="completed")
 PATIENCE = 30.0

@@ -11,8 +11,8 @@ from cursor_playback import PROMPT, SPEC
 from msgspec.structs import replace
 
 from bridle.agents.cursor import config
-from bridle.agents.cursor.approval import Approval
 from bridle.agents.cursor.launch import launch
+from bridle.agents.cursor.withheld_tools import Approval
 from bridle.core.agent import Prompt, SecretFolder
 from bridle.core.errors import UsageError
 from bridle.core.wire import Launch, Place

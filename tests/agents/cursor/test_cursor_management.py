@@ -11,13 +11,13 @@ import pytest
 from cursor_playback import case
 from cursor_stand_in import install_cursor
 
-from bridle.agents.cursor import outputs, store
-from bridle.agents.cursor.management import Cursor
-from bridle.agents.errands import Errands
+from bridle.agents.commands.runner import Errands
+from bridle.agents.cursor import command_output, stored_sessions
+from bridle.agents.cursor.agent import Cursor
+from bridle.core.agent_admin import Account, Installed, McpServer, McpTool, Model, NativeSession
 from bridle.core.capabilities import capabilities
 from bridle.core.errors import AgentError, AgentNotInstalled
 from bridle.core.events import MessageChunk, ToolFinished, ToolStarted, UserMessage
-from bridle.core.management import Account, Installed, McpServer, McpTool, Model, NativeSession
 
 SIGN_IN = "run `cursor-agent login` or set CURSOR_API_KEY"
 
@@ -31,16 +31,16 @@ def said(name: str, file: str = "commands.jsonl") -> bytes:
 
 def test_who_is_signed_in() -> None:
     signed_in = Account(signed_in=True, method="browser", who="dev@example.com")
-    assert outputs.account(said("status json"), key=False) == signed_in
+    assert command_output.account(said("status json"), key=False) == signed_in
     nobody = said("status json, not signed in", "auth_error.jsonl")
-    assert outputs.account(nobody, key=False) == Account(signed_in=False, hint=SIGN_IN)
-    assert outputs.account(nobody, key=True) == Account(signed_in=True, method="variable")
+    assert command_output.account(nobody, key=False) == Account(signed_in=False, hint=SIGN_IN)
+    assert command_output.account(nobody, key=True) == Account(signed_in=True, method="variable")
     with pytest.raises(AgentError, match="said something unexpected"):
-        outputs.account(said("status"), key=False)
+        command_output.account(said("status"), key=False)
 
 
 def test_its_plan() -> None:
-    assert outputs.about(said("about json")) == {
+    assert command_output.about(said("about json")) == {
         "plan": "Pro",
         "model": "Auto",
         "version": "2026.09.28-a1b2c3d",
@@ -49,7 +49,7 @@ def test_its_plan() -> None:
 
 @pytest.mark.parametrize("command", ["models", "list-models"])
 def test_its_models(command: str) -> None:
-    models = outputs.models(said(command))
+    models = command_output.models(said(command))
     assert len(models) == 10
     assert models[:2] == [
         Model("auto", "Auto", provider="cursor", current=True),
@@ -65,9 +65,9 @@ def test_its_models(command: str) -> None:
 
 
 def test_a_new_chat() -> None:
-    assert outputs.chat(said("create-chat")) == "3b7c621d-f306-4a54-81c7-aa5aada53618"
+    assert command_output.chat(said("create-chat")) == "3b7c621d-f306-4a54-81c7-aa5aada53618"
     with pytest.raises(AgentError, match="told no id"):
-        outputs.chat(b"")
+        command_output.chat(b"")
 
 
 def test_its_servers() -> None:
@@ -78,16 +78,16 @@ def test_its_servers() -> None:
         McpServer("weird: name", "needs approval"),
         McpServer("broken", "Connection failed"),
     ]
-    assert outputs.mcp_servers(said("mcp list")) == listed
+    assert command_output.mcp_servers(said("mcp list")) == listed
     coloured = said("mcp list").replace(
         b"issues: ready", b"\x1b[90m\xe2\x97\x8b issues\x1b[0m: ready"
     )
-    assert outputs.mcp_servers(coloured) == listed
-    assert outputs.mcp_servers(said("mcp list, none")) == []
+    assert command_output.mcp_servers(coloured) == listed
+    assert command_output.mcp_servers(said("mcp list, none")) == []
 
 
 def test_the_tools_of_a_server() -> None:
-    assert outputs.mcp_tools(said("mcp list-tools")) == [
+    assert command_output.mcp_tools(said("mcp list-tools")) == [
         McpTool("list", arguments=("state", "limit")),
         McpTool("get", arguments=("id",)),
         McpTool("whoami"),
@@ -95,10 +95,10 @@ def test_the_tools_of_a_server() -> None:
 
 
 def test_no_conversation_is_missed_in_a_store_that_is_not_there(tmp_path: Path) -> None:
-    assert not store.lacks(tmp_path, "x")
+    assert not stored_sessions.lacks(tmp_path, "x")
     (tmp_path / "chats" / "abc" / "y").mkdir(parents=True)
-    assert store.lacks(tmp_path, "x")
-    assert not store.lacks(tmp_path, "y")
+    assert stored_sessions.lacks(tmp_path, "x")
+    assert not stored_sessions.lacks(tmp_path, "y")
 
 
 # -- from the stand-in -----------------------------------------------------------------------------

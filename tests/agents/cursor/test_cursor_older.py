@@ -10,7 +10,7 @@ from cursor_desk import Desk, perform
 
 from bridle.core.errors import GateOpen, Unsupported
 from bridle.core.events import Notice, PermissionRequested, ToolFinished, TurnEnded
-from bridle.testing.scene import end, of, play, said
+from bridle.testing.scenario import end, of, play, said
 
 DONE = TurnEnded(reason="completed")
 

@@ -12,8 +12,8 @@ import pytest
 from cursor_playback import RECORDINGS, SPEC
 from msgspec.structs import replace
 
-from bridle.agents.cursor.gate import CursorGate
-from bridle.agents.hooked_turns import Ruling, Said
+from bridle.agents.cursor.hook_requests import CursorGate
+from bridle.agents.stdio.hooked_per_turn_conversation import Ruling, Said
 from bridle.core.events import (
     Answer,
     Event,

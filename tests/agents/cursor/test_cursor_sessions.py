@@ -41,8 +41,8 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.failure import Failure
+from bridle.sessions.run_settings import Until
 from bridle.sessions.session import Session
-from bridle.sessions.terms import Until
 
 DONE = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from bridle.agents.gemini.stream import GeminiStreamWire
+from bridle.agents.gemini.json_wire import GeminiStreamWire
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Event
 

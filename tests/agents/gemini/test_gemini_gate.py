@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from acp_far_side import opened
 
-from bridle.agents.gemini import agent, gate
+from bridle.agents.gemini import agent, ask_policy
 from bridle.agents.gemini.dialect import GeminiDialect
 from bridle.agents.gemini.launch import GATE, ROW, acp
 from bridle.core.agent import SecretFolder, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import Answer, PermissionRequested, ToolStarted
-from bridle.core.permission.acts import HOLE, host_of, server_of
+from bridle.core.permission.actions import HOLE, host_of, server_of
 from bridle.core.tools import class_of
-from bridle.testing.host import PlainHost
+from bridle.testing.test_host import PlainHost
 
 PROJ = Path("/proj")
 PLAN = "/home/me/.gemini/tmp/proj/9f2/plans/the-plan.md"
@@ -160,7 +160,7 @@ def test_nothing_is_added_where_the_user_forbids_nothing(home: Path) -> None:
     (home / "policies" / "mine.toml").write_text(allow)
     keep(home, {"tools": {"allowed": ["run_shell_command"]}})
 
-    assert gate.policy(variables(home), PROJ) is None
+    assert ask_policy.policy(variables(home), PROJ) is None
 
 
 def test_what_the_users_policies_deny_stays_denied_and_what_they_allow_is_asked(home: Path) -> None:
@@ -171,7 +171,7 @@ def test_what_the_users_policies_deny_stays_denied_and_what_they_allow_is_asked(
         'priority = 300\ndenyMessage = "no"\n'
     )
 
-    assert theirs(gate.policy(variables(home), PROJ)) == [
+    assert theirs(ask_policy.policy(variables(home), PROJ)) == [
         {
             "toolName": "run_shell_command",
             "commandPrefix": "rm",
@@ -193,7 +193,7 @@ def test_tools_and_servers_that_settings_exclude_stay_excluded(home: Path) -> No
         '{"tools": {"exclude": ["write_file"]}, // not here\n "mcp": {"excluded": ["github"]}}'
     )
 
-    assert theirs(gate.policy(variables(home), PROJ)) == [
+    assert theirs(ask_policy.policy(variables(home), PROJ)) == [
         {"toolName": "*", "mcpName": "github", "decision": "deny", "priority": 940},
         {"toolName": "write_file", "decision": "deny", "priority": 940},
     ]
@@ -204,7 +204,7 @@ def test_a_list_of_the_only_tools_stays_one(home: Path) -> None:
 
     modes = ["default", "autoEdit", "yolo"]
     ask = {"decision": "ask_user", "priority": 60}
-    assert theirs(gate.policy(variables(home), PROJ)) == [
+    assert theirs(ask_policy.policy(variables(home), PROJ)) == [
         {"toolName": "*", "modes": modes, "decision": "deny", "priority": 50},
         {"toolName": "read_file", **ask},
         {"toolName": "run_shell_command", "commandPrefix": "git", **ask},

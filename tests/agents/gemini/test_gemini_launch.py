@@ -11,13 +11,13 @@ import pytest
 
 from bridle.agents import load
 from bridle.agents.gemini import agent
+from bridle.agents.gemini.json_wire import GeminiStreamWire
 from bridle.agents.gemini.launch import GATE
-from bridle.agents.gemini.stream import GeminiStreamWire
 from bridle.core.agent import Exit, File, Prompt, SecretFile, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.failure import Failure
 from bridle.core.wire import Launch
-from bridle.testing.host import PlainHost
+from bridle.testing.test_host import PlainHost
 
 
 def acp(**spec: Any) -> Launch:

@@ -11,9 +11,16 @@ import pytest
 
 from bridle.agents.gemini import agent
 from bridle.agents.gemini.account import account
+from bridle.agents.gemini.folder_trust import trusted
 from bridle.agents.gemini.models import listed
-from bridle.agents.gemini.store import cached, history, out_of_its_minute, sessions, switched
-from bridle.agents.gemini.trust import trusted
+from bridle.agents.gemini.stored_sessions import (
+    cached,
+    history,
+    out_of_its_minute,
+    sessions,
+    switched,
+)
+from bridle.core.agent_admin import Account, Model, NativeSession
 from bridle.core.capabilities import capabilities
 from bridle.core.events import (
     Diff,
@@ -25,7 +32,6 @@ from bridle.core.events import (
     ToolStarted,
     UserMessage,
 )
-from bridle.core.management import Account, Model, NativeSession
 
 HINT = "set GEMINI_API_KEY, or run `gemini` and sign in with /auth"
 ID = "a385111b-6329-46c8-b00e-d5b0edd43d73"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.agents.gemini import titles
+from bridle.agents.gemini import tool_titles
 from bridle.agents.gemini.plans import presented
 
 ID = "a385111b-6329-46c8-b00e-d5b0edd43d73"
@@ -28,7 +28,7 @@ def joined(plans: Path, name: str) -> str:
 
 
 def shown(plans: Path, name: str, session: str = ID) -> str:
-    input = titles.input("exit_plan_mode", f"{ASKS}{joined(plans, name)}")
+    input = tool_titles.input("exit_plan_mode", f"{ASKS}{joined(plans, name)}")
     return presented(plans.parents[3], session, str(input["plan_path"]))
 
 

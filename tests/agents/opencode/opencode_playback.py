@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bridle.agents.opencode.run import OpencodeRunWire
+from bridle.agents.opencode.run_wire import OpencodeRunWire
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Event
 from bridle.core.wire import Keep, Reply
@@ -37,7 +37,6 @@ def play_run(recording: Path) -> list[Said]:
     wire.launch(SPEC, Prompt("go"))
     said = (recording / "wire.jsonl").read_bytes().splitlines()
     return [one for line in said for one in wire.decode(line)]
-
 
 
 def encoded(heard: Iterable[Said]) -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from opencode_playback import RECORDINGS
 
-from bridle.agents.opencode import agent, settings, told
+from bridle.agents.opencode import agent, command_output, mcp_settings
 from bridle.core.agent import Exit, Word
+from bridle.core.agent_admin import Account, Dialog, Installed, McpServer, Model, NativeSession, Ran
 from bridle.core.capabilities import capabilities
 from bridle.core.errors import AgentError
 from bridle.core.events import (
@@ -21,7 +22,6 @@ from bridle.core.events import (
     ToolStarted,
     UserMessage,
 )
-from bridle.core.management import Account, Dialog, Installed, McpServer, Model, NativeSession, Ran
 
 NOBODY = """\
 \x1b[0m
@@ -178,13 +178,13 @@ async def test_where_it_is_installed(tmp_path: Path) -> None:
 
 
 def test_who_is_signed_in() -> None:
-    assert told.account(SOMEBODY.encode()) == Account(
+    assert command_output.account(SOMEBODY.encode()) == Account(
         signed_in=True, method="api key", who="Anthropic, GitHub Copilot, OpenAI"
     )
-    assert told.account(VARIABLE.encode()) == Account(
+    assert command_output.account(VARIABLE.encode()) == Account(
         signed_in=True, method="variable", who="OpenAI"
     )
-    assert told.account(NOBODY.encode()).signed_in is False
+    assert command_output.account(NOBODY.encode()).signed_in is False
 
 
 async def test_a_provider_in_the_config_needs_no_account(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ async def test_a_provider_in_the_config_needs_no_account(tmp_path: Path) -> None
 
 
 def test_models_are_listed_with_what_they_can() -> None:
-    assert told.models(VERBOSE.encode()) == [
+    assert command_output.models(VERBOSE.encode()) == [
         Model(
             "openai/gpt-5", "GPT-5", "openai", thinking=True, efforts=("low", "high"),
             context=400_000,
@@ -204,11 +204,11 @@ def test_models_are_listed_with_what_they_can() -> None:
         Model("openai/gpt-4.1", "GPT-4.1", "openai"),
     ]  # fmt: skip
     with pytest.raises(AgentError, match="listed no models"):
-        told.models(b"Error: Unexpected error\n")
+        command_output.models(b"Error: Unexpected error\n")
 
 
 def test_servers_are_listed_with_their_state_and_command() -> None:
-    assert told.servers(SERVERS.encode()) == [
+    assert command_output.servers(SERVERS.encode()) == [
         McpServer("probe", "failed", "python3 -c pass"),
         McpServer("web search", "connected", "http://127.0.0.1:9/x"),
         McpServer("off", "disabled", "npx thing"),
@@ -226,7 +226,7 @@ async def test_its_sessions_are_asked_for_without_opening_one(tmp_path: Path) ->
 
 def test_the_history_of_a_session_is_its_export() -> None:
     exported = (RECORDINGS / "export.json").read_bytes()
-    user, thought, words, call, end, last = told.history(exported, "/proj")
+    user, thought, words, call, end, last = command_output.history(exported, "/proj")
     assert user == UserMessage(text="@@hello@@", how="imported")
     assert isinstance(thought, ThoughtChunk)
     assert isinstance(words, MessageChunk)
@@ -236,16 +236,16 @@ def test_the_history_of_a_session_is_its_export() -> None:
     assert isinstance(end, ToolFinished)
     assert (call.title, end.content) == ("Bash `echo hi`", (Text("hi\n"),))
     with pytest.raises(AgentError, match="opencode export"):
-        told.history(b"Session not found", "/proj")
+        command_output.history(b"Session not found", "/proj")
 
 
 def test_a_server_is_added_removed_and_switched_in_the_users_file(tmp_path: Path) -> None:
     def home(name: str) -> str | None:
         return str(tmp_path) if name == "HOME" else None
 
-    settings.add(home, "echo", {"command": "echoer", "args": ["-x"], "env": {"KEY": "v"}})
-    settings.add(home, "web", {"type": "http", "url": "http://w", "headers": {"A": "b"}})
-    settings.switch(home, "web", False)
+    mcp_settings.add(home, "echo", {"command": "echoer", "args": ["-x"], "env": {"KEY": "v"}})
+    mcp_settings.add(home, "web", {"type": "http", "url": "http://w", "headers": {"A": "b"}})
+    mcp_settings.switch(home, "web", False)
     file = tmp_path / ".config" / "opencode" / "opencode.jsonc"
     assert json.loads(file.read_text()) == {
         "mcp": {
@@ -253,10 +253,10 @@ def test_a_server_is_added_removed_and_switched_in_the_users_file(tmp_path: Path
             "web": {"type": "remote", "url": "http://w", "headers": {"A": "b"}, "enabled": False},
         }
     }
-    settings.remove(home, "echo")
+    mcp_settings.remove(home, "echo")
     assert list(json.loads(file.read_text())["mcp"]) == ["web"]
     with pytest.raises(AgentError, match="has no MCP server 'echo'") as caught:
-        settings.remove(home, "echo")
+        mcp_settings.remove(home, "echo")
     assert caught.value.hint == "it has: web"
 
 
@@ -265,7 +265,7 @@ def test_the_file_that_is_there_is_changed_and_keeps_the_rest(tmp_path: Path) ->
     config.mkdir()
     file = config / "opencode.json"
     file.write_text('{"model": "p/m"}')
-    settings.add(
+    mcp_settings.add(
         lambda name: str(tmp_path) if name == "XDG_CONFIG_HOME" else None, "e", {"command": "x"}
     )
     assert json.loads(file.read_text()) == {
@@ -279,5 +279,7 @@ def test_a_file_with_comments_is_left_alone(tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_text('{ // mine\n  "model": "p/m" }')
     with pytest.raises(AgentError, match="would lose its comments"):
-        settings.add(lambda name: str(tmp_path) if name == "HOME" else None, "e", {"command": "x"})
+        mcp_settings.add(
+            lambda name: str(tmp_path) if name == "HOME" else None, "e", {"command": "x"}
+        )
     assert "// mine" in file.read_text()

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from opencode_playback import RECORDINGS, SPEC, Said, encoded, lines, name, play_run, recordings
 
-from bridle.agents.opencode.management import RUN
-from bridle.agents.opencode.run import OpencodeRunWire
+from bridle.agents.opencode.agent import RUN
+from bridle.agents.opencode.run_wire import OpencodeRunWire
 from bridle.core.agent import File, Prompt, SecretFile, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import (

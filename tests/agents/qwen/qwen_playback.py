@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from bridle.agents.qwen.stream import QwenStreamWire
+from bridle.agents.qwen.json_wire import QwenStreamWire
 from bridle.core.agent import Prompt, SessionSpec
 from bridle.core.events import Answer, Event
 from bridle.core.wire import Reply

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from acp_far_side import opened
 
-from bridle.agents.qwen import agent, gate
+from bridle.agents.qwen import agent, ask_policy
 from bridle.agents.qwen.dialect import QwenDialect
 from bridle.agents.qwen.launch import GATE, ROW, acp, two_way
 from bridle.core.agent import SecretFile, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import Answer, PermissionRequested
-from bridle.core.permission.acts import server_of
-from bridle.testing.host import PlainHost
+from bridle.core.permission.actions import server_of
+from bridle.testing.test_host import PlainHost
 
 PROJ = Path("/proj")
 SETTINGS, DEFAULTS = "QWEN_CODE_SYSTEM_SETTINGS_PATH", "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
@@ -47,7 +47,7 @@ def test_settings_of_the_system_are_kept_with_our_rules_among_theirs(tmp_path: P
         ' "ui": {"theme": "x"}}'
     )
     defaults.write_text("{}")
-    options = gate.system_files(variables(tmp_path, **{SETTINGS: str(system)}))
+    options = ask_policy.system_files(variables(tmp_path, **{SETTINGS: str(system)}))
 
     rules = json.loads(Path(GATE).read_text())["permissions"]
     merged = json.loads(options[SETTINGS])
@@ -65,7 +65,7 @@ def test_settings_of_the_system_are_kept_with_our_rules_among_theirs(tmp_path: P
 def test_without_settings_of_the_system_there_are_but_ours(tmp_path: Path) -> None:
     nowhere = str(tmp_path / "none.json")
 
-    assert gate.system_files(variables(tmp_path, **{SETTINGS: nowhere})) == {}
+    assert ask_policy.system_files(variables(tmp_path, **{SETTINGS: nowhere})) == {}
 
 
 async def test_settings_of_the_system_that_cannot_be_read_are_not_hidden_but_refused(

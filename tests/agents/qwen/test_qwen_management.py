@@ -13,7 +13,8 @@ from bridle.agents.qwen import agent
 from bridle.agents.qwen.account import account
 from bridle.agents.qwen.launch import home as home_of
 from bridle.agents.qwen.models import listed
-from bridle.agents.qwen.store import history, sessions, switched
+from bridle.agents.qwen.stored_sessions import history, sessions, switched
+from bridle.core.agent_admin import Account, Model, NativeSession
 from bridle.core.capabilities import capabilities
 from bridle.core.events import (
     Diff,
@@ -24,7 +25,6 @@ from bridle.core.events import (
     ToolStarted,
     UserMessage,
 )
-from bridle.core.management import Account, Model, NativeSession
 
 HINT = "set OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_MODEL, or run `qwen` and use /auth"
 ID = "ff0a75ca-72a4-4eff-9498-4902449756d1"

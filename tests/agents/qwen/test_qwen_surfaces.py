@@ -12,8 +12,8 @@ from acp_far_side import Talk, opened
 
 from bridle.agents.qwen import agent
 from bridle.agents.qwen.dialect import QwenDialect
+from bridle.agents.qwen.json_wire import QwenStreamWire
 from bridle.agents.qwen.launch import GATE, ROW
-from bridle.agents.qwen.stream import QwenStreamWire
 from bridle.core.agent import Exit, File, Prompt, SecretFile, SessionSpec
 from bridle.core.errors import Unsupported
 from bridle.core.events import (
@@ -27,7 +27,7 @@ from bridle.core.events import (
     Unrecognized,
 )
 from bridle.core.wire import Launch, Reply
-from bridle.testing.host import PlainHost
+from bridle.testing.test_host import PlainHost
 
 PROJ = Path("/proj")
 

@@ -12,8 +12,8 @@ import pytest
 from bridle.core.events import PermissionRequested
 from bridle.hooks.dialects import cursor
 from bridle.hooks.dialects import cursor_events as events
-from bridle.hooks.dialects.payload import HookEvent, Unreadable
-from bridle.hooks.messages import HookReply
+from bridle.hooks.dialects.payload_codec import HookEvent, Unreadable
+from bridle.hooks.protocol import HookReply
 
 SAMPLES = Path(__file__).parents[2] / "recordings" / "cursor" / "hooks"
 NAMES = sorted(path.stem for path in SAMPLES.glob("*.json"))

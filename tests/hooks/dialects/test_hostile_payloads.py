@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bridle.core.permission import Context, Policy, Rule
 from bridle.hooks.dialects import AGENTS, load, spoken
-from bridle.hooks.judgement import judged
+from bridle.hooks.policy_only_answer import judged
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 SAMPLES = [

@@ -10,9 +10,9 @@ import pytest
 
 from bridle.core.errors import UsageError
 from bridle.core.events import PermissionRequested
-from bridle.hooks.dialects import AGENTS, cursor, load, spoken, told
-from bridle.hooks.dialects.payload import HookEvent, Unreadable
-from bridle.hooks.messages import HookReply
+from bridle.hooks.dialects import AGENTS, cursor, hook_events, load, spoken
+from bridle.hooks.dialects.payload_codec import HookEvent, Unreadable
+from bridle.hooks.protocol import HookReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 OTHERS = tuple(agent for agent in AGENTS if agent not in ("cursor", "opencode"))
@@ -39,7 +39,7 @@ def spoke(reply: HookReply) -> Any:
 def test_what_was_recorded_is_read(agent: str, name: str) -> None:
     event = heard(agent, name)
     assert not isinstance(event, Unreadable)
-    assert isinstance(event, told.Told)
+    assert isinstance(event, hook_events.Told)
     assert (event.event, event.cwd) == (name.partition("_")[0], "/proj")
     assert event.session_id
 
@@ -266,7 +266,7 @@ def test_a_gate_that_cannot_be_read_is_refused(agent: str, given: bytes) -> None
 def test_arguments_in_a_string_are_read_as_the_object_they_are() -> None:
     one = load("copilot")
     event = one.read("preToolUse", b'{"toolName":"bash","toolArgs":"{\\"command\\":\\"ls\\"}"}')
-    assert event == told.BeforeTool(
+    assert event == hook_events.BeforeTool(
         event="preToolUse", tool_name="bash", tool_input={"command": "ls"}
     )
     assert isinstance(one.read("preToolUse", b'{"toolName":"x","toolArgs":"["}'), Unreadable)

@@ -62,7 +62,7 @@ class ExecGate(Recorded):
             for one in iter_modules(package.__path__)
         }
         self._client = modules["client"]
-        self._close_all_but = import_module("bridle.supervision.keeper").close_all_but
+        self._close_all_but = import_module("bridle.supervision.warden.keeper").close_all_but
         rules = [Rule("denied", "deny", "no", commands=DENIED)]
         self._settings: dict[str, Any] = modules["settings"].gate_settings(
             "on", rules=rules, path="/stubs:/usr/bin:/bin"

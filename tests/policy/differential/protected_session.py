@@ -21,10 +21,10 @@ from typing import Any
 from bridle.core.events import Notice
 from bridle.core.permission import Context, Policy, Rule
 from bridle.paths import Paths
-from bridle.sessions.protection import Protection
-from bridle.sessions.terms import Terms
-from bridle.supervision import mounts
-from bridle.workspace.file_tree import DiskFiles
+from bridle.sessions.enforcement.protection import Protection
+from bridle.sessions.run_settings import Terms
+from bridle.supervision.warden import mounts
+from bridle.workspace.files.policy_lookup import DiskFiles
 from differential import namespace, tree
 
 OURS = "/log"  # a tmpfs apart from the tree: the state of the session

@@ -25,7 +25,7 @@ _HERE = Path(__file__).parent
 _PACKAGE = Path(bridle.__file__).parent
 # what decides about a line, and what generates, runs and judges it
 _SOURCES = (
-    *("core/permission/**/*.py", "core/protected_names.py", "workspace/file_tree.py"),
+    *("core/permission/**/*.py", "core/protected_names.py", "workspace/files/policy_lookup.py"),
     "supervision/exec_gate/*.py",
 )
 

@@ -26,9 +26,9 @@ from bridle.core.events import (
     TurnEnded,
     UserMessage,
 )
-from bridle.sessions.terms import Limits
-from bridle.testing.anthropic_api import user_text
-from bridle.testing.model_script import Call, Hold, Say, reply
+from bridle.sessions.run_settings import Limits
+from bridle.testing.model_double.anthropic import user_text
+from bridle.testing.model_double.script import Call, Hold, Say, reply
 
 pytestmark = [
     pytest.mark.real,

@@ -19,8 +19,8 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from bridle.testing.anthropic_api import blocks, system_text, user_text
-from bridle.testing.model_script import Call, Say, Usage, attempts, reply
+from bridle.testing.model_double.anthropic import blocks, system_text, user_text
+from bridle.testing.model_double.script import Call, Say, Usage, attempts, reply
 
 pytestmark = [
     pytest.mark.real,

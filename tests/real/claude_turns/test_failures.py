@@ -8,7 +8,7 @@ from standing import StandingDesk
 
 from bridle.core.events import MessageChunk, MessageWithdrawn, Notice, TurnEnded
 from bridle.core.failure import Failure
-from bridle.testing.model_script import (
+from bridle.testing.model_double.script import (
     Attempts,
     Cut,
     Fail,

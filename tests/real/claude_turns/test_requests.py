@@ -21,9 +21,9 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.sessions.terms import Limits
-from bridle.testing.anthropic_api import tool_results
-from bridle.testing.model_script import Call, Say, reply
+from bridle.sessions.run_settings import Limits
+from bridle.testing.model_double.anthropic import tool_results
+from bridle.testing.model_double.script import Call, Say, reply
 
 pytestmark = [
     pytest.mark.real,

@@ -16,8 +16,8 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from bridle.testing.anthropic_api import user_text
-from bridle.testing.model_script import Say, Think, Usage, reply
+from bridle.testing.model_double.anthropic import user_text
+from bridle.testing.model_double.script import Say, Think, Usage, reply
 
 pytestmark = [
     pytest.mark.real,

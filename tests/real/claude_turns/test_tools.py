@@ -19,8 +19,8 @@ from bridle.core.events import (
     ToolFinished,
     ToolStarted,
 )
-from bridle.testing.anthropic_api import tool_results
-from bridle.testing.model_script import Call, Say, reply
+from bridle.testing.model_double.anthropic import tool_results
+from bridle.testing.model_double.script import Call, Say, reply
 
 pytestmark = [
     pytest.mark.real,

@@ -1,6 +1,6 @@
 """The stages of `bridle.testing`, and the pinned CLIs that act on them."""
 
-from bridle.testing.stages import KEY, STAGES, NoTool, Stage
+from bridle.testing.cli_setups import KEY, STAGES, NoTool, Stage
 from stages.actor import Actor
 
 __all__ = ["KEY", "STAGES", "Actor", "NoTool", "Stage"]

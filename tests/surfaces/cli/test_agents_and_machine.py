@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from cursor_stand_in import install_cursor
 
-from bridle.core.management import Account, Installed
-from bridle.management import Report
-from bridle.surfaces.cli.agents import HEAD, cells
-from bridle.surfaces.cli.output import Style, table
+from bridle.core.agent_admin import Account, Installed
+from bridle.harness.agent_admin import Report
+from bridle.surfaces.cli.commands.agents import HEAD, cells
+from bridle.surfaces.cli.views.output import Style, table
 
 from ..conftest import Bench
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 from warm_python import run_bridle
 
-from bridle.surfaces.cli.parser import build
-from bridle.surfaces.cli.words import subcommands
+from bridle.surfaces.cli.parsing.argparse_errors import subcommands
+from bridle.surfaces.cli.parsing.parser import build
 
 from ..conftest import Terminal
 

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from bridle.store.session_row import SessionRow
-from bridle.surfaces.drawn import listings
+from bridle.surfaces.rendering import tables
 
 from ..conftest import Bench, wait_for_line
 
@@ -65,7 +65,7 @@ def test_a_turn_whose_owner_is_gone_is_not_called_running() -> None:
     gone.wait()
     row = SessionRow(id="x", agent="mock", cwd="/", created_at="", status="running")
     for owner, state in {None: "open", gone.pid: "open", os.getpid(): "running"}.items():
-        assert listings.session_state(replace(row, owner_pid=owner)) == state
+        assert tables.session_state(replace(row, owner_pid=owner)) == state
 
 
 def test_sessions_of_this_folder_are_told_from_others(told: Bench) -> None:
@@ -302,7 +302,15 @@ def test_the_demo_on_a_terminal_can_be_answered(bench: Bench) -> None:
     assert "→ denied from terminal" in terminal.text
 
 
-HEAVY = ("rich", "asyncio", "apsw", "msgspec", "tomlkit", "bridle.app", "bridle.core.events")
+HEAVY = (
+    "rich",
+    "asyncio",
+    "apsw",
+    "msgspec",
+    "tomlkit",
+    "bridle.harness.harness",
+    "bridle.core.events",
+)
 
 
 @pytest.mark.parametrize("words", ["--version", "--help", "run --help", "sessions --help"])

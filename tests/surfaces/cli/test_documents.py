@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from bridle.surfaces.cli.commands.schema import document
 from bridle.surfaces.cli.main import main
-from bridle.surfaces.cli.parser import build
-from bridle.surfaces.cli.schema import document
-from bridle.surfaces.cli.words import option_strings, subcommands
+from bridle.surfaces.cli.parsing.argparse_errors import option_strings, subcommands
+from bridle.surfaces.cli.parsing.parser import build
 
 DOCS = Path(__file__).parents[3] / "docs"
 MCP = ["list", "tools", "add", "remove", "enable", "disable", "serve"]

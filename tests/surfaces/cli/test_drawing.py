@@ -35,7 +35,7 @@ from bridle.core.events import (
     UserMessage,
 )
 from bridle.core.failure import Failure
-from bridle.surfaces.cli.drawing import Drawing
+from bridle.surfaces.cli.views.live_screen import Drawing
 
 BASH = ToolStarted(call_id="c1", tool="Bash", name="run", title="Bash `make`")
 READ = ToolStarted(call_id="c2", tool="Read", name="read", title="Read `a.py`")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.surfaces.drawn.rulings import ADVICE
+from bridle.surfaces.rendering.policy_tables import ADVICE
 
 from ..conftest import Bench
 

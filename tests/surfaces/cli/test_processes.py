@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from bridle.app import open_harness
+from bridle.harness.harness import open_harness
 from bridle.paths import find_paths
 from bridle.sessions.session import Session
-from bridle.supervision.processes import ancestors, find
-from bridle.surfaces.cli.parser import build
-from bridle.surfaces.cli.words import parse
+from bridle.supervision.linux.process_table import ancestors, find
+from bridle.surfaces.cli.parsing.argparse_errors import parse
+from bridle.surfaces.cli.parsing.parser import build
 
 from ..conftest import Bench, wait_for_line
 
@@ -222,7 +222,7 @@ async def test_a_signal_that_is_none_is_refused(bench: Bench) -> None:
 SERVER = """\
 import asyncio, sys
 from pathlib import Path
-from bridle.app import open_harness
+from bridle.harness.harness import open_harness
 
 async def serve():
     async with open_harness(cwd=Path.cwd()) as harness:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bridle.core.events import Entry, decode_entry
-from bridle.core.summary import summarize
+from bridle.core.summary_events import summarize
 
 from ..conftest import Bench, wait_for_line
 

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from bridle.surfaces.cli.main import main
-from bridle.surfaces.cli.parser import build
-from bridle.surfaces.cli.words import parse, subcommands
+from bridle.surfaces.cli.parsing.argparse_errors import parse, subcommands
+from bridle.surfaces.cli.parsing.parser import build
 
 EMPTY = "error: argument -a/--agent: it is empty\nhint: `bridle {} --help` tells how it is used"
 WRONG = {

@@ -15,12 +15,12 @@ from rich.console import Console
 from bridle.core.events import Entry, Event, MessageChunk, TurnEnded, TurnStarted
 from bridle.core.transcript import fold
 from bridle.sessions.export import to_html
-from bridle.surfaces.cli import scroll
-from bridle.surfaces.cli.drawing import Drawing
-from bridle.surfaces.cli.final_text import FinalText
-from bridle.surfaces.tui.look import Frame, draw
-from bridle.surfaces.tui.outline import Outline, Said
-from bridle.surfaces.tui.painter import Painter
+from bridle.surfaces.cli.views import scroll_view
+from bridle.surfaces.cli.views.final_text import FinalText
+from bridle.surfaces.cli.views.live_screen import Drawing
+from bridle.surfaces.tui.conversation.block_styles import Frame, draw
+from bridle.surfaces.tui.conversation.blocks import Outline, Said
+from bridle.surfaces.tui.rich_lines import Painter
 
 LEAST = 8  # columns of a conversation
 WIDE = 1_500  # columns: no cell of a table is wrapped beside another
@@ -70,12 +70,12 @@ def shown_later(log: list[Entry], width: int, capsys: pytest.CaptureFixture[str]
     """By `sessions show`."""
 
     async def show() -> None:
-        view = scroll.ScrollView(color=False, resumable=False)
+        view = scroll_view.ScrollView(color=False, resumable=False)
         await view.show(log[1:-1])
         await view.close()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scroll, "PIPE_WIDTH", width)
+        patch.setattr(scroll_view, "PIPE_WIDTH", width)
         asyncio.run(show())
     return capsys.readouterr().out
 

@@ -15,9 +15,23 @@ from bridle.core.events import (
     Question,
     QuestionAsked,
 )
-from bridle.surfaces.cli.keyboard import _keys
-from bridle.surfaces.drawn.dialog import ALL_EDITS, EDIT, Dialog, PermissionDialog, QuestionDialog
-from bridle.surfaces.drawn.keys import BACKSPACE, CLEAR, DOWN, ENTER, ESCAPE, PAGE_DOWN, UP
+from bridle.surfaces.cli.views.keyboard import _keys
+from bridle.surfaces.rendering.dialogs import (
+    ALL_EDITS,
+    EDIT,
+    Dialog,
+    PermissionDialog,
+    QuestionDialog,
+)
+from bridle.surfaces.rendering.special_keys import (
+    BACKSPACE,
+    CLEAR,
+    DOWN,
+    ENTER,
+    ESCAPE,
+    PAGE_DOWN,
+    UP,
+)
 
 REQUEST = PermissionRequested(
     request_id="r", tool="Bash", title="Bash `rm x`", input={"command": "rm x"}, reason="tidy up"

@@ -12,10 +12,10 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.failure import Failure
-from bridle.core.result import final_text
 from bridle.core.transcript import fold
-from bridle.surfaces.cli.final_text import FinalText
-from bridle.surfaces.drawn.outcome import Outcome, Outcomes
+from bridle.core.turn_result import final_text
+from bridle.surfaces.cli.views.final_text import FinalText
+from bridle.surfaces.rendering.turn_outcome import Outcome, Outcomes
 
 
 def entries(*events: Event, turn: int = 1) -> list[Entry]:

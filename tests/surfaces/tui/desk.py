@@ -15,8 +15,8 @@ from textual import events
 from textual.pilot import Pilot
 
 from bridle.surfaces.tui.app import BridleApp
-from bridle.surfaces.tui.prompt_box import PromptBox
-from bridle.surfaces.tui.request_prompt import RequestPrompt
+from bridle.surfaces.tui.dialogs.request_prompt import RequestPrompt
+from bridle.surfaces.tui.prompt.prompt_box import PromptBox
 from bridle.surfaces.tui.session_pane import SessionPane
 
 PATIENCE = 15.0

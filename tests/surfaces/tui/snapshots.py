@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from bridle.surfaces.tui.app import BridleApp
-from bridle.surfaces.tui.look import SPINNER
+from bridle.surfaces.tui.conversation.block_styles import SPINNER
 
 from .desk import Desk
 

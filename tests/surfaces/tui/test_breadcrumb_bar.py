@@ -16,16 +16,16 @@ from repositories import ACTIONS, BRANCH, Git, change, git_in, publish, start_re
 from textual.color import Color
 from textual.pilot import Pilot
 
-from bridle.surfaces.tui import repository_watch
+from bridle.surfaces.tui import repository_refresh
 from bridle.surfaces.tui.app import BridleApp
-from bridle.surfaces.tui.breadcrumb_bar import COLORS, BreadcrumbBar, BreadcrumbFrame
-from bridle.surfaces.tui.confirmation import Confirmation
-from bridle.surfaces.tui.crumb_line import in_line, notes, stacked
-from bridle.surfaces.tui.repository_watch import Seen
-from bridle.workspace import inotify
-from bridle.workspace.breadcrumb import Breadcrumb
-from bridle.workspace.pull_request import NoNews, PullRequest
-from bridle.workspace.repository import Repository, WorkState
+from bridle.surfaces.tui.bars.branch_bar import COLORS, BreadcrumbBar, BreadcrumbFrame
+from bridle.surfaces.tui.bars.branch_line import in_line, notes, stacked
+from bridle.surfaces.tui.dialogs.confirmation import Confirmation
+from bridle.surfaces.tui.repository_refresh import Seen
+from bridle.workspace.branch.pull_request import NoNews, PullRequest
+from bridle.workspace.branch.status import Breadcrumb
+from bridle.workspace.git.repository_state import Repository, WorkState
+from bridle.workspace.protection import inotify
 
 from .desk import Desk, desk
 
@@ -454,7 +454,7 @@ async def test_without_inotify_it_is_looked_at_every_so_often(
     branch: Path, git: Git, gh: GhStandIn, monkeypatch: pytest.MonkeyPatch, opened: Opened
 ) -> None:
     monkeypatch.setattr(inotify, "_libc", object())  # as on a system without it
-    monkeypatch.setattr(repository_watch, "EVERY", 0.5)
+    monkeypatch.setattr(repository_refresh, "EVERY", 0.5)
     async with opened(branch) as screen:
         await screen.shows("LOCAL")
         change(branch, git, "dirty")

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from rich.console import RenderableType
 
-from bridle.core.blocks import Message, Turn
 from bridle.core.errors import UsageError
 from bridle.core.events import Entry, ToolStarted, TurnStarted
 from bridle.core.transcript import Transcript
-from bridle.surfaces.drawn import listings
-from bridle.surfaces.tui import cards, clipboard, look
-from bridle.surfaces.tui.outline import Card, Outline, Piece
-from bridle.surfaces.tui.painter import Painter
+from bridle.core.transcript_blocks import Message, Turn
+from bridle.surfaces.rendering import tables
+from bridle.surfaces.tui import clipboard
+from bridle.surfaces.tui.conversation import block_styles, command_output
+from bridle.surfaces.tui.conversation.blocks import Card, Outline, Piece
+from bridle.surfaces.tui.rich_lines import Painter
 
 HOSTILE = "a\x1b]0;pwned\x07\x1b[2J\u202eb\nc"
 
 
 def drawn(body: RenderableType, width: int = 79) -> list[str]:
     piece = Piece(Card("Title", body))
-    return [line.text.rstrip() for line in Painter().lines(look.draw(piece, width), width)]
+    return [line.text.rstrip() for line in Painter().lines(block_styles.draw(piece, width), width)]
 
 
 def test_a_table_is_as_wide_as_it_needs_and_cleaned() -> None:
-    lines = drawn(cards.table(("NAME", "WHAT"), [("x", "one"), (HOSTILE, "two")]))
+    lines = drawn(command_output.table(("NAME", "WHAT"), [("x", "one"), (HOSTILE, "two")]))
     assert lines[1] == "  ▌ NAME  WHAT"
     assert lines[2] == "  ▌ x     one"
     assert lines[3].split() == ["▌", "ab", "c", "two"]
@@ -32,18 +33,18 @@ def test_a_table_is_as_wide_as_it_needs_and_cleaned() -> None:
 def test_a_table_that_is_too_wide_folds_its_last_column_within_the_screen() -> None:
     row = ("0b6c3b10ab", "12 min ago", "claude-agent-acp", "completed", "12", "$0.0123", "w " * 40)
     for width in (79, 60, 40):
-        lines = drawn(cards.table(listings.SESSIONS, [row]), width)
+        lines = drawn(command_output.table(tables.SESSIONS, [row]), width)
         assert max(map(len, lines)) <= width
-    assert "0b6c3b10ab" in "".join(drawn(cards.table(listings.SESSIONS, [row])))
+    assert "0b6c3b10ab" in "".join(drawn(command_output.table(tables.SESSIONS, [row])))
 
 
 def test_lines_are_one_line_each() -> None:
-    assert drawn(cards.lines("first", HOSTILE))[1:3] == ["  ▌ first", "  ▌ ab c"]
+    assert drawn(command_output.lines("first", HOSTILE))[1:3] == ["  ▌ first", "  ▌ ab c"]
 
 
 def test_what_an_error_advises_is_typed_with_a_slash() -> None:
     error = UsageError("no", hint="set KEY; then: bridle status gemini, or `bridle mcp add`")
-    assert cards.worded(error).hint == "set KEY; then: /status gemini, or `bridle mcp add`"
+    assert command_output.worded(error).hint == "set KEY; then: /status gemini, or `bridle mcp add`"
 
 
 def test_a_card_takes_the_place_of_another() -> None:

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from cursor_stand_in import install_cursor
 
-from bridle.surfaces.tui import look
-from bridle.surfaces.tui.agent_picker import AgentPicker
 from bridle.surfaces.tui.commands import COMMANDS, is_command
-from bridle.surfaces.tui.mcp_panel import McpPanel
-from bridle.surfaces.tui.mode_picker import ModePicker
-from bridle.surfaces.tui.model_picker import ModelPicker
-from bridle.surfaces.tui.outline import Card, Piece
-from bridle.surfaces.tui.painter import Painter
-from bridle.surfaces.tui.session_browser import SessionBrowser
-from bridle.surfaces.tui.theme_picker import ThemePicker
+from bridle.surfaces.tui.conversation import block_styles
+from bridle.surfaces.tui.conversation.blocks import Card, Piece
+from bridle.surfaces.tui.dialogs.agent_picker import AgentPicker
+from bridle.surfaces.tui.dialogs.mcp_panel import McpPanel
+from bridle.surfaces.tui.dialogs.mode_picker import ModePicker
+from bridle.surfaces.tui.dialogs.model_picker import ModelPicker
+from bridle.surfaces.tui.dialogs.session_browser import SessionBrowser
+from bridle.surfaces.tui.dialogs.theme_picker import ThemePicker
+from bridle.surfaces.tui.rich_lines import Painter
 
 from ..conftest import Bench
 from .desk import Desk, desk
@@ -85,7 +85,9 @@ class Clerk(Desk):
         """As they are drawn where there is room."""
         painter = Painter()
         return [
-            "\n".join(line.text.rstrip() for line in painter.lines(look.draw(piece, width), width))
+            "\n".join(
+                line.text.rstrip() for line in painter.lines(block_styles.draw(piece, width), width)
+            )
             for piece in self._pieces
         ]
 

@@ -19,12 +19,12 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from bridle.surfaces.drawn.difference import SIDE_BY_SIDE, difference
-from bridle.surfaces.tui.colors import colored
-from bridle.surfaces.tui.document import MOST, Document
-from bridle.surfaces.tui.look import Frame, draw
-from bridle.surfaces.tui.outline import Asked, Card, Ended, Outline, Piece, Said, Saying
-from bridle.surfaces.tui.painter import Painter
+from bridle.surfaces.rendering.diff import SIDE_BY_SIDE, difference
+from bridle.surfaces.tui.ansi_colors import colored
+from bridle.surfaces.tui.conversation.block_styles import Frame, draw
+from bridle.surfaces.tui.conversation.blocks import Asked, Card, Ended, Outline, Piece, Said, Saying
+from bridle.surfaces.tui.conversation.viewport import MOST, Document
+from bridle.surfaces.tui.rich_lines import Painter
 
 AT = "2026-01-01T00:00:00.000Z"
 

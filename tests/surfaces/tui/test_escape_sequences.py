@@ -6,7 +6,7 @@ import json
 import re
 import time
 
-from bridle.surfaces.tui.request_prompt import GRACE
+from bridle.surfaces.tui.dialogs.request_prompt import GRACE
 
 from ..conftest import Bench, Terminal
 

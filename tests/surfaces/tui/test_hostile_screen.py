@@ -15,14 +15,14 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 
 from bridle.core.events import Answer
-from bridle.surfaces.drawn.prose import Block
-from bridle.surfaces.tui import channel, keymap
+from bridle.surfaces.rendering.markdown_stream import Block
+from bridle.surfaces.tui import keymap, session_controller
 from bridle.surfaces.tui.app import BridleApp
 from bridle.surfaces.tui.commands import COMMANDS, Command
-from bridle.surfaces.tui.document import KEPT, Document
-from bridle.surfaces.tui.outline import Piece, Said
-from bridle.surfaces.tui.places import PLACES
-from bridle.surfaces.tui.prompt_box import PromptBox
+from bridle.surfaces.tui.conversation.blocks import Piece, Said
+from bridle.surfaces.tui.conversation.viewport import KEPT, Document
+from bridle.surfaces.tui.focus_scopes import PLACES
+from bridle.surfaces.tui.prompt.prompt_box import PromptBox
 
 from ..conftest import Bench, Terminal, wait_until
 from .desk import Desk, desk
@@ -208,7 +208,7 @@ async def test_a_session_whose_agent_starts_is_not_cleared_away(
 async def test_one_key_leads_to_the_beginning_of_a_session_that_was_read_in_part(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(channel, "TAIL", 10)
+    monkeypatch.setattr(session_controller, "TAIL", 10)
     turn = [{"repeat": 60, "steps": [{"read": "nothing"}]}]
     async with desk(machine.home, machine.project, monkeypatch, [turn]) as who:
         await who.write("the first words")

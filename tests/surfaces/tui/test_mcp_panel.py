@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.surfaces.tui.mcp_panel import McpPanel
+from bridle.surfaces.tui.dialogs.mcp_panel import McpPanel
 
 from .desk import Desk, desk
 from .machine import Machine

@@ -18,14 +18,14 @@ from textual.theme import Theme
 
 from bridle.surfaces import tui
 from bridle.surfaces.tui import fuzzy, keymap, themes
-from bridle.surfaces.tui.agent_picker import AgentPicker
 from bridle.surfaces.tui.app import BridleApp
-from bridle.surfaces.tui.approval import ApprovalPicker
-from bridle.surfaces.tui.mode_picker import ModePicker
-from bridle.surfaces.tui.model_picker import ModelPicker
-from bridle.surfaces.tui.picker import Picker, Row
-from bridle.surfaces.tui.places import PLACES
-from bridle.surfaces.tui.theme_picker import ThemePicker
+from bridle.surfaces.tui.approval_preset import ApprovalPicker
+from bridle.surfaces.tui.dialogs.agent_picker import AgentPicker
+from bridle.surfaces.tui.dialogs.mode_picker import ModePicker
+from bridle.surfaces.tui.dialogs.model_picker import ModelPicker
+from bridle.surfaces.tui.dialogs.picker import Picker, Row
+from bridle.surfaces.tui.dialogs.theme_picker import ThemePicker
+from bridle.surfaces.tui.focus_scopes import PLACES
 
 from .desk import Desk, desk
 from .machine import Machine

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.surfaces.tui.shell_line import MOST, ShellLine
+from bridle.surfaces.tui.prompt.shell_command import MOST, ShellLine
 
 from .desk import desk
 

@@ -15,10 +15,10 @@ import pytest
 from gh_stand_in import RECORDINGS, GhStandIn
 from repositories import git_in, publish, start_repository
 
-from bridle.surfaces.tui.breadcrumb_bar import BreadcrumbBar
-from bridle.surfaces.tui.channel import Channel
-from bridle.surfaces.tui.confirmation import Confirmation
-from bridle.surfaces.tui.request_prompt import RequestPrompt
+from bridle.surfaces.tui.bars.branch_bar import BreadcrumbBar
+from bridle.surfaces.tui.dialogs.confirmation import Confirmation
+from bridle.surfaces.tui.dialogs.request_prompt import RequestPrompt
+from bridle.surfaces.tui.session_controller import Channel
 
 from . import stories
 from .desk import Desk, desk

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from textual.screen import ModalScreen
 
+from bridle.surfaces.tui.bars.tab_bar import TabBar
 from bridle.surfaces.tui.session_pane import SessionPane
-from bridle.surfaces.tui.tab_bar import TabBar
 
 from .desk import Desk, desk
 from .machine import Machine

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridle.core.events import TurnEnded, TurnStarted
-from bridle.surfaces.tui.conversation import Conversation
+from bridle.surfaces.tui.conversation.view import Conversation
 
 from . import stories
 from .desk import desk

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from bridle.agents.acp.agent_row import Row
 from bridle.agents.acp.dialect import Dialect
-from bridle.agents.acp.row import Row
-from bridle.agents.stdio import INTERRUPT_GRACE, StdioAgent
+from bridle.agents.stdio.agent import INTERRUPT_GRACE, StdioAgent
 from bridle.core.agent import SessionSpec
-from bridle.core.management import Dialog, Installed, Run
+from bridle.core.agent_admin import Dialog, Installed, Run
 from bridle.core.wire import Launch, Wire
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class AcpAgent(StdioAgent):
         return self.dialect.launch(spec)
 
     async def installed(self, run: Run) -> Installed:
-        from bridle.agents.commands import installed
+        from bridle.agents.commands.locate import installed
 
         return await installed(run, self.info)
 
@@ -47,7 +47,7 @@ class AcpAgent(StdioAgent):
         limit: float = 20,
     ) -> T:
         """Talks to a program of its own, without a session of ours."""
-        from bridle.agents.commands import binary
+        from bridle.agents.commands.locate import binary
 
         launch = self.dialect.launch(SessionSpec(cwd=cwd))
         words = {name: word for name, word in launch.env.items() if isinstance(word, str)}

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from bridle.agents.fields import Table, at, storable, table, tables, text
-from bridle.agents.pictures import picture
+from bridle.agents.decoding.fields import Table, at, storable, table, tables, text
+from bridle.agents.decoding.images import picture
 from bridle.core.events import Content, Diff, Text
 from bridle.core.wire import Keep
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from bridle.agents.acp.row import Row
-from bridle.agents.fields import Table, at, table, text
+from bridle.agents.acp.agent_row import Row
+from bridle.agents.decoding.fields import Table, at, table, text
 from bridle.core.agent import SessionSpec, Word
 from bridle.core.wire import Launch
 
 if TYPE_CHECKING:  # the program is started before these are loaded
-    from bridle.agents.jsonrpc import Asked, RpcError, Told
+    from bridle.agents.jsonrpc.peer import Asked, RpcError, Told
     from bridle.core.events import Answer, Event, Question
     from bridle.core.failure import Failure
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from bridle.agents.acp.row import Row
-from bridle.agents.fields import Table, at, parse, text
-from bridle.agents.jsonrpc import METHOD_NOT_FOUND, RpcError
+from bridle.agents.acp.agent_row import Row
+from bridle.agents.decoding.fields import Table, at, parse, text
+from bridle.agents.jsonrpc.peer import METHOD_NOT_FOUND, RpcError
 from bridle.core.failure import BY_STATUS, Failure, FailureKind, history_lost
 
 AUTH_REQUIRED = -32000

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from bridle.agents.acp.row import Row
-from bridle.agents.fields import Table, table, tables, text
+from bridle.agents.acp.agent_row import Row
+from bridle.agents.decoding.fields import Table, table, tables, text
 from bridle.core.agent import Mode, SessionSpec
 from bridle.core.events import Event, SettingsChanged
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from bridle.agents.acp.row import Row
-from bridle.agents.fields import Table, at, strings, table, tables, text
+from bridle.agents.acp.agent_row import Row
+from bridle.agents.decoding.fields import Table, at, strings, table, tables, text
 from bridle.core import tools
 from bridle.core.events import PlanStep
 

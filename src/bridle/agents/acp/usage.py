@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from bridle.agents.fields import Table, at, count, number, table, text
+from bridle.agents.decoding.fields import Table, at, count, number, table, text
 from bridle.core.events import UsageReported
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Literal
 
-from bridle.agents.acp import failures, prompts
-from bridle.agents.acp.calls import Calls
+from bridle.agents.acp import failures, prompt_blocks
 from bridle.agents.acp.dialect import Dialect
-from bridle.agents.acp.lines import piece
-from bridle.agents.acp.opening import Opening
-from bridle.agents.acp.permission import Requests
-from bridle.agents.acp.speech import Speech
+from bridle.agents.acp.fast_path import piece
+from bridle.agents.acp.messages import Speech
+from bridle.agents.acp.requests import Requests
+from bridle.agents.acp.session_setup import Opening
+from bridle.agents.acp.tool_calls import Calls
 from bridle.agents.acp.tools import step_status
 from bridle.agents.acp.usage import Meter
-from bridle.agents.fields import Table, at, table, tables, text
-from bridle.agents.hearing import unrecognized
-from bridle.agents.jsonrpc import Answered, Asked, Nonsense, Peer, RpcError, Told
+from bridle.agents.decoding.fields import Table, at, table, tables, text
+from bridle.agents.jsonrpc.peer import Answered, Asked, Nonsense, Peer, RpcError, Told
+from bridle.agents.stdio.line_decoder import unrecognized
 from bridle.core.agent import Mode, Prompt, SessionSpec
 from bridle.core.errors import AgentError
 from bridle.core.events import (
@@ -77,7 +77,7 @@ class AcpWire:
 
     def prompt(self, prompt: Prompt) -> Iterable[Table]:
         """Raises what the agent is known to lack: no answer of its would end a turn of that."""
-        prompts.refuse_files(self._dialect.row.name, prompt)
+        prompt_blocks.refuse_files(self._dialect.row.name, prompt)
         messages: list[Table] = []
         if not (self._opening.ready or self._opening.under_way):
             messages = self._said(self._opening.step())
@@ -85,7 +85,7 @@ class AcpWire:
                 raise AgentError(self._dialect.row.name, why.message, hint=why.hint)
         self._turn, self._waiting = "prompt", prompt
         if self._dialect.row.drops_images:
-            self._untold += prompts.images_in_doubt(self._dialect.row.title, prompt)
+            self._untold += prompt_blocks.images_in_doubt(self._dialect.row.title, prompt)
         self._cancelled = self._was_denied = False
         self._calls.begin()
         self._meter.begin()
@@ -293,7 +293,7 @@ class AcpWire:
 
     def _unfit(self, prompt: Prompt) -> Failure | None:
         """What is wrong with a prompt for this agent, now that it said what it takes."""
-        images = any(map(prompts.is_image, prompt.files))
+        images = any(map(prompt_blocks.is_image, prompt.files))
         if images and self._opening.abilities and not self._opening.abilities.images:
             return failures.lacking("place for images in a prompt", self._dialect.row)
         return None
@@ -303,7 +303,7 @@ class AcpWire:
         assert prompt is not None
         can = self._opening.abilities
         preamble = "" if can and "systemPrompt" in can.sessions else self._preamble
-        blocks = prompts.blocks(prompt, preamble=preamble, embeds=bool(can and can.embeds))
+        blocks = prompt_blocks.blocks(prompt, preamble=preamble, embeds=bool(can and can.embeds))
         self._preamble = ""
         self._meter.told_model()
         params = {"sessionId": self._opening.session, "prompt": blocks}
@@ -316,7 +316,7 @@ class AcpWire:
         reason = text(told, "stopReason")
         if words := self._stopped_at(reason):
             yield from self._calls.spoken()
-            blocks = prompts.blocks(Prompt(words), preamble="", embeds=False)
+            blocks = prompt_blocks.blocks(Prompt(words), preamble="", embeds=False)
             params = {"sessionId": self._opening.session, "prompt": blocks}
             yield Notice(level="info", kind="session", text=_TOLD_WHY)
             yield Reply(self._peer.request("session/prompt", params, self._prompted))

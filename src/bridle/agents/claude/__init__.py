@@ -1,6 +1,6 @@
 """Claude Code behind bridle's port."""
 
-from bridle.agents.claude.management import ClaudeCode
+from bridle.agents.claude.agent import ClaudeCode
 
 agent = ClaudeCode()
 

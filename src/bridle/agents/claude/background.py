@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bridle.agents.fields import Table, table, tables, text
+from bridle.agents.decoding.fields import Table, table, tables, text
 from bridle.core.events import BackgroundChanged, BackgroundTask
 
 _OVER = frozenset({"completed", "failed", "killed", "stopped"})

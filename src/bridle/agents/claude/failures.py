@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bridle.agents.fields import Table, number, strings, text
+from bridle.agents.decoding.fields import Table, number, strings, text
 from bridle.core.failure import BY_STATUS, Failure, FailureKind, history_lost
 
 

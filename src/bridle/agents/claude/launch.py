@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Any
 
-from bridle.agents.attached import in_words
+from bridle.agents.decoding.inline_attachments import in_words
 from bridle.core.agent import File, Mode, Prompt, SecretFile, SessionSpec, Word
 from bridle.core.wire import Launch
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from msgspec.structs import replace
 
 from bridle.agents.claude import failures
-from bridle.agents.fields import Table, count, number, table, text
+from bridle.agents.decoding.fields import Table, count, number, table, text
 from bridle.core.events import Notice
 
 QUIET_TYPES = frozenset(

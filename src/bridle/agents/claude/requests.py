@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
-from bridle.agents.claude import suggestions
+from bridle.agents.claude import permission_suggestions
 from bridle.agents.claude.background import Background
 from bridle.agents.claude.launch import ASKED
 from bridle.agents.claude.settings import Settings
 from bridle.agents.claude.tools import Call
-from bridle.agents.fields import Table, storable, table, tables, text
-from bridle.agents.hearing import unrecognized
-from bridle.agents.questions import question
+from bridle.agents.decoding.fields import Table, storable, table, tables, text
+from bridle.agents.decoding.questions import question
+from bridle.agents.stdio.line_decoder import unrecognized
 from bridle.core import tools
 from bridle.core.events import (
     Answer,
@@ -99,7 +99,9 @@ class Requests:
         elif call.call_id in self._allowed:
             yield Reply(success(request_id, _allow(self._allowed[call.call_id])))
         else:
-            why = filter(None, (text(request, "decision_reason"), suggestions.told(request)))
+            why = filter(
+                None, (text(request, "decision_reason"), permission_suggestions.told(request))
+            )
             yield self._ask(request_id, "permission", call, asked, "\n".join(why))
 
     def withdrawn(self, request_id: str) -> Iterator[Event]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bridle.agents.claude.launch import permission_mode
-from bridle.agents.fields import Table, strings, table, text
+from bridle.agents.decoding.fields import Table, strings, table, text
 from bridle.core.agent import Mode
 from bridle.core.events import AgentReady, Event, Notice, SettingsChanged
 

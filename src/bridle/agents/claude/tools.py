@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from bridle.agents.fields import Table, count, storable, strings, table, tables, text
-from bridle.agents.pictures import Picture, picture
+from bridle.agents.decoding.fields import Table, count, storable, strings, table, tables, text
+from bridle.agents.decoding.images import Picture, picture
 from bridle.core import tools
 from bridle.core.events import Content, Cut, Diff, Text, ToolStarted
 from bridle.core.wire import Keep
-from bridle.hooks.dialects.names import CLAUDE
+from bridle.hooks.dialects.tool_names import CLAUDE
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bridle.agents.fields import Table, count, number, table
+from bridle.agents.decoding.fields import Table, count, number, table
 from bridle.core.events import UsageReported
 
 

@@ -10,16 +10,16 @@ from msgspec.structs import replace
 
 from bridle.agents.claude import failures, notices
 from bridle.agents.claude.background import Background
+from bridle.agents.claude.fast_path import piece
 from bridle.agents.claude.launch import launch, user_message
-from bridle.agents.claude.lines import piece
-from bridle.agents.claude.plan import Plan
+from bridle.agents.claude.messages import Speech
 from bridle.agents.claude.requests import CALLBACK, CALLED_BACK, PATIENCE, Requests, error
 from bridle.agents.claude.settings import Settings
-from bridle.agents.claude.speech import Speech
+from bridle.agents.claude.todo_list import Plan
 from bridle.agents.claude.tools import Call, Result, call_of, results
 from bridle.agents.claude.usage import Meter
-from bridle.agents.fields import Table, count, parse, storable, table, tables, text
-from bridle.agents.hearing import unrecognized
+from bridle.agents.decoding.fields import Table, count, parse, storable, table, tables, text
+from bridle.agents.stdio.line_decoder import unrecognized
 from bridle.core.agent import Mode, Prompt, SessionSpec
 from bridle.core.events import (
     Answer,

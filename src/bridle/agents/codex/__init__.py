@@ -1,6 +1,6 @@
 """Codex behind bridle's port: its app-server, and `exec` for versions without one."""
 
-from bridle.agents.codex.management import Codex, CodexExec
+from bridle.agents.codex.agent import Codex, CodexExec
 
 agent = Codex()
 exec_agent = CodexExec()

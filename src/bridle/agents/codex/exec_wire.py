@@ -12,11 +12,11 @@ from typing import Any
 from bridle.agents.codex import failures, notices
 from bridle.agents.codex.exec_launch import exec_launch
 from bridle.agents.codex.items import Items
-from bridle.agents.codex.speech import Speech
+from bridle.agents.codex.messages import Speech
 from bridle.agents.codex.usage import Used, used
-from bridle.agents.fields import Table, parse, storable, table, tables, text
-from bridle.agents.hearing import unrecognized
-from bridle.agents.one_way import OneWay
+from bridle.agents.decoding.fields import Table, parse, storable, table, tables, text
+from bridle.agents.stdio.line_decoder import unrecognized
+from bridle.agents.stdio.one_way_wire import OneWay
 from bridle.core.agent import Exit, Prompt, SessionSpec
 from bridle.core.events import (
     AgentReady,

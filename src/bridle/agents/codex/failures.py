@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bridle.agents.fields import Table, count, parse, table, text
+from bridle.agents.decoding.fields import Table, count, parse, table, text
 from bridle.core.failure import BY_STATUS, Failure, FailureKind, history_lost
 
 _BY_WORD: dict[str, FailureKind] = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from bridle.agents.codex.commands import Output
-from bridle.agents.codex.patches import changes
+from bridle.agents.codex.file_changes import changes
+from bridle.agents.codex.shell_items import Output
 from bridle.agents.codex.tools import content, tool
-from bridle.agents.fields import Table, storable, text
+from bridle.agents.decoding.fields import Table, storable, text
 from bridle.core import tools
 from bridle.core.events import Content, Event, Notice, Text, ToolFinished, ToolStarted, ToolUpdated
 from bridle.core.wire import Keep

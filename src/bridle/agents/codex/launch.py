@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridle.agents.attached import in_words
-from bridle.agents.fields import Table
+from bridle.agents.decoding.fields import Table
+from bridle.agents.decoding.inline_attachments import in_words
 from bridle.core.agent import File, Mode, Prompt, SessionSpec
 from bridle.core.errors import ConfigError
 from bridle.core.wire import Launch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from bridle.agents.codex import failures
-from bridle.agents.fields import Table, number, table, tables, text
+from bridle.agents.decoding.fields import Table, number, table, tables, text
 from bridle.core.events import Notice
 
 QUIET = frozenset(

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from bridle.agents.codex import elicitation
-from bridle.agents.codex.commands import command_of
+from bridle.agents.codex import mcp_elicitation
 from bridle.agents.codex.items import Items
-from bridle.agents.fields import Table, storable, strings, table, tables, text
-from bridle.agents.jsonrpc import Asked, Peer
-from bridle.agents.questions import question
+from bridle.agents.codex.shell_items import command_of
+from bridle.agents.decoding.fields import Table, storable, strings, table, tables, text
+from bridle.agents.decoding.questions import question
+from bridle.agents.jsonrpc.peer import Asked, Peer
 from bridle.core import tools
 from bridle.core.events import (
     ALLOW,
@@ -153,12 +153,12 @@ class Requests:
         server, meta = text(params, "serverName"), table(params, "_meta")
         if text(meta, "codex_approval_kind") == "mcp_tool_call":
             yield self._mcp(asked, server, meta, parent)
-        elif fields := elicitation.questions(params):
+        elif fields := mcp_elicitation.questions(params):
 
             def put(answer: Answer) -> Table:
                 if answer.option == "deny":
                     return _elicited("decline")
-                return _elicited("accept", elicitation.content(params, answer.answers or {}))
+                return _elicited("accept", mcp_elicitation.content(params, answer.answers or {}))
 
             self._open[asked.key] = _Open(asked, put, "")
             yield QuestionAsked(request_id=asked.key, questions=tuple(fields), parent=parent)

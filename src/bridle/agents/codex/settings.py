@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bridle.agents.codex.launch import ASKS, collaboration, sandbox_policy
-from bridle.agents.fields import Table, table, text
+from bridle.agents.decoding.fields import Table, table, text
 from bridle.core.agent import Mode, SessionSpec
 from bridle.core.events import Event, SettingsChanged
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from bridle.agents.fields import Table, strings, text
+from bridle.agents.decoding.fields import Table, strings, text
 from bridle.core import tools
 from bridle.core.events import (
     BackgroundChanged,

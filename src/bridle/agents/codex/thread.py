@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from bridle.agents.codex import failures
-from bridle.agents.codex.gate import is_trusted
+from bridle.agents.codex.hook_requests import is_trusted
 from bridle.agents.codex.launch import greeting, opening
 from bridle.agents.codex.settings import Settings
-from bridle.agents.fields import Table, table, text
-from bridle.agents.jsonrpc import Peer, RpcError, Said
+from bridle.agents.decoding.fields import Table, table, text
+from bridle.agents.jsonrpc.peer import Peer, RpcError, Said
 from bridle.core.agent import SessionSpec
 from bridle.core.events import AgentReady, Notice, TurnEnded, TurnStarted
 from bridle.core.wire import Reply

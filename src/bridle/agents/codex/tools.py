@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bridle.agents.codex import results
-from bridle.agents.codex.commands import Output, command_of
-from bridle.agents.codex.patches import changes
-from bridle.agents.fields import Table, count, storable, strings, table, tables, text
+from bridle.agents.codex import tool_results
+from bridle.agents.codex.file_changes import changes
+from bridle.agents.codex.shell_items import Output, command_of
+from bridle.agents.decoding.fields import Table, count, storable, strings, table, tables, text
 from bridle.core.events import Content, Text
 from bridle.core.wire import Keep
 
@@ -64,11 +64,11 @@ def content(item: Table, index: int, outcome: str, output: Output) -> Iterator[C
         case "mcpToolCall":
             if why := text(table(item, "error"), "message"):
                 yield Text(why)
-            yield from results.content(tables(table(item, "result"), "content"))
+            yield from tool_results.content(tables(table(item, "result"), "content"))
         case "dynamicToolCall":
-            yield from results.content(tables(item, "contentItems"))
+            yield from tool_results.content(tables(item, "contentItems"))
         case "functionCallOutput":
-            yield from results.output(item, "output")
+            yield from tool_results.output(item, "output")
         case "collabAgentToolCall":
             states = table(item, "agentsStates")
             for agent in states:
@@ -76,7 +76,7 @@ def content(item: Table, index: int, outcome: str, output: Output) -> Iterator[C
                     yield Text(said)
         case "imageGeneration":
             if data := text(item, "result"):
-                yield from results.image(data, "image/png")
+                yield from tool_results.image(data, "image/png")
             if path := text(item, "savedPath"):
                 yield Text(path)
 

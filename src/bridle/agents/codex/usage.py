@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bridle.agents.fields import Table, count, table
+from bridle.agents.decoding.fields import Table, count, table
 from bridle.core.events import UsageReported
 
 

@@ -9,20 +9,20 @@ from typing import Any, ClassVar, Literal
 from msgspec.structs import replace
 
 from bridle.agents.codex import failures, notices
-from bridle.agents.codex.gate import CodexGate, config
+from bridle.agents.codex.fast_path import piece
+from bridle.agents.codex.hook_requests import CodexGate, config
 from bridle.agents.codex.items import KINDS, Items
 from bridle.agents.codex.launch import launch, user_input
-from bridle.agents.codex.lines import piece
-from bridle.agents.codex.plan import steps
+from bridle.agents.codex.messages import Speech
 from bridle.agents.codex.requests import REFUSED, Requests
 from bridle.agents.codex.settings import Settings
-from bridle.agents.codex.speech import Speech
 from bridle.agents.codex.subagents import Subagents
 from bridle.agents.codex.thread import Thread, pass_over, settings_update
+from bridle.agents.codex.todo_list import steps
 from bridle.agents.codex.usage import Meter
-from bridle.agents.fields import Table, parse, storable, table, text
-from bridle.agents.hearing import unrecognized
-from bridle.agents.jsonrpc import Answered, Asked, Nonsense, Peer, Said, Told
+from bridle.agents.decoding.fields import Table, parse, storable, table, text
+from bridle.agents.jsonrpc.peer import Answered, Asked, Nonsense, Peer, Said, Told
+from bridle.agents.stdio.line_decoder import unrecognized
 from bridle.core.agent import Exit, Mode, Prompt, SessionSpec
 from bridle.core.events import (
     Answer,
@@ -36,7 +36,7 @@ from bridle.core.events import (
 )
 from bridle.core.failure import Failure
 from bridle.core.wire import Keep, Launch, Reply
-from bridle.hooks.messages import HookReply
+from bridle.hooks.protocol import HookReply
 
 
 class CodexWire:

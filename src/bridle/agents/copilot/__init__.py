@@ -5,7 +5,7 @@ lines (`lines`) instead: a process for each turn, which asks nobody and is refus
 allowed beforehand.
 """
 
-from bridle.agents.copilot.management import Copilot
+from bridle.agents.copilot.agent import Copilot
 
 agent = Copilot()
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from bridle.agents.acp.agent_row import Row
 from bridle.agents.acp.dialect import Dialect, Outcome
-from bridle.agents.acp.row import Row
-from bridle.agents.copilot.names import NAMES, without_exit
-from bridle.agents.fields import Table, table, text
+from bridle.agents.copilot.tool_names import NAMES, without_exit
+from bridle.agents.decoding.fields import Table, table, text
 from bridle.core.agent import SecretFile, SessionSpec, Word
 from bridle.core.wire import Launch
 
 if TYPE_CHECKING:  # the program is started before these are loaded
-    from bridle.agents.jsonrpc import RpcError
+    from bridle.agents.jsonrpc.peer import RpcError
     from bridle.core.failure import Failure
 
 _PLANNING = "was blocked. Plan mode does not permit"

@@ -8,9 +8,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from bridle.agents.copilot.names import NAMES, without_exit
-from bridle.agents.fields import Table, storable, table, tables, text
-from bridle.agents.pictures import Picture, picture
+from bridle.agents.copilot.tool_names import NAMES, without_exit
+from bridle.agents.decoding.fields import Table, storable, table, tables, text
+from bridle.agents.decoding.images import Picture, picture
 from bridle.core import tools
 from bridle.core.events import Content, Diff, Text, ToolStarted
 from bridle.core.wire import Keep

@@ -16,10 +16,10 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from bridle.agents.acp.dialect import Dialect
-from bridle.agents.acp.reply import Reply as ModelReply
+from bridle.agents.acp.model_reply import Reply as ModelReply
 from bridle.agents.acp.wire import AcpWire
 from bridle.agents.copilot import failures
-from bridle.agents.copilot.gate import CopilotGate
+from bridle.agents.copilot.hook_requests import CopilotGate
 from bridle.core import tools
 from bridle.core.agent import Prompt, SecretFolder, SessionSpec
 from bridle.core.events import (
@@ -39,7 +39,7 @@ from bridle.core.events import (
     UsageReported,
 )
 from bridle.core.wire import Keep, Launch, Reply
-from bridle.hooks.messages import HookReply
+from bridle.hooks.protocol import HookReply
 
 Said = Event | Reply | Keep
 C = TypeVar("C", ToolStarted, PermissionRequested)

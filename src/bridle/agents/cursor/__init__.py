@@ -1,6 +1,6 @@
 """Cursor's command line agent behind bridle's port."""
 
-from bridle.agents.cursor.management import Cursor
+from bridle.agents.cursor.agent import Cursor
 
 agent = Cursor()
 

@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from bridle.agents.cursor.approval import Approval
-from bridle.agents.fields import parse, strings, table
+from bridle.agents.cursor.withheld_tools import Approval
+from bridle.agents.decoding.fields import parse, strings, table
 
 FILE = "cli-config.json"
 

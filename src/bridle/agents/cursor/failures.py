@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bridle.agents.fields import Table, text
+from bridle.agents.decoding.fields import Table, text
 from bridle.core.agent import Exit
 from bridle.core.failure import Failure, FailureKind, history_lost
 

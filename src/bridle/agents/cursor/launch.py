@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from bridle.agents.attached import in_words
-from bridle.agents.cursor.approval import Approval
 from bridle.agents.cursor.config import FILE, copied
+from bridle.agents.cursor.withheld_tools import Approval
+from bridle.agents.decoding.inline_attachments import in_words
 from bridle.core.agent import File, Prompt, SecretFolder, SessionSpec, Word
 from bridle.core.errors import UsageError
 from bridle.core.wire import Launch, Place

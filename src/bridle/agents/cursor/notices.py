@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bridle.agents.fields import Table, count, text
+from bridle.agents.decoding.fields import Table, count, text
 from bridle.core.events import Notice
 
 

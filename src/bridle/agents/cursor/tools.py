@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from bridle.agents.fields import Table, parse, storable, table, text
+from bridle.agents.decoding.fields import Table, parse, storable, table, text
 from bridle.core import tools
 from bridle.core.events import ToolStarted
 

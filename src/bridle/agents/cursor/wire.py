@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from bridle.agents.cursor import failures, notices
-from bridle.agents.cursor.approval import Approval
 from bridle.agents.cursor.launch import launch
-from bridle.agents.cursor.lines import objects
-from bridle.agents.cursor.results import plan_of, result_of
-from bridle.agents.cursor.speech import Speech
+from bridle.agents.cursor.line_objects import objects
+from bridle.agents.cursor.messages import Speech
+from bridle.agents.cursor.tool_results import plan_of, result_of
 from bridle.agents.cursor.tools import Call, call_id_of, call_of
-from bridle.agents.fields import Table, count, table, text
-from bridle.agents.hearing import unrecognized
-from bridle.agents.one_way import OneWay
+from bridle.agents.cursor.withheld_tools import Approval
+from bridle.agents.decoding.fields import Table, count, table, text
+from bridle.agents.stdio.line_decoder import unrecognized
+from bridle.agents.stdio.one_way_wire import OneWay
 from bridle.core.agent import Exit, Prompt, SessionSpec
 from bridle.core.events import (
     AgentReady,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bridle.agents.fields import at, text
+from bridle.agents.commands.json_files import settings
+from bridle.agents.decoding.fields import at, text
 from bridle.agents.gemini.launch import BASE_URL, KEY, ROW, Variable
-from bridle.agents.native import settings
-from bridle.core.management import Account
+from bridle.core.agent_admin import Account
 
 _NOBODY = Account(signed_in=False, hint=ROW.login)
 

@@ -8,15 +8,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bridle.agents.acp.two_surfaces import TwoSurfaces
-from bridle.agents.commands import binary, plain
+from bridle.agents.acp.two_transports import TwoSurfaces
+from bridle.agents.commands.locate import binary, plain
 from bridle.agents.gemini.dialect import GeminiDialect
 from bridle.agents.gemini.launch import BASE_URL, KEY, POLICY, ROW, home
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import Conversation, Host, SessionSpec
+from bridle.core.agent_admin import Account, McpServer, Model, NativeSession, Run
 from bridle.core.errors import Unsupported
 from bridle.core.events import Event
-from bridle.core.management import Account, McpServer, Model, NativeSession, Run
 from bridle.core.wire import Wire
 
 # Over its one-way stream nobody is asked, and nothing is told of thoughts and retries.
@@ -24,7 +24,7 @@ _LACKS = frozenset({"thinking", "permissions", "images", "mcp", "retries"})
 
 
 def _stream(spec: SessionSpec) -> Wire:
-    from bridle.agents.gemini.stream import GeminiStreamWire
+    from bridle.agents.gemini.json_wire import GeminiStreamWire
 
     return GeminiStreamWire(spec)
 
@@ -41,8 +41,8 @@ class GeminiCli(TwoSurfaces):
         return GeminiWire(self.dialect, spec)
 
     async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
-        from bridle.agents.gemini.gate import policy, refuse_administrators
-        from bridle.agents.gemini.trust import trusted
+        from bridle.agents.gemini.ask_policy import policy, refuse_administrators
+        from bridle.agents.gemini.folder_trust import trusted
 
         refuse_administrators(host.variable)
         trusts = spec.options.get("trust") is True
@@ -53,15 +53,15 @@ class GeminiCli(TwoSurfaces):
             _refuse_trusted_servers(spec, host)
         options = {**spec.options, POLICY: policy(host.variable, spec.cwd)}
         if spec.resume:
-            from bridle.agents.gemini import store
+            from bridle.agents.gemini import stored_sessions
             from bridle.agents.gemini.account import chosen
 
             # Else it takes a key only for a new session: of an old one it wants to know the way.
             options[BASE_URL] = bool(host.variable(KEY)) and not (
                 chosen(home(host.variable)) or host.variable(BASE_URL)
             )
-            store.drop_empty_files(home(host.variable), spec.resume)
-            await store.out_of_its_minute(home(host.variable), spec.resume, host.report)
+            stored_sessions.drop_empty_files(home(host.variable), spec.resume)
+            await stored_sessions.out_of_its_minute(home(host.variable), spec.resume, host.report)
         return await self._open(replace(spec, options=options), host)
 
     async def _open(self, spec: SessionSpec, host: Host) -> Conversation:
@@ -83,38 +83,38 @@ class GeminiCli(TwoSurfaces):
         return await models(self, run)
 
     async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
-        from bridle.agents.gemini import store
+        from bridle.agents.gemini import stored_sessions
 
-        return store.sessions(home(run.variable), cwd)
+        return stored_sessions.sessions(home(run.variable), cwd)
 
     async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
-        from bridle.agents.gemini import store
+        from bridle.agents.gemini import stored_sessions
 
-        return store.history(home(run.variable), session)
+        return stored_sessions.history(home(run.variable), session)
 
     async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
-        from bridle.agents.mcp_settings import listed
+        from bridle.agents.commands.gemini_mcp_settings import listed
 
         # It tells them on stderr, connects to each, and has no exit code for anything.
         ran = await run([binary(run, self.info), "mcp", "list"], env=_TRUSTED, limit=60)
         return listed(plain(ran.stderr))
 
     async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
-        from bridle.agents.mcp_settings import added, edit
+        from bridle.agents.commands.gemini_mcp_settings import added, edit
 
         path = _settings(run)
         edit(self.info.name, path, lambda settings: added(settings, name, config))
 
     async def mcp_remove(self, run: Run, name: str) -> None:
-        from bridle.agents.mcp_settings import edit, removed
+        from bridle.agents.commands.gemini_mcp_settings import edit, removed
 
         path = _settings(run)
         edit(self.info.name, path, lambda settings: removed(self.info.name, settings, name))
 
     async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
         """Its own command finds no server at all in 0.61.0."""
-        from bridle.agents.gemini.store import switched
-        from bridle.agents.mcp_settings import edit
+        from bridle.agents.commands.gemini_mcp_settings import edit
+        from bridle.agents.gemini.stored_sessions import switched
 
         path = _settings(run).with_name("mcp-server-enablement.json")
         edit(self.info.name, path, lambda settings: switched(settings, name, on))
@@ -134,7 +134,7 @@ def _untrusted(spec: SessionSpec) -> Unsupported:
 
 
 def _refuse_trusted_servers(spec: SessionSpec, host: Host) -> None:
-    from bridle.agents.gemini.gate import trusted_servers
+    from bridle.agents.gemini.ask_policy import trusted_servers
 
     if names := sorted(trusted_servers(host.variable, spec.cwd) - spec.servers.keys()):
         raise Unsupported(

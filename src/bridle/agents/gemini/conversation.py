@@ -9,10 +9,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bridle.agents.fields import text
-from bridle.agents.gemini import store
+from bridle.agents.decoding.fields import text
+from bridle.agents.gemini import stored_sessions
 from bridle.agents.gemini.plans import presented
-from bridle.agents.recorded import RecordedConversation
+from bridle.agents.stdio.recorded_conversation import RecordedConversation
 from bridle.core.agent import AgentInfo, Heard, Host, SessionSpec
 from bridle.core.events import AgentReady, Event, PermissionRequested, UsageReported
 from bridle.core.wire import Wire
@@ -32,8 +32,8 @@ class GeminiConversation(RecordedConversation):
             spec,
             host,
             grace,
-            read=partial(store.recorded, home),
-            opened=partial(store.drop_empty_files, home),
+            read=partial(stored_sessions.recorded, home),
+            opened=partial(stored_sessions.drop_empty_files, home),
         )
         self._home = home
         self._counted: frozenset[str] = frozenset()  # messages of earlier turns
@@ -63,7 +63,7 @@ class GeminiConversation(RecordedConversation):
 
     async def _cached_since(self) -> int:
         """Tokens from a cache that were not asked for before."""
-        found = await asyncio.to_thread(store.cached, self._home, self._native_id)
+        found = await asyncio.to_thread(stored_sessions.cached, self._home, self._native_id)
         fresh = found.keys() - self._counted
         self._counted = frozenset(found)
         return sum(found[id] for id in fresh)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bridle.agents.acp.dialect import Dialect, Outcome
-from bridle.agents.fields import Table, parse, table, tables, text
-from bridle.agents.gemini import titles
+from bridle.agents.decoding.fields import Table, parse, table, tables, text
+from bridle.agents.gemini import tool_titles
 from bridle.agents.gemini.launch import acp
-from bridle.agents.jsonrpc import RpcError
+from bridle.agents.jsonrpc.peer import RpcError
 from bridle.core.agent import SessionSpec
 from bridle.core.failure import Failure
 from bridle.core.wire import Launch
@@ -27,9 +27,9 @@ class GeminiDialect(Dialect):
         """The plan that it writes for itself, unasked, is no file of the user's."""
         name = super().tool_name(call)
         if name.startswith("mcp_"):
-            return titles.server_tool(name, text(call, "title"))
+            return tool_titles.server_tool(name, text(call, "title"))
         paths = (text(one, "path") for one in tables(call, "locations"))
-        if name in ("write_file", "replace") and any(map(titles.is_plan, paths)):
+        if name in ("write_file", "replace") and any(map(tool_titles.is_plan, paths)):
             return name if text(call, "status") == "pending" else "plan_file"
         return name
 
@@ -42,8 +42,8 @@ class GeminiDialect(Dialect):
             found = (parse(words.encode()) for words in beside)
             return next((input for input in found if isinstance(input, dict)), {})
         if name == "run_shell_command" and asks:
-            return titles.command(title, *beside)
-        return super().input(call) or titles.input(name, title)
+            return tool_titles.command(title, *beside)
+        return super().input(call) or tool_titles.input(name, title)
 
     def denial(self, note: str) -> str:
         return f"The user denied this call: {note}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bridle.agents.acp import failures
-from bridle.agents.fields import Table, count, parse, table, text
+from bridle.agents.decoding.fields import Table, count, parse, table, text
 from bridle.agents.gemini.launch import ROW
-from bridle.agents.jsonrpc import RpcError
+from bridle.agents.jsonrpc.peer import RpcError
 from bridle.core.failure import Failure
 
 _API_ERROR = "[API Error: "

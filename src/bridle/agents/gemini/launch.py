@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from bridle.agents.acp.row import Row
+from bridle.agents.acp.agent_row import Row
 from bridle.core.agent import Prompt, SecretFile, SecretFolder, SessionSpec, Word
 from bridle.core.wire import Launch
 
@@ -48,7 +48,7 @@ ROW = Row(
 
 Variable = Callable[[str], str | None]
 
-GATE = str(Path(__file__).with_name("gate.toml"))
+GATE = str(Path(__file__).with_name("ask_policy.toml"))
 POLICY = "policy"  # the option that has another in place of ours
 BASE_URL = "GOOGLE_GEMINI_BASE_URL"
 KEY = "GEMINI_API_KEY"

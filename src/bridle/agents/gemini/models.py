@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.acp.listing import new_session
-from bridle.agents.fields import table, tables, text
-from bridle.core.management import Model, Run
+from bridle.agents.acp.list_sessions import new_session
+from bridle.agents.decoding.fields import table, tables, text
+from bridle.core.agent_admin import Model, Run
 
 
 async def models(agent: AcpAgent, run: Run) -> Sequence[Model]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from bridle.agents.acp import failures
 from bridle.agents.gemini.launch import ROW
-from bridle.agents.jsonrpc import RpcError
+from bridle.agents.jsonrpc.peer import RpcError
 from bridle.core.events import Notice
 
 _BEGINS = re.compile(r"^\[[^\]]+\] \[WARN\] Attempt (\d+) failed(?: with status (\d+))?[.:] ?")

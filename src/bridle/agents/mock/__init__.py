@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio import StdioAgent
-from bridle.agents.support import refuse
+from bridle.agents.stdio.agent import StdioAgent
+from bridle.agents.stdio.capability_check import refuse
 from bridle.core.agent import AgentInfo, Conversation, Host, SessionSpec
-from bridle.core.management import Model, Run
+from bridle.core.agent_admin import Model, Run
 
 INFO = AgentInfo(
     name="mock",

@@ -36,4 +36,4 @@ import sys
 if __name__ == "__main__":
     # As a package of its own, because `bridle` itself would load more than the standard library.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-    __import__("actor.life", fromlist=["main"]).main(sys.argv[1:])
+    __import__("program.main_loop", fromlist=["main"]).main(sys.argv[1:])

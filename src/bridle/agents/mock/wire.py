@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import MsgspecError, convert, json, to_builtins
 
-from bridle.agents.hearing import unrecognized
+from bridle.agents.stdio.line_decoder import unrecognized
 from bridle.core import events as ev
 from bridle.core import tools
 from bridle.core.agent import Mode, Prompt, SessionSpec

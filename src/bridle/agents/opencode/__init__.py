@@ -6,7 +6,7 @@ each turn, under the user's own rules, which asks nobody. `serve` reads the even
 server, which tells more than ACP does; nothing drives that server yet.
 """
 
-from bridle.agents.opencode.management import OpenCode
+from bridle.agents.opencode.agent import OpenCode
 
 agent = OpenCode()
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 
 from msgspec.structs import replace
 
-from bridle.agents.conversation import StdioConversation
-from bridle.agents.opencode.ledger import Counted, counted, database
+from bridle.agents.opencode.stored_usage import Counted, counted, database
+from bridle.agents.stdio.conversation import StdioConversation
 from bridle.core.agent import Heard
 from bridle.core.events import AgentReady, Event, TurnEnded, UsageReported
 

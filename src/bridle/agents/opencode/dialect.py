@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bridle.agents.acp.agent_row import Row
 from bridle.agents.acp.dialect import Dialect, Outcome
-from bridle.agents.acp.row import Row
-from bridle.agents.fields import Table, table, text
+from bridle.agents.decoding.fields import Table, table, text
 from bridle.agents.opencode.config import asking, environment
-from bridle.agents.opencode.names import NAMES
 from bridle.agents.opencode.retries import LOGGED
+from bridle.agents.opencode.tool_names import NAMES
 from bridle.core.agent import SessionSpec
 from bridle.core.wire import Launch
 
 if TYPE_CHECKING:  # the program is started before these are loaded
-    from bridle.agents.jsonrpc import RpcError
+    from bridle.agents.jsonrpc.peer import RpcError
     from bridle.core.failure import Failure
 
 _NO_TOOL = "Invalid Tool"  # what it calls instead of one that the model made up

@@ -8,9 +8,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from bridle.agents.fields import Table, storable, table, tables, text
-from bridle.agents.opencode.names import NAMES
-from bridle.agents.pictures import Picture, picture
+from bridle.agents.decoding.fields import Table, storable, table, tables, text
+from bridle.agents.decoding.images import Picture, picture
+from bridle.agents.opencode.tool_names import NAMES
 from bridle.core import tools
 from bridle.core.events import Content, Diff, PlanChanged, PlanStep, Text, ToolStarted
 from bridle.core.wire import Keep

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bridle.agents.acp.dialect import Dialect
 from bridle.agents.acp.wire import AcpWire
-from bridle.agents.fields import text
+from bridle.agents.decoding.fields import text
 from bridle.agents.opencode.retries import retry
 from bridle.core.agent import SessionSpec
 from bridle.core.events import Diff, Event, ToolFinished, ToolStarted, UsageReported

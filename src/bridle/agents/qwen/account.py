@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bridle.agents.fields import at, table
-from bridle.agents.native import settings
+from bridle.agents.commands.json_files import settings
+from bridle.agents.decoding.fields import at, table
 from bridle.agents.qwen.launch import ROW, Variable
-from bridle.core.management import Account
+from bridle.core.agent_admin import Account
 
 _KEYS = {
     "openai": ("OPENAI_API_KEY", "BAILIAN_CODING_PLAN_API_KEY", "BAILIAN_TOKEN_PLAN_API_KEY",

@@ -9,14 +9,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bridle.agents.acp.two_surfaces import TwoSurfaces
-from bridle.agents.commands import output, plain
+from bridle.agents.acp.two_transports import TwoSurfaces
+from bridle.agents.commands.locate import output, plain
 from bridle.agents.qwen.dialect import QwenDialect
 from bridle.agents.qwen.launch import ROW, home
-from bridle.agents.stdio import StdioAgent
+from bridle.agents.stdio.agent import StdioAgent
 from bridle.core.agent import Conversation, Host, SessionSpec
+from bridle.core.agent_admin import Account, McpServer, Model, NativeSession, Run
 from bridle.core.events import Event
-from bridle.core.management import Account, McpServer, Model, NativeSession, Run
 from bridle.core.wire import Wire
 
 # Its stream sends images as text to the model, and takes no answers to questions.
@@ -24,7 +24,7 @@ _LACKS = frozenset({"images", "questions", "background"})
 
 
 def _stream(spec: SessionSpec) -> Wire:
-    from bridle.agents.qwen.stream import QwenStreamWire
+    from bridle.agents.qwen.json_wire import QwenStreamWire
 
     return QwenStreamWire(spec)
 
@@ -35,17 +35,17 @@ class QwenCode(TwoSurfaces):
         super().__init__(ROW, QwenDialect, stream, surface="stream-json", since="0.8.2")
 
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        from bridle.agents.qwen.gate import refuse_other_deciders, system_files
+        from bridle.agents.qwen.ask_policy import refuse_other_deciders, system_files
 
         refuse_other_deciders(host.variable, spec.cwd)
         options = {**spec.options, **system_files(host.variable)}
         return await super().open(replace(spec, options=options), host)
 
     async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
-        from bridle.agents.qwen import store
-        from bridle.agents.recorded import RecordedConversation
+        from bridle.agents.qwen import stored_sessions
+        from bridle.agents.stdio.recorded_conversation import RecordedConversation
 
-        read = partial(store.recorded, home(host.variable))
+        read = partial(stored_sessions.recorded, home(host.variable))
         talk = RecordedConversation(self.info, self.wire(spec), spec, host, self._grace, read=read)
         await talk.start()
         return talk
@@ -61,34 +61,34 @@ class QwenCode(TwoSurfaces):
         return await models(self, run)
 
     async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
-        from bridle.agents.qwen import store
+        from bridle.agents.qwen import stored_sessions
 
-        return store.sessions(home(run.variable), cwd)
+        return stored_sessions.sessions(home(run.variable), cwd)
 
     async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
-        from bridle.agents.qwen import store
+        from bridle.agents.qwen import stored_sessions
 
-        return store.history(home(run.variable), session)
+        return stored_sessions.history(home(run.variable), session)
 
     async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
-        from bridle.agents.mcp_settings import listed
+        from bridle.agents.commands.gemini_mcp_settings import listed
 
         # It connects to each.
         return listed(plain(await output(run, self.info, ["mcp", "list"], limit=60)))
 
     async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
-        from bridle.agents.mcp_settings import added, edit
+        from bridle.agents.commands.gemini_mcp_settings import added, edit
 
         edit(self.info.name, _settings(run), lambda settings: added(settings, name, config))
 
     async def mcp_remove(self, run: Run, name: str) -> None:
-        from bridle.agents.mcp_settings import edit, removed
+        from bridle.agents.commands.gemini_mcp_settings import edit, removed
 
         edit(self.info.name, _settings(run), lambda kept: removed(self.info.name, kept, name))
 
     async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
-        from bridle.agents.mcp_settings import edit
-        from bridle.agents.qwen.store import switched
+        from bridle.agents.commands.gemini_mcp_settings import edit
+        from bridle.agents.qwen.stored_sessions import switched
 
         edit(self.info.name, _settings(run), lambda settings: switched(settings, name, on))
 

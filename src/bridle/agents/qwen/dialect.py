@@ -8,9 +8,9 @@ from typing import Any
 from bridle.agents.acp import content
 from bridle.agents.acp.dialect import Asking, Dialect, Outcome
 from bridle.agents.acp.tools import UNNAMED
-from bridle.agents.fields import Table, parse, table, tables, text
-from bridle.agents.jsonrpc import Asked
-from bridle.agents.questions import question
+from bridle.agents.decoding.fields import Table, parse, table, tables, text
+from bridle.agents.decoding.questions import question
+from bridle.agents.jsonrpc.peer import Asked
 from bridle.agents.qwen.launch import acp
 from bridle.core.agent import SessionSpec
 from bridle.core.events import Answer

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from bridle.agents.acp.row import Row
+from bridle.agents.acp.agent_row import Row
 from bridle.core.agent import Mode, SecretFile, SessionSpec, Word
 from bridle.core.wire import Launch
 
@@ -62,7 +62,7 @@ ROW = Row(
 Variable = Callable[[str], str | None]
 
 SETTINGS, DEFAULTS = "QWEN_CODE_SYSTEM_SETTINGS_PATH", "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
-GATE = str(Path(__file__).with_name("gate.json"))
+GATE = str(Path(__file__).with_name("ask_policy.json"))
 
 
 def home(variable: Variable) -> Path:

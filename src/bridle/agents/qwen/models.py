@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.acp.listing import new_session
-from bridle.agents.fields import count, table, tables, text
+from bridle.agents.acp.list_sessions import new_session
+from bridle.agents.decoding.fields import count, table, tables, text
 from bridle.agents.qwen.dialect import QwenDialect
 from bridle.agents.qwen.launch import ROW
-from bridle.core.management import Model, Run
+from bridle.core.agent_admin import Model, Run
 
 _DIALECT = QwenDialect(ROW)
 

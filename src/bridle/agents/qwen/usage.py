@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bridle.agents.fields import Table, count
+from bridle.agents.decoding.fields import Table, count
 from bridle.core.events import UsageReported
 
 

@@ -1,11 +1,11 @@
 """The policy: what an agent may do, by rules on commands, files, hosts, servers and modes."""
 
-from bridle.core.options import Preset
-from bridle.core.permission.names import INSTRUCTIONS, PROTECTED, PROTECTED_PREFIX
+from bridle.core.permission.guarded_names import INSTRUCTIONS, PROTECTED, PROTECTED_PREFIX
+from bridle.core.permission.path_location import PLACES, Context
 from bridle.core.permission.policy import Decision, Explanation, Policy, Step
 from bridle.core.permission.presets import OF_THE_LOOP, WORKSPACE
 from bridle.core.permission.rules import STRICTNESS, Rule, Verdict
-from bridle.core.permission.spots import PLACES, Context
+from bridle.core.session_options import Preset
 
 __all__ = [
     "INSTRUCTIONS",

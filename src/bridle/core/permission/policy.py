@@ -15,15 +15,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bridle.core.events import PermissionRequested
-from bridle.core.permission.act import Act
-from bridle.core.permission.acts import acts_of
-from bridle.core.permission.command_acts import line_key, script_of
-from bridle.core.permission.index import index_of
+from bridle.core.permission.action import Act
+from bridle.core.permission.actions import acts_of
+from bridle.core.permission.command_actions import line_key, script_of
+from bridle.core.permission.path_location import Context, seen_from_workspace
 from bridle.core.permission.presets import NEVER_REWRITTEN, guards, preset
+from bridle.core.permission.rule_index import index_of
 from bridle.core.permission.rules import MOST_LEFT_OUT, STRICTNESS, Match, Rule, Verdict
-from bridle.core.permission.searches import searching_without
+from bridle.core.permission.search_paths import searching_without
 from bridle.core.permission.shell.parsed_script import Command
-from bridle.core.permission.spots import Context, seen_from_workspace
 from bridle.core.tools import WRITES
 
 

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from bridle.core.agent import Mode
 from bridle.core.errors import UsageError
-from bridle.core.options import Preset
+from bridle.core.permission.path_location import HIDDEN, UNREAD
 from bridle.core.permission.rules import Rule
 from bridle.core.permission.shell.parsed_script import Effect
-from bridle.core.permission.spots import HIDDEN, UNREAD
+from bridle.core.session_options import Preset
 from bridle.core.tools import READS, WRITES
 
 OF_THE_LOOP = frozenset({"TodoWrite", "ExitPlanMode", "Question"})  # they touch nothing

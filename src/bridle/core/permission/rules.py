@@ -10,10 +10,8 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 
 from bridle.core.agent import Mode
-from bridle.core.permission.act import Act
-from bridle.core.permission.globs import is_pattern, may_match, paths_may_meet, text_glob
-from bridle.core.permission.shell.parsed_script import HOLE, Command, Effect, is_open, shown
-from bridle.core.permission.spots import (
+from bridle.core.permission.action import Act
+from bridle.core.permission.path_location import (
     ALL_PLACES,
     Context,
     Spot,
@@ -22,6 +20,8 @@ from bridle.core.permission.spots import (
     relative_directories,
     seen_from_workspace,
 )
+from bridle.core.permission.patterns import is_pattern, may_match, paths_may_meet, text_glob
+from bridle.core.permission.shell.parsed_script import HOLE, Command, Effect, is_open, shown
 from bridle.core.tools import READS
 
 Verdict = Literal["allow", "deny", "ask", "rewrite"]

@@ -49,7 +49,7 @@ def load(agent: str) -> Dialect:
 
 def spoken(agent: str, payload: bytes) -> Dialect:
     """Whose words these are: Cursor runs hooks that were set for Claude Code too."""
-    from bridle.hooks.dialects.payload import table_of
+    from bridle.hooks.dialects.payload_codec import table_of
 
     given = table_of(payload)
     cursors = isinstance(given, dict) and "cursor_version" in given

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bridle.hooks.dialects import names
+from bridle.hooks.dialects import tool_names
+from bridle.hooks.dialects.claude_family import Nested
 from bridle.hooks.dialects.dialect import Place
-from bridle.hooks.dialects.nested import Nested
 
 
 class Claude(Nested):
-    NAMES = names.CLAUDE
+    NAMES = tool_names.CLAUDE
     PLACE = Place(
         project=".claude/settings.local.json",
         user=".claude/settings.json",

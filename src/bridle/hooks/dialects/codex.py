@@ -12,30 +12,30 @@ from msgspec.structs import replace
 
 from bridle.core import tools
 from bridle.core.events import PermissionRequested
-from bridle.core.fields import Table, text
-from bridle.hooks.dialects import names, told
+from bridle.core.json_fields import Table, text
+from bridle.hooks.dialects import hook_events, tool_names
+from bridle.hooks.dialects.claude_family import Nested
 from bridle.hooks.dialects.dialect import Place
-from bridle.hooks.dialects.nested import Nested
-from bridle.hooks.dialects.payload import HookEvent, Unreadable
-from bridle.hooks.dialects.told import Kind
-from bridle.hooks.messages import HookReply
+from bridle.hooks.dialects.hook_events import Kind
+from bridle.hooks.dialects.payload_codec import HookEvent, Unreadable
+from bridle.hooks.protocol import HookReply
 
 _FILES = re.compile(r"^\*\*\* (?:(Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 
 
 class Codex(Nested):
     EVENTS: ClassVar = {
-        "SessionStart": Kind(told.SessionStart),
-        "UserPromptSubmit": Kind(told.PromptSubmit),
-        "PreToolUse": Kind(told.BeforeTool),
-        "PermissionRequest": Kind(told.PermissionAsked),
-        "PostToolUse": Kind(told.AfterTool),
-        "Stop": Kind(told.TurnEnd),
-        "SubagentStart": Kind(told.SubagentStart),
-        "SubagentStop": Kind(told.SubagentStop),
-        "PreCompact": Kind(told.Compaction),
+        "SessionStart": Kind(hook_events.SessionStart),
+        "UserPromptSubmit": Kind(hook_events.PromptSubmit),
+        "PreToolUse": Kind(hook_events.BeforeTool),
+        "PermissionRequest": Kind(hook_events.PermissionAsked),
+        "PostToolUse": Kind(hook_events.AfterTool),
+        "Stop": Kind(hook_events.TurnEnd),
+        "SubagentStart": Kind(hook_events.SubagentStart),
+        "SubagentStop": Kind(hook_events.SubagentStop),
+        "PreCompact": Kind(hook_events.Compaction),
     }
-    NAMES = names.CODEX
+    NAMES = tool_names.CODEX
     PLACE = Place(
         project=".codex/hooks.json",
         user=".codex/hooks.json",
@@ -44,7 +44,7 @@ class Codex(Nested):
     )
 
     def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:
-        plain = isinstance(event, told.BeforeTool) and input is None
+        plain = isinstance(event, hook_events.BeforeTool) and input is None
         return self.nothing(event) if plain else super().allow(event, input=input)
 
     def ask(self, event: HookEvent, message: str) -> HookReply:
@@ -53,7 +53,10 @@ class Codex(Nested):
     def request_of(self, event: HookEvent, request_id: str) -> PermissionRequested | None:
         """A patch names its files in its text."""
         request = super().request_of(event, request_id)
-        named = isinstance(event, told.BeforeTool | told.PermissionAsked) and event.tool_name
+        named = (
+            isinstance(event, hook_events.BeforeTool | hook_events.PermissionAsked)
+            and event.tool_name
+        )
         if request is None or named != "apply_patch":
             return request
         patch = text(request.input, "command")
@@ -68,7 +71,7 @@ class Codex(Nested):
 
 
 def _asking(event: HookEvent) -> bool:
-    return isinstance(event, told.PermissionAsked | Unreadable)
+    return isinstance(event, hook_events.PermissionAsked | Unreadable)
 
 
 def _tool(changes: set[str]) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from bridle.core.fields import Table, parse
-from bridle.hooks.dialects import names, told
+from bridle.core.json_fields import Table, parse
+from bridle.hooks.dialects import hook_events, tool_names
+from bridle.hooks.dialects.claude_family import Nested
 from bridle.hooks.dialects.dialect import BRIEF, Place
-from bridle.hooks.dialects.nested import Nested
-from bridle.hooks.dialects.payload import HookEvent, Unreadable, reply
-from bridle.hooks.dialects.told import Kind
-from bridle.hooks.messages import HookReply, refusal
+from bridle.hooks.dialects.hook_events import Kind
+from bridle.hooks.dialects.payload_codec import HookEvent, Unreadable, reply
+from bridle.hooks.protocol import HookReply, refusal
 
 _KEYS = {
     "sessionId": "session_id",
@@ -25,22 +25,22 @@ _KEYS = {
 
 class Copilot(Nested):
     EVENTS: ClassVar = {
-        "sessionStart": Kind(told.SessionStart),
-        "sessionEnd": Kind(told.SessionEnd),
-        "userPromptSubmitted": Kind(told.PromptSubmit),
-        "preToolUse": Kind(told.BeforeTool),
-        "permissionRequest": Kind(told.PermissionAsked),
-        "postToolUse": Kind(told.AfterTool),
-        "postToolUseFailure": Kind(told.ToolFailed),
-        "agentStop": Kind(told.TurnEnd),
-        "subagentStart": Kind(told.SubagentStart),
-        "subagentStop": Kind(told.SubagentStop),
-        "preCompact": Kind(told.Compaction),
-        "notification": Kind(told.Notification),
+        "sessionStart": Kind(hook_events.SessionStart),
+        "sessionEnd": Kind(hook_events.SessionEnd),
+        "userPromptSubmitted": Kind(hook_events.PromptSubmit),
+        "preToolUse": Kind(hook_events.BeforeTool),
+        "permissionRequest": Kind(hook_events.PermissionAsked),
+        "postToolUse": Kind(hook_events.AfterTool),
+        "postToolUseFailure": Kind(hook_events.ToolFailed),
+        "agentStop": Kind(hook_events.TurnEnd),
+        "subagentStart": Kind(hook_events.SubagentStart),
+        "subagentStop": Kind(hook_events.SubagentStop),
+        "preCompact": Kind(hook_events.Compaction),
+        "notification": Kind(hook_events.Notification),
     }
     CALLS = ("preToolUse",)
     CHANGES_INPUT = frozenset({"preToolUse"})
-    NAMES = names.COPILOT
+    NAMES = tool_names.COPILOT
     PLACE = Place(
         project=".github/hooks/bridle.json",
         user=".copilot/hooks/bridle.json",
@@ -57,10 +57,10 @@ class Copilot(Nested):
 
     def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:
         match event:
-            case told.BeforeTool():
+            case hook_events.BeforeTool():
                 changed = {} if input is None else {"modifiedArgs": input}
                 return reply({"permissionDecision": "allow", **changed})
-            case told.PermissionAsked():
+            case hook_events.PermissionAsked():
                 return reply({"behavior": "allow"})
             case Unreadable():
                 return refusal(event.why)
@@ -68,24 +68,24 @@ class Copilot(Nested):
 
     def deny(self, event: HookEvent, message: str) -> HookReply:
         match event:
-            case told.BeforeTool():
+            case hook_events.BeforeTool():
                 return reply({"permissionDecision": "deny", "permissionDecisionReason": message})
-            case told.PermissionAsked():
+            case hook_events.PermissionAsked():
                 return reply({"behavior": "deny", "message": message})
         return refusal(message)
 
     def ask(self, event: HookEvent, message: str) -> HookReply:
         match event:
-            case told.BeforeTool():
+            case hook_events.BeforeTool():
                 return reply({"permissionDecision": "ask", "permissionDecisionReason": message})
-            case told.PermissionAsked():
+            case hook_events.PermissionAsked():
                 return self.nothing(event)
         return self.deny(event, message)
 
     def context(
         self, event: HookEvent, words: str = "", *, environment: Mapping[str, str] | None = None
     ) -> HookReply:
-        if isinstance(event, told.SessionStart | told.AfterTool) and words:
+        if isinstance(event, hook_events.SessionStart | hook_events.AfterTool) and words:
             return reply({"additionalContext": words})
         return self.nothing(event)
 

@@ -12,14 +12,14 @@ import msgspec
 
 from bridle.core import tools
 from bridle.core.events import PermissionRequested
-from bridle.core.fields import Table, parse, text
-from bridle.core.versions import numbers
+from bridle.core.json_fields import Table, parse, text
+from bridle.core.version_check import numbers
 from bridle.hooks.dialects import cursor_events as events
-from bridle.hooks.dialects import names
+from bridle.hooks.dialects import tool_names
 from bridle.hooks.dialects.cursor_events import CursorEvent
 from bridle.hooks.dialects.dialect import BRIEF, Place
-from bridle.hooks.dialects.payload import HookEvent, Unreadable, reply, table_of, typed
-from bridle.hooks.messages import HookReply, refusal
+from bridle.hooks.dialects.payload_codec import HookEvent, Unreadable, reply, table_of, typed
+from bridle.hooks.protocol import HookReply, refusal
 
 MCP = "MCP:"  # before the name of a server's tool
 
@@ -166,7 +166,7 @@ def request_of(event: HookEvent, request_id: str) -> PermissionRequested | None:
     match event:
         case events.PreToolUse():
             name = event.tool_name
-            tool = "MCP" if name.startswith(MCP) else names.CURSOR.get(name, name)
+            tool = "MCP" if name.startswith(MCP) else tool_names.CURSOR.get(name, name)
             input, shown = event.tool_input, name.removeprefix(MCP)
             call, why = event.tool_use_id, event.agent_message or ""
         case events.BeforeShellExecution():

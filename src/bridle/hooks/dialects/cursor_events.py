@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from bridle.core.fields import Table
-from bridle.hooks.dialects.payload import HookEvent
+from bridle.core.json_fields import Table
+from bridle.hooks.dialects.payload_codec import HookEvent
 
 # -- what it tells ---------------------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 from bridle.core.events import PermissionRequested
-from bridle.core.fields import Table
-from bridle.hooks.dialects.payload import HookEvent
-from bridle.hooks.messages import HookReply
+from bridle.core.json_fields import Table
+from bridle.hooks.dialects.payload_codec import HookEvent
+from bridle.hooks.protocol import HookReply
 
 BRIEF = 10  # seconds, for a hook that only listens
 

@@ -7,29 +7,29 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bridle.core.fields import Table
-from bridle.hooks.dialects import names, told
+from bridle.core.json_fields import Table
+from bridle.hooks.dialects import hook_events, tool_names
+from bridle.hooks.dialects.claude_family import Nested
 from bridle.hooks.dialects.dialect import Place
-from bridle.hooks.dialects.nested import Nested
-from bridle.hooks.dialects.payload import HookEvent, Unreadable, reply
-from bridle.hooks.dialects.told import Kind
-from bridle.hooks.messages import HookReply, refusal
+from bridle.hooks.dialects.hook_events import Kind
+from bridle.hooks.dialects.payload_codec import HookEvent, Unreadable, reply
+from bridle.hooks.protocol import HookReply, refusal
 
 
 class Gemini(Nested):
     EVENTS: ClassVar = {
-        "SessionStart": Kind(told.SessionStart),
-        "SessionEnd": Kind(told.SessionEnd),
-        "BeforeAgent": Kind(told.PromptSubmit),
-        "BeforeTool": Kind(told.BeforeTool),
-        "AfterTool": Kind(told.AfterTool),
-        "AfterAgent": Kind(told.TurnEnd),
-        "PreCompress": Kind(told.Compaction),
-        "Notification": Kind(told.Notification),
+        "SessionStart": Kind(hook_events.SessionStart),
+        "SessionEnd": Kind(hook_events.SessionEnd),
+        "BeforeAgent": Kind(hook_events.PromptSubmit),
+        "BeforeTool": Kind(hook_events.BeforeTool),
+        "AfterTool": Kind(hook_events.AfterTool),
+        "AfterAgent": Kind(hook_events.TurnEnd),
+        "PreCompress": Kind(hook_events.Compaction),
+        "Notification": Kind(hook_events.Notification),
     }
     CALLS = ("BeforeTool",)
     CHANGES_INPUT = frozenset({"BeforeTool"})
-    NAMES = names.GEMINI
+    NAMES = tool_names.GEMINI
     INPUT: ClassVar = {"dir_path": "path"}
     UNIT = 1000
     PLACE = Place(
@@ -47,7 +47,7 @@ class Gemini(Nested):
     def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:
         if isinstance(event, Unreadable):
             return refusal(event.why)
-        if not isinstance(event, told.BeforeTool):
+        if not isinstance(event, hook_events.BeforeTool):
             return self.nothing(event)
         said: Table = {"decision": "allow"}
         if input is not None:
@@ -55,18 +55,18 @@ class Gemini(Nested):
         return reply(said)
 
     def deny(self, event: HookEvent, message: str) -> HookReply:
-        if isinstance(event, told.BeforeTool | told.PromptSubmit):
+        if isinstance(event, hook_events.BeforeTool | hook_events.PromptSubmit):
             return reply({"decision": "deny", "reason": message})
         return refusal(message)
 
     def ask(self, event: HookEvent, message: str) -> HookReply:
         """Where nobody is there, its run ends here."""
-        if isinstance(event, told.BeforeTool):
+        if isinstance(event, hook_events.BeforeTool):
             return reply({"decision": "ask", "reason": message})
         return self.deny(event, message)
 
     def go_on(self, event: HookEvent, message: str) -> HookReply:
-        if isinstance(event, told.TurnEnd):
+        if isinstance(event, hook_events.TurnEnd):
             return reply({"decision": "deny", "reason": message})
         return self.nothing(event)
 

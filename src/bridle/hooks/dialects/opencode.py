@@ -10,13 +10,13 @@ import shlex
 from collections.abc import Mapping
 from typing import ClassVar
 
-from bridle.core.fields import Table
-from bridle.hooks.dialects import names, told
+from bridle.core.json_fields import Table
+from bridle.hooks.dialects import hook_events, tool_names
+from bridle.hooks.dialects.claude_family import Nested
 from bridle.hooks.dialects.dialect import Place
-from bridle.hooks.dialects.nested import Nested
-from bridle.hooks.dialects.payload import HookEvent, Unreadable, reply
-from bridle.hooks.dialects.told import Kind
-from bridle.hooks.messages import HookReply, refusal
+from bridle.hooks.dialects.hook_events import Kind
+from bridle.hooks.dialects.payload_codec import HookEvent, Unreadable, reply
+from bridle.hooks.protocol import HookReply, refusal
 
 EVENT = "tool.execute.before"
 _PLUGIN = """\
@@ -53,10 +53,10 @@ export const Bridle = async ({{ directory }}) => ({{
 
 
 class OpenCode(Nested):
-    EVENTS: ClassVar = {EVENT: Kind(told.BeforeTool)}
+    EVENTS: ClassVar = {EVENT: Kind(hook_events.BeforeTool)}
     CALLS = (EVENT,)
     CHANGES_INPUT = frozenset({EVENT})
-    NAMES = names.OPENCODE
+    NAMES = tool_names.OPENCODE
     PLACE = Place(
         project=".opencode/plugin/bridle.js",
         user=".config/opencode/plugin/bridle.js",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bridle.hooks.dialects import names
+from bridle.hooks.dialects import tool_names
+from bridle.hooks.dialects.claude_family import Nested
 from bridle.hooks.dialects.dialect import Place
-from bridle.hooks.dialects.nested import Nested
 
 
 class Qwen(Nested):
     CHANGES_INPUT = frozenset()
-    NAMES = names.QWEN
+    NAMES = tool_names.QWEN
     UNIT = 1000
     PLACE = Place(project=".qwen/settings.json", user=".qwen/settings.json", comments=True)
 

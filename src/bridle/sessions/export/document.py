@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from bridle.core.blocks import Call, Request, Turn
 from bridle.core.events import FileChange, PermissionRequested, Text
 from bridle.core.transcript import Transcript
+from bridle.core.transcript_blocks import Call, Request, Turn
 
 DEEPEST = 20  # calls inside calls; below that they are counted, not shown
 MARKS = {"pending": " ", "in_progress": "~", "completed": "x"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bridle.core.blocks import Block, Call, Message, Plan, Request, Thought, Turn, Words
 from bridle.core.events import Content, Diff, Image, Notice, Text
 from bridle.core.transcript import Transcript
+from bridle.core.transcript_blocks import Block, Call, Message, Plan, Request, Thought, Turn, Words
 from bridle.sessions.export.document import (
     DEEPEST,
     MARKS,

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import os
 
-from bridle.supervision import processes
-from bridle.supervision.channel import Channel, frame, rights
 from bridle.supervision.exec_gate import gate as gate_process
 from bridle.supervision.exec_gate.entry import Entry
 from bridle.supervision.exec_gate.exec_call import open_memory
+from bridle.supervision.linux import process_table
+from bridle.supervision.protocol.channel import Channel, frame, rights
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class GateProcess:
 
     def end(self) -> None:
         self.close()
-        processes.send(self.pid, signal.SIGKILL)
+        process_table.send(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         self.control.close()

@@ -13,12 +13,12 @@ from pathlib import PurePosixPath
 from msgspec import json
 from msgspec.structs import replace
 
-from bridle.core.permission.act import Act
-from bridle.core.permission.globs import text_glob
+from bridle.core.permission.action import Act
+from bridle.core.permission.path_location import Context
+from bridle.core.permission.patterns import text_glob
 from bridle.core.permission.rules import Rule
 from bridle.core.permission.shell.parsed_script import HOLE, SIGNS, Command, joined, unquoted
 from bridle.core.permission.shell.reader import read_words
-from bridle.core.permission.spots import Context
 from bridle.supervision.exec_gate.exec_policy import ExecPolicy, denied_commands, unenforceable
 
 _SHELL = frozenset({"Bash", "shell"})  # the tool and the class that commands are judged as

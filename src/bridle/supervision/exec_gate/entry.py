@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 
-from bridle.supervision.channel import frame, rights
 from bridle.supervision.exec_gate import seccomp
+from bridle.supervision.protocol.channel import frame, rights
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

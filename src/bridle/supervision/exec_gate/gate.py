@@ -14,12 +14,12 @@ import os
 import select
 import sys
 
-from bridle.supervision import kernel
-from bridle.supervision.channel import Channel
 from bridle.supervision.exec_gate import seccomp
 from bridle.supervision.exec_gate.availability import only_ancestors_may_read, refusal
 from bridle.supervision.exec_gate.entry import checksum
 from bridle.supervision.exec_gate.exec_call import open_memory, read_call
+from bridle.supervision.linux import syscalls
+from bridle.supervision.protocol.channel import Channel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -241,9 +241,9 @@ def run(control: Channel, registrations: Any, settings: dict[str, Any]) -> NoRet
     """What the warden's fork becomes. It first tries the filter on itself."""
     code = 0
     try:
-        kernel.die_with_parent()
-        kernel.name_process("bridle-exec-gate")
-        kernel.hide_memory()
+        syscalls.die_with_parent()
+        syscalls.name_process("bridle-exec-gate")
+        syscalls.hide_memory()
         reason = refusal(no_new_privileges=settings["no_new_privileges"])
         control.send("ready", reason or "")
         if reason is None:

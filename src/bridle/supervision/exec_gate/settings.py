@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision.launch import command
+from bridle.supervision.protocol.launch_warden import command
 
 if TYPE_CHECKING:
     from bridle.core.permission import Rule

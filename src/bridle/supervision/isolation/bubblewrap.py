@@ -10,8 +10,8 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bridle.supervision.isolation.home import GIT_CONFIG
-from bridle.supervision.isolation.system import roots_own, system
+from bridle.supervision.isolation.confined_home import GIT_CONFIG
+from bridle.supervision.isolation.readable_system_paths import roots_own, system
 
 FILTER, GIT = 198, 199  # numbers of the open files it finds its filter and the git settings in
 _PLACES = "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin"  # before those on PATH

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from bridle.core.errors import IsolationUnavailable, UsageError
-from bridle.supervision.isolation import LEVELS, bubblewrap, filters, landlock
+from bridle.supervision.isolation import LEVELS, bubblewrap, landlock, seccomp
+from bridle.supervision.isolation.confined_home import GIT_CONFIG, git_config, variables
 from bridle.supervision.isolation.enforcement import Rules
-from bridle.supervision.isolation.home import GIT_CONFIG, git_config, variables
 from bridle.supervision.isolation.limits import limits
-from bridle.supervision.isolation.system import (
+from bridle.supervision.isolation.readable_system_paths import (
     DEVICES,
     SYSTEM,
     holds,
@@ -26,7 +26,7 @@ from bridle.supervision.isolation.system import (
     system,
     toolchains,
 )
-from bridle.supervision.isolation.system import without as parts_without
+from bridle.supervision.isolation.readable_system_paths import without as parts_without
 
 IsolationLevel = Literal["basic", "medium", "high"]
 
@@ -106,7 +106,7 @@ def refusal(level: str) -> IsolationUnavailable | None:
         return None
     why = _missing(level)
     if why is None:
-        from bridle.supervision.isolation.canary import escapes
+        from bridle.supervision.isolation.probe import escapes
 
         why = escapes(level, trial)
     if why is None:
@@ -129,10 +129,10 @@ def trial(
 def _missing(level: str) -> tuple[str, str] | None:
     if sys.platform != "linux":
         return "only Linux has it", "use basic"
-    if platform.machine() not in filters.MACHINES:
+    if platform.machine() not in seccomp.MACHINES:
         return (
             f"there is no filter of system calls for {platform.machine()}",
-            f"it is there for {' and '.join(filters.MACHINES)}; use basic",
+            f"it is there for {' and '.join(seccomp.MACHINES)}; use basic",
         )
     return _no_landlock() if level == "medium" else _no_bubblewrap()
 
@@ -209,7 +209,7 @@ def _medium(
             limits("medium"),
             _KEPT_BY_ROOT,
             (*landlock.handled(landlock.version()), beneath),
-            filters.program("medium", filters.MACHINES[platform.machine()]),
+            seccomp.program("medium", seccomp.MACHINES[platform.machine()]),
             (),
         ),
         unheld=tuple(protected),
@@ -254,7 +254,7 @@ def _high(
     outer, inner = bubblewrap.for_bubblewrap(variables(env, home=home, temporary=Path("/tmp")))
     settings = git_config(home)
     mounts = bubblewrap.ProtectedMounts(workspace, protected)
-    files = [(bubblewrap.FILTER, filters.program("high", filters.MACHINES[platform.machine()]))]
+    files = [(bubblewrap.FILTER, seccomp.program("high", seccomp.MACHINES[platform.machine()]))]
     if settings:
         files.append((bubblewrap.GIT, settings))
     words = bubblewrap.words(

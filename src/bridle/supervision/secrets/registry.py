@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bridle.supervision.secrets.forms import Form, forms_of
-from bridle.supervision.secrets.index import Index
-from bridle.supervision.secrets.pieces import pieces_of
-from bridle.supervision.secrets.shapes import (
+from bridle.supervision.secrets.key_patterns import (
     LONGEST_SHAPE,
     Shape,
     beginning_of_shape,
     shapes_in,
 )
+from bridle.supervision.secrets.multiline import pieces_of
+from bridle.supervision.secrets.search_index import Index
+from bridle.supervision.secrets.secret_forms import Form, forms_of
 
 if TYPE_CHECKING:
     from bridle.core.events import Event

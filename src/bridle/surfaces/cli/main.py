@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridle.core.errors import BridleError, UsageError
-from bridle.surfaces.cli.parser import build
+from bridle.surfaces.cli.parsing.argparse_errors import parse
+from bridle.surfaces.cli.parsing.parser import build
 from bridle.surfaces.cli.preconditions import check_arguments, check_current_folder
-from bridle.surfaces.cli.streams import terminal
-from bridle.surfaces.cli.words import parse
-from bridle.surfaces.exits import BROKEN_PIPE, CANCELLED
+from bridle.surfaces.cli.views.std_streams import terminal
+from bridle.surfaces.exit_codes import BROKEN_PIPE, CANCELLED
 
 if TYPE_CHECKING:
-    from bridle.sessions.headstart import HeadStart
+    from bridle.sessions.prestart import HeadStart
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -97,7 +97,7 @@ def _lost_output(error: OSError) -> int:
 
 
 def complain(message: str, hint: str = "") -> None:
-    from bridle.core.terminal import clean
+    from bridle.core.terminal_sanitizer import clean
 
     lines = [f"error: {' '.join(clean(message).split())}"]
     if hint:
@@ -122,11 +122,11 @@ def _run(options: Namespace) -> int:
     if module not in _ANYWHERE:
         check_current_folder()
     if options.debug:
-        from bridle.surfaces.cli.log import start
+        from bridle.surfaces.cli.debug_log import start
 
         start(getattr(options, "env", None) or ())
     command: Callable[[Namespace], int] = getattr(
-        import_module(f"bridle.surfaces.cli.{module}"), name
+        import_module(f"bridle.surfaces.cli.commands.{module}"), name
     )
     return command(options)
 

@@ -17,27 +17,27 @@ from textual.screen import ModalScreen
 from textual.widgets import ContentSwitcher
 
 from bridle.core.errors import BridleError
-from bridle.surfaces.tui import choosing, themes
+from bridle.surfaces.tui import picker_actions, themes
 from bridle.surfaces.tui.app_keys import KEYS, OF_PANES
-from bridle.surfaces.tui.breadcrumb_bar import BreadcrumbBar, BreadcrumbFrame
-from bridle.surfaces.tui.harmless import Harmless
-from bridle.surfaces.tui.key_line import KeyLine
-from bridle.surfaces.tui.prompt_box import PromptBox
+from bridle.surfaces.tui.bars.branch_bar import BreadcrumbBar, BreadcrumbFrame
+from bridle.surfaces.tui.bars.key_bar import KeyLine
+from bridle.surfaces.tui.bars.status_bar import StatusBar
+from bridle.surfaces.tui.bars.tab_bar import Tab, TabBar
+from bridle.surfaces.tui.output_sanitizer import Harmless
+from bridle.surfaces.tui.prompt.prompt_box import PromptBox
 from bridle.surfaces.tui.session_pane import SessionPane
-from bridle.surfaces.tui.status_bar import StatusBar
-from bridle.surfaces.tui.tab_bar import Tab, TabBar
-from bridle.surfaces.tui.tabs import Tabs
+from bridle.surfaces.tui.tab_states import Tabs
 
 if TYPE_CHECKING:
     from textual.command import Provider
     from textual.driver import Driver
     from textual.theme import Theme
 
-    from bridle.app import Harness
     from bridle.config import Config
-    from bridle.management import Report
+    from bridle.harness.agent_admin import Report
+    from bridle.harness.harness import Harness
     from bridle.store.session_row import SessionRow
-    from bridle.surfaces.tui.welcome import Welcome
+    from bridle.surfaces.tui.conversation.welcome import Welcome
 
 
 NARROWEST = 16  # cells
@@ -45,7 +45,7 @@ _OF_ONE = ("agent", "model", "mode")  # wishes that are no other session's
 
 
 def _palette() -> type[Provider]:
-    from bridle.surfaces.tui.palette import BridleCommands
+    from bridle.surfaces.tui.dialogs.command_palette import BridleCommands
 
     return BridleCommands
 
@@ -86,7 +86,7 @@ class BridleApp(App[int]):
         found = super().get_driver_class()
         if found.__name__ != "LinuxDriver":
             return found
-        from bridle.surfaces.tui.driver import QuietDriver
+        from bridle.surfaces.tui.quiet_driver import QuietDriver
 
         return QuietDriver
 
@@ -130,8 +130,8 @@ class BridleApp(App[int]):
     async def _keep_open(self) -> None:
         """Opens the harness once the first picture is on the screen, and keeps it to the end."""
         import bridle
-        from bridle.surfaces.tui.channel import Channel
-        from bridle.surfaces.tui.welcome import Welcome
+        from bridle.surfaces.tui.conversation.welcome import Welcome
+        from bridle.surfaces.tui.session_controller import Channel
 
         async with bridle.open(cwd=self._cwd) as harness:
             self._harness = harness
@@ -155,14 +155,14 @@ class BridleApp(App[int]):
         told = themes.choose(self, config.screen.theme)
         if config.screen.keys:
             from bridle.surfaces.tui import keymap
-            from bridle.surfaces.tui.places import PLACES
+            from bridle.surfaces.tui.focus_scopes import PLACES
 
             told += keymap.problems(config.screen.keys, PLACES)
             self.set_keymap(config.screen.keys)
         if told:
             from rich.text import Text
 
-            from bridle.surfaces.tui.outline import Card
+            from bridle.surfaces.tui.conversation.blocks import Card
 
             self.pane.tell(Card("Settings of the screen", Text("\n".join(told), style="yellow")))
 
@@ -191,7 +191,7 @@ class BridleApp(App[int]):
         if running and not self._asked_to_leave:
             self._asked_to_leave = True
             what = "a turn runs" if running == 1 else f"{running} turns run"
-            sure = await choosing.sure(self, "Quit?", what, yes="cancel and quit")
+            sure = await picker_actions.sure(self, "Quit?", what, yes="cancel and quit")
             self._asked_to_leave = False
             if not sure:
                 return
@@ -217,7 +217,7 @@ class BridleApp(App[int]):
 
     async def open_pane(self, row: SessionRow | None = None, **wishes: Any) -> SessionPane:
         """In a tab of its own, or in the one that shows it already; an empty one makes room."""
-        from bridle.surfaces.tui.channel import Channel
+        from bridle.surfaces.tui.session_controller import Channel
 
         harness = await self.opened()
         assert self._welcome is not None
@@ -263,7 +263,7 @@ class BridleApp(App[int]):
     async def _close(self, pane: SessionPane) -> None:
         if self._runs_here(pane):
             what = f"a turn runs: {pane.titled}"
-            if not await choosing.sure(self, "Close the tab?", what, yes="cancel and close"):
+            if not await picker_actions.sure(self, "Close the tab?", what, yes="cancel and close"):
                 return
         panes = self.panes
         if pane is self.pane:
@@ -337,28 +337,28 @@ class BridleApp(App[int]):
     # -- what is chosen ----------------------------------------------------------------------------
 
     def action_pick_agent(self) -> None:
-        self._attempt(choosing.agent(self), "choosing")
+        self._attempt(picker_actions.agent(self), "choosing")
 
     def action_pick_model(self) -> None:
-        self._attempt(choosing.model(self), "choosing")
+        self._attempt(picker_actions.model(self), "choosing")
 
     def action_pick_mode(self) -> None:
-        self._attempt(choosing.mode(self), "choosing")
+        self._attempt(picker_actions.mode(self), "choosing")
 
     def action_pick_approval(self) -> None:
-        self._attempt(choosing.approval(self), "choosing")
+        self._attempt(picker_actions.approval(self), "choosing")
 
     def action_next_approval(self) -> None:
-        self._attempt(choosing.next_approval(self), "approval")
+        self._attempt(picker_actions.next_approval(self), "approval")
 
     def action_pick_theme(self) -> None:
-        self._attempt(choosing.theme(self), "choosing")
+        self._attempt(picker_actions.theme(self), "choosing")
 
     def action_browse_sessions(self) -> None:
-        self._attempt(choosing.session(self), "choosing")
+        self._attempt(picker_actions.session(self), "choosing")
 
     def action_mcp_panel(self) -> None:
-        self._attempt(choosing.servers(self), "choosing")
+        self._attempt(picker_actions.servers(self), "choosing")
 
     def _attempt(self, work: Coroutine[Any, Any, None], group: str) -> None:
         async def attempt() -> None:
@@ -427,7 +427,7 @@ class BridleApp(App[int]):
     def on_session_pane_waits(self, message: SessionPane.Waits) -> None:
         """Only who does not see it is called."""
         if self._harness and not (self.app_focus and message.pane is self.pane):
-            from bridle.surfaces.tui.attention import call
+            from bridle.surfaces.tui.bell import call
 
             call(self, self._harness.config.screen.notify, message.title)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bridle.core.blocks import Message
 from bridle.core.errors import UsageError
-from bridle.core.terminal import clean
+from bridle.core.terminal_sanitizer import clean
 from bridle.core.transcript import Transcript
+from bridle.core.transcript_blocks import Message
 
 
 def last_message(transcript: Transcript) -> str:

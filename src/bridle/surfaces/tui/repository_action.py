@@ -11,20 +11,20 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from bridle.core.errors import BridleError
-from bridle.core.terminal import reveal
+from bridle.core.terminal_sanitizer import reveal
 from bridle.paths import find_paths
-from bridle.surfaces.drawn import phrases
-from bridle.surfaces.tui.colors import colored
-from bridle.surfaces.tui.confirmation import Confirmation
-from bridle.surfaces.tui.outline import Card
-from bridle.workspace.action import Action, prepare, run_command
-from bridle.workspace.breadcrumb import Breadcrumb
-from bridle.workspace.programs import Said
-from bridle.workspace.repository import read_repository
-from bridle.workspace.skill import Found, find_skill
+from bridle.surfaces.rendering import formatting
+from bridle.surfaces.tui.ansi_colors import colored
+from bridle.surfaces.tui.conversation.blocks import Card
+from bridle.surfaces.tui.dialogs.confirmation import Confirmation
+from bridle.workspace.branch.next_action import Action, prepare, run_command
+from bridle.workspace.branch.skill_file import Found, find_skill
+from bridle.workspace.branch.status import Breadcrumb
+from bridle.workspace.git.bounded_command import Said
+from bridle.workspace.git.repository_state import read_repository
 
 if TYPE_CHECKING:
-    from bridle.surfaces.tui.breadcrumb_bar import BreadcrumbBar
+    from bridle.surfaces.tui.bars.branch_bar import BreadcrumbBar
     from bridle.surfaces.tui.session_pane import SessionPane
 
 SHOWN_PROMPT = 500  # lines; the box scrolls
@@ -73,7 +73,7 @@ class RepositoryAction:
         what: RenderableType = Group(*(_command(one) for one in ready.commands))
         yes = "run this"
         if ready.prompt:
-            first = Text(f"{phrases.one_line(source)}\n", style="dim")  # who wrote what is sent
+            first = Text(f"{formatting.one_line(source)}\n", style="dim")  # who wrote what is sent
             what, yes = Group(first, _shown_prompt(ready.prompt)), "send it to the agent"
         else:
             notes.append(source)
@@ -86,7 +86,7 @@ class RepositoryAction:
         before, now = crumb.repository, await read_repository(crumb.repository.top)
         if (before.branch, before.state.commit) != (now.branch, now.state.commit):
             raise BridleError(
-                f"nothing was run: {phrases.one_line(crumb.branch)} is no longer where it was",
+                f"nothing was run: {formatting.one_line(crumb.branch)} is no longer where it was",
                 hint="look at it again",
             )
 
@@ -104,7 +104,7 @@ class RepositoryAction:
 
 
 def _shown(command: tuple[str, ...]) -> str:
-    return phrases.one_line(phrases.revealed(shlex.join(command)))
+    return formatting.one_line(formatting.revealed(shlex.join(command)))
 
 
 def _command(command: tuple[str, ...]) -> Text:

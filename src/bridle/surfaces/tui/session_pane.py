@@ -16,24 +16,24 @@ from textual.timer import Timer
 from textual.worker import Worker
 
 from bridle.core.errors import BridleError, RequestNotOpen, UsageError
-from bridle.surfaces.drawn import phrases
-from bridle.surfaces.tui.completions import Completion
-from bridle.surfaces.tui.conversation import Conversation
-from bridle.surfaces.tui.prompt_box import PromptBox
-from bridle.surfaces.tui.prompt_history import prompts_of
-from bridle.surfaces.tui.request_prompt import RequestPrompt
-from bridle.surfaces.tui.status_bar import Standing, totals_of
+from bridle.surfaces.rendering import formatting
+from bridle.surfaces.tui.bars.status_bar import Standing, totals_of
+from bridle.surfaces.tui.conversation.view import Conversation
+from bridle.surfaces.tui.dialogs.request_prompt import RequestPrompt
+from bridle.surfaces.tui.prompt.completions import Completion
+from bridle.surfaces.tui.prompt.history import prompts_of
+from bridle.surfaces.tui.prompt.prompt_box import PromptBox
 
 if TYPE_CHECKING:
     from bridle.core.agent import File
     from bridle.core.events import Answer, Entry
-    from bridle.core.options import WhenBusy
+    from bridle.core.session_options import WhenBusy
     from bridle.core.transcript import Transcript
-    from bridle.surfaces.drawn.dialog import PermissionDialog
-    from bridle.surfaces.tui.channel import Channel
-    from bridle.surfaces.tui.input_editor import InputEditor
-    from bridle.surfaces.tui.outline import Card, Outline, Piece
-    from bridle.surfaces.tui.shell_line import ShellLine
+    from bridle.surfaces.rendering.dialogs import PermissionDialog
+    from bridle.surfaces.tui.conversation.blocks import Card, Outline, Piece
+    from bridle.surfaces.tui.dialogs.input_editor import InputEditor
+    from bridle.surfaces.tui.prompt.shell_command import ShellLine
+    from bridle.surfaces.tui.session_controller import Channel
 
 FRAME = 0.05  # seconds between two paints at least
 SPIN = 0.125
@@ -103,7 +103,7 @@ class SessionPane(Vertical):
     @cached_property
     def outline(self) -> Outline:
         """Not before the first picture: nothing of it is in there."""
-        from bridle.surfaces.tui.outline import Outline
+        from bridle.surfaces.tui.conversation.blocks import Outline
 
         return Outline()
 
@@ -134,7 +134,7 @@ class SessionPane(Vertical):
         turns = self.transcript.turns
         said = next((turn.prompt for turn in turns[:1] if turn.prompt), None)
         words = (row and row.title) or self.transcript.title or (row and row.prompt) or said
-        return phrases.one_line(words or "", 60)
+        return formatting.one_line(words or "", 60)
 
     def take_focus(self) -> None:
         """Where the next key belongs."""
@@ -190,7 +190,7 @@ class SessionPane(Vertical):
 
     async def _read_past(self, channel: Channel, whole: bool) -> None:
         """Folded anew, since what came later may depend on it; keys are heard between two pages."""
-        from bridle.surfaces.tui.outline import Outline
+        from bridle.surfaces.tui.conversation.blocks import Outline
 
         first = 0 if whole else max(0, 2 * self._first - self._last)
         outline, read = Outline(), first
@@ -256,10 +256,10 @@ class SessionPane(Vertical):
         self._attempt(self._allow_edits(message.request_id, message.answer))
 
     async def _allow_edits(self, request_id: str, answer: Answer) -> None:
-        from bridle.surfaces.tui import approval
+        from bridle.surfaces.tui import approval_preset
 
         await self._answer(request_id, answer)
-        await approval.choose(self, "edits")
+        await approval_preset.choose(self, "edits")
 
     async def _answer(self, request_id: str, answer: Answer) -> None:
         assert self.channel is not None
@@ -277,7 +277,7 @@ class SessionPane(Vertical):
         self.run_worker(self._edit(message.dialog), group="edit", exclusive=True)
 
     async def _edit(self, dialog: PermissionDialog) -> None:
-        from bridle.surfaces.tui.input_editor import InputEditor
+        from bridle.surfaces.tui.dialogs.input_editor import InputEditor
 
         self._editor = editor = InputEditor(dialog)
         answer = await self.app.push_screen_wait(editor)
@@ -294,7 +294,7 @@ class SessionPane(Vertical):
         from bridle.surfaces.tui.commands import COMMANDS
 
         its_own = self.transcript.commands
-        agent = phrases.one_line(self.transcript.agent or "the agent")
+        agent = formatting.one_line(self.transcript.agent or "the agent")
         return [
             *(Completion(one.name, one.help) for one in COMMANDS.values()),
             *(Completion(f"/{name.lstrip('/')}", f"of {agent}") for name in its_own),
@@ -321,16 +321,16 @@ class SessionPane(Vertical):
             self.complain(UsageError("no shell line", hint="!ls runs one, !! hands over the last"))
 
     async def _run_line(self, command: str, channel: Channel, over: bool) -> None:
-        from bridle.surfaces.tui.shell_line import ShellLine
+        from bridle.surfaces.tui.prompt.shell_command import ShellLine
 
         def changed() -> None:
             piece.drawn = None
             self._stir()
 
-        from bridle.surfaces.tui.outline import Card
+        from bridle.surfaces.tui.conversation.blocks import Card
 
         self._shell = shell = ShellLine(command, channel.cwd, changed)
-        piece = self.tell(Card(f"$ {phrases.one_line(command)}", shell, shell.whole))
+        piece = self.tell(Card(f"$ {formatting.one_line(command)}", shell, shell.whole))
         self._conversation.action_end()
         await shell.run(channel.harness.paths.spawns)
         if over and not shell.cancelled:
@@ -347,16 +347,16 @@ class SessionPane(Vertical):
         """Whatever went wrong, the other sessions go on."""
         from rich.text import Text
 
-        from bridle.surfaces.tui import cards
-        from bridle.surfaces.tui.outline import Card
+        from bridle.surfaces.tui.conversation import command_output
+        from bridle.surfaces.tui.conversation.blocks import Card
 
         if isinstance(error, BridleError):
             message, hint = error.message, error.hint
         else:
-            message, hint = cards.unforeseen(error)
-        body = Text().append(phrases.one_line(message), style="red")
+            message, hint = command_output.unforeseen(error)
+        body = Text().append(formatting.one_line(message), style="red")
         if hint:
-            body.append(f"\n{phrases.one_line(hint)}")
+            body.append(f"\n{formatting.one_line(hint)}")
         self.tell(Card("It did not work", body), instead)
 
     # -- the screen --------------------------------------------------------------------------------
@@ -401,15 +401,15 @@ class SessionPane(Vertical):
         if fresh:
             if (self.box.has_focus and not self.box.text) or had_focus:
                 self._request.take_keys()
-            self.post_message(self.Waits(self, phrases.asked(waiting[0])))
+            self.post_message(self.Waits(self, formatting.asked(waiting[0])))
         elif not waiting and had_focus:
             self.box.focus()
 
     @property
     def _queue(self) -> list[str]:
-        from bridle.surfaces.tui import prompt_queue
+        from bridle.surfaces.tui.prompt import queue
 
-        return prompt_queue.waiting(self.transcript.turns) if self.transcript.busy else []
+        return queue.waiting(self.transcript.turns) if self.transcript.busy else []
 
     def standing(self) -> Standing:
         transcript, channel = self.transcript, self.channel

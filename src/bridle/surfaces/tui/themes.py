@@ -11,7 +11,7 @@ from textual.color import Color
 from textual.theme import Theme
 
 from bridle.core.errors import BridleError
-from bridle.surfaces.drawn import phrases
+from bridle.surfaces.rendering import formatting
 
 DEFAULT = "bridle-dark"
 
@@ -137,6 +137,6 @@ def choose(app: App[Any], name: str) -> list[str]:
     """What there is to tell of it."""
     if name not in app.available_themes:
         known = ", ".join(sorted(app.available_themes))
-        return [f"there is no theme {phrases.one_line(name)!r}: {known}"]
+        return [f"there is no theme {formatting.one_line(name)!r}: {known}"]
     app.theme = name
     return []

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from bridle.workspace.file_names import shown
+from bridle.workspace.files.file_names import shown
 from bridle.workspace.protection.checkouts import GRACE, Checkouts
 from bridle.workspace.protection.differences import (
     changed_instructions,

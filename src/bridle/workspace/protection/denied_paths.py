@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bridle.core.permission.globs import is_pattern, path_glob
+from bridle.core.permission.path_location import PLACES
+from bridle.core.permission.patterns import is_pattern, path_glob
 from bridle.core.permission.rules import Rule
-from bridle.core.permission.spots import PLACES
 from bridle.core.protected_names import plain
 from bridle.core.tools import READS
-from bridle.workspace.file_names import SKIPPED
+from bridle.workspace.files.file_names import SKIPPED
 from bridle.workspace.protection.git_index import tracked
 from bridle.workspace.protection.mount_plan import AGENTS_OWN
 

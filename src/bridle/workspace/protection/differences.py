@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bridle.workspace.file_names import shown
+from bridle.workspace.files.file_names import shown
 from bridle.workspace.protection.accepted import ABSENT, MOST_IN_DIGEST, digest, folder_digest
 from bridle.workspace.protection.known_commits import Files, git_mode
 from bridle.workspace.protection.protected_state import State, parent_of

@@ -96,8 +96,8 @@ class GitObjects:
 
 @contextmanager
 def git_objects(root: Path) -> Iterator[GitObjects]:
-    from bridle.workspace.execute_only import call
-    from bridle.workspace.git import SAFE, Deadline, GitFailed, git, safe_environment
+    from bridle.workspace.git.execute_only import call
+    from bridle.workspace.git.git import SAFE, Deadline, GitFailed, git, safe_environment
 
     env = {**safe_environment(SAFE.items()), "GIT_NO_REPLACE_OBJECTS": "1"}
     try:

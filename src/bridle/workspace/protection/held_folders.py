@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bridle.workspace.file_names import shown
+from bridle.workspace.files.file_names import shown
+from bridle.workspace.files.refusal import Refused
 from bridle.workspace.protection.placement import status_of
 from bridle.workspace.protection.protected_names import open_folder
 from bridle.workspace.protection.protected_state import parent_of
 from bridle.workspace.protection.quarantine import Quarantine
 from bridle.workspace.protection.undone import Undone
-from bridle.workspace.refusal import Refused
 
 
 class HeldFolders:

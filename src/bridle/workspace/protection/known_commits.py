@@ -133,7 +133,7 @@ class KnownCommits:
 
     def index_holds(self, path: str, files: Files) -> bool:
         """Whether git's index has exactly this at a path, so that HEAD may be about to follow."""
-        from bridle.workspace.git import Deadline, GitFailed, git
+        from bridle.workspace.git.git import Deadline, GitFailed, git
 
         try:
             listed = git(

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from bridle.core import protected_names as names
-from bridle.workspace.file_names import SKIPPED
+from bridle.workspace.files.file_names import SKIPPED
 from bridle.workspace.protection.protected_state import (
     DEEPEST,
     NOTHING,

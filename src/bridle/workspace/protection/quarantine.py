@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from bridle.core.moment import rfc3339
+from bridle.core.timestamps import rfc3339
 
 MOST_THINGS = 200  # of one session; what comes later is removed
 MOST_BYTES = 64 << 20  # copied, where the folder lies on another file system

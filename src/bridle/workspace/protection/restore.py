@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from bridle.workspace.file_names import shown
+from bridle.workspace.files.file_names import shown
 from bridle.workspace.protection.accepted import ABSENT, Accepted, digest, digest_of
 from bridle.workspace.protection.contents import files_at, is_empty, tree_digest
 from bridle.workspace.protection.held_folders import HeldFolders

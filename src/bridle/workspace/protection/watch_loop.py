@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from bridle.workspace import inotify
-from bridle.workspace.inotify import Happening, Inotify
+from bridle.workspace.protection import inotify
 from bridle.workspace.protection.checker import Checker
+from bridle.workspace.protection.inotify import Happening, Inotify
 from bridle.workspace.protection.protected_names import matters
 from bridle.workspace.protection.protected_state import State
 

@@ -7,6 +7,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bridle.core.permission.shell.arithmetic import is_code
+from bridle.core.permission.shell.dangerous_variables import (
+    configures,
+    is_dynamic,
+    is_harmless,
+    is_lookup_table,
+    is_prompt,
+    steers,
+)
 from bridle.core.permission.shell.evaluation import Evaluator, Outcome, either
 from bridle.core.permission.shell.parsed_script import (
     HOLE,
@@ -33,14 +41,6 @@ from bridle.core.permission.shell.syntax import (
     Assignment,
     SimpleCommand,
     UnparsableCommand,
-)
-from bridle.core.permission.shell.variables import (
-    configures,
-    is_dynamic,
-    is_harmless,
-    is_lookup_table,
-    is_prompt,
-    steers,
 )
 from bridle.core.permission.shell.word_expansion import PROCESS_FILE, WORKING, Expansion
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bridle.core.permission.shell.arithmetic import is_code
+from bridle.core.permission.shell.dangerous_variables import is_harmless, steers
 from bridle.core.permission.shell.evaluation import Evaluator
 from bridle.core.permission.shell.findings import NO_FILE, RunFile
 from bridle.core.permission.shell.parsed_script import (
@@ -37,7 +38,6 @@ from bridle.core.permission.shell.syntax import (
     Dialect,
     UnparsableCommand,
 )
-from bridle.core.permission.shell.variables import is_harmless, steers
 
 _DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")

@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from bridle.core.errors import UsageError
-from bridle.surfaces.suggestion import suggestion
-from bridle.surfaces.tui import cards
+from bridle.surfaces.did_you_mean import suggestion
 from bridle.surfaces.tui.commands import agent, conversation, rules, screen, servers, sessions
 from bridle.surfaces.tui.commands.command import Command
+from bridle.surfaces.tui.conversation import command_output
 
 if TYPE_CHECKING:
     from bridle.surfaces.tui.app import BridleApp
@@ -71,7 +71,7 @@ async def carry_out(app: BridleApp, text: str) -> None:
             raise UsageError(f"{name} takes no words", hint="/help tells what each command takes")
         await command.run(app, words)
     except Exception as error:
-        pane.complain(cards.worded(error))
+        pane.complain(command_output.worded(error))
     if pane.told and pane.told is not before and pane.conversation.following:
         pane.conversation.bring(pane.told)
 

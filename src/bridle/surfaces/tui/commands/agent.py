@@ -10,17 +10,17 @@ from rich.console import Group
 from rich.text import Text
 from textual.app import SuspendNotSupported
 
+from bridle.core.agent_admin import SignsIn
 from bridle.core.errors import BridleError, UsageError
-from bridle.core.management import SignsIn
-from bridle.surfaces import signing
-from bridle.surfaces.drawn import listings, phrases, reports
-from bridle.surfaces.suggestion import suggestion
-from bridle.surfaces.tui import cards
+from bridle.surfaces import sign_in
+from bridle.surfaces.did_you_mean import suggestion
+from bridle.surfaces.rendering import agent_reports, formatting, tables
 from bridle.surfaces.tui.commands.command import agent_of, channel_of, config_of, refuse_while_busy
-from bridle.surfaces.tui.outline import Card
+from bridle.surfaces.tui.conversation import command_output
+from bridle.surfaces.tui.conversation.blocks import Card
 
 if TYPE_CHECKING:
-    from bridle.management import Management, Report
+    from bridle.harness.agent_admin import Management, Report
     from bridle.surfaces.tui.app import BridleApp
     from bridle.surfaces.tui.session_pane import SessionPane
 
@@ -30,8 +30,10 @@ async def login(app: BridleApp, words: str) -> None:
     management = channel_of(pane).harness.management
     name = words or agent_of(pane)
     argv = management.login(name)
-    waiting = cards.Awaited(pane, f"Signing in to {phrases.one_line(name)}", "opening browser")
-    await _sign(app, management, name, argv, waiting, signing.signed_in_now)
+    waiting = command_output.Awaited(
+        pane, f"Signing in to {formatting.one_line(name)}", "opening browser"
+    )
+    await _sign(app, management, name, argv, waiting, sign_in.signed_in_now)
 
 
 async def logout(app: BridleApp, words: str) -> None:
@@ -39,8 +41,10 @@ async def logout(app: BridleApp, words: str) -> None:
     management = channel_of(pane).harness.management
     name = words or agent_of(pane)
     argv = management.logout(name)
-    waiting = cards.Awaited(pane, f"Signing out of {phrases.one_line(name)}", "asking it")
-    await _sign(app, management, name, argv, waiting, signing.signed_out_now)
+    waiting = command_output.Awaited(
+        pane, f"Signing out of {formatting.one_line(name)}", "asking it"
+    )
+    await _sign(app, management, name, argv, waiting, sign_in.signed_out_now)
 
 
 async def _sign(
@@ -48,7 +52,7 @@ async def _sign(
     management: Management,
     name: str,
     argv: Sequence[str],
-    waiting: cards.Awaited,
+    waiting: command_output.Awaited,
     outcome: Callable[[Management, str], Awaitable[str]],
 ) -> None:
     """The terminal is the agent's own meanwhile; sessions go on behind it."""
@@ -59,17 +63,17 @@ async def _sign(
         except SuspendNotSupported:
             raise UsageError(
                 "this screen cannot be lent to another program",
-                hint=f"run it in a terminal: {signing.shown(management, name, argv)}",
+                hint=f"run it in a terminal: {sign_in.shown(management, name, argv)}",
             ) from None
         if failed:
             raise failed
-        waiting.tell(cards.lines(await outcome(management, name)))
+        waiting.tell(command_output.lines(await outcome(management, name)))
 
 
 async def _run(management: Management, name: str, argv: Sequence[str]) -> BridleError | None:
     """What went wrong: a screen that is lent has to be taken back first."""
     try:
-        await signing.run(management, name, argv, sys.stdout)
+        await sign_in.run(management, name, argv, sys.stdout)
     except BridleError as error:
         return error
     except KeyboardInterrupt:
@@ -85,35 +89,39 @@ async def status(app: BridleApp, words: str) -> None:
         return
     name = words or agent_of(pane)
     management.agent(name)  # which says so when there is none
-    with cards.Awaited(pane, f"Status of {phrases.one_line(name)}", f"asking {name}") as waiting:
+    with command_output.Awaited(
+        pane, f"Status of {formatting.one_line(name)}", f"asking {name}"
+    ) as waiting:
         report, about = await management.full_report(name)
         style = "green" if report.ready else "yellow"
-        told = [Text(reports.state(report), style=style)]
-        told += map(Text, reports.details(report, about))
+        told = [Text(agent_reports.state(report), style=style)]
+        told += map(Text, agent_reports.details(report, about))
         signed_out = report.account and not report.account.signed_in
         if signed_out and isinstance(management.agent(name), SignsIn):
-            told.append(cards.lines(f"/login {name} does it here", style="dim"))
+            told.append(command_output.lines(f"/login {name} does it here", style="dim"))
         waiting.tell(Group(*told))
 
 
 async def _status_of_all(app: BridleApp, management: Management) -> None:
-    from bridle.management import Report
-    from bridle.surfaces.census import ask_all
+    from bridle.harness.agent_admin import Report
+    from bridle.surfaces.query_agents import ask_all
 
-    with cards.Awaited(app.pane, "Status of all agents", "asking them all") as waiting:
+    with command_output.Awaited(app.pane, "Status of all agents", "asking them all") as waiting:
         answers = (await ask_all(management.names(), management.report)).values()
-        found = [reports.status(one) for one in answers if isinstance(one, Report)]
-        waiting.tell(cards.table(reports.STATUS, found))
+        found = [agent_reports.status(one) for one in answers if isinstance(one, Report)]
+        waiting.tell(command_output.table(agent_reports.STATUS, found))
 
 
 async def models(app: BridleApp, words: str) -> None:
     pane = app.pane
     name = words or agent_of(pane)
-    with cards.Awaited(pane, f"Models of {phrases.one_line(name)}", f"asking {name}") as waiting:
+    with command_output.Awaited(
+        pane, f"Models of {formatting.one_line(name)}", f"asking {name}"
+    ) as waiting:
         listed = {name: await channel_of(pane).harness.models(name)}
-        body = cards.table(listings.MODELS[1:], (row[1:] for row in listings.models(listed)))
-        note = [cards.lines(listings.SHIPPED, style="dim")] if listings.shipped(listed) else []
-        waiting.tell(Group(body, *note, cards.lines("/model NAME takes one", style="dim")))
+        body = command_output.table(tables.MODELS[1:], (row[1:] for row in tables.models(listed)))
+        note = [command_output.lines(tables.SHIPPED, style="dim")] if tables.shipped(listed) else []
+        waiting.tell(Group(body, *note, command_output.lines("/model NAME takes one", style="dim")))
 
 
 async def model(app: BridleApp, words: str) -> None:
@@ -124,7 +132,7 @@ async def model(app: BridleApp, words: str) -> None:
     if len(words.split()) > 1:
         raise UsageError("a model's name is one word", hint="/models lists them")
     await channel_of(pane).configure(model=words)
-    pane.tell(Card(f"Model: {phrases.one_line(words)}", cards.lines(_from_when(pane))))
+    pane.tell(Card(f"Model: {formatting.one_line(words)}", command_output.lines(_from_when(pane))))
 
 
 async def mode(app: BridleApp, words: str) -> None:
@@ -132,13 +140,13 @@ async def mode(app: BridleApp, words: str) -> None:
         app.action_pick_mode()
         return
     pane = app.pane
-    chosen = next((mode for mode in listings.MODES if mode == words), None)
+    chosen = next((mode for mode in tables.MODES if mode == words), None)
     if chosen is None:
         raise UsageError(
-            f"there is no mode {phrases.one_line(words)!r}", hint=suggestion(words, listings.MODES)
+            f"there is no mode {formatting.one_line(words)!r}", hint=suggestion(words, tables.MODES)
         )
     await channel_of(pane).configure(mode=chosen)
-    pane.tell(Card(f"Mode: {chosen}", cards.lines(listings.MODES[chosen])))
+    pane.tell(Card(f"Mode: {chosen}", command_output.lines(tables.MODES[chosen])))
 
 
 async def agent(app: BridleApp, words: str) -> None:
@@ -146,30 +154,34 @@ async def agent(app: BridleApp, words: str) -> None:
     if not words:
         app.action_pick_agent()
         return
-    from bridle.roster import roster
+    from bridle.harness.agent_selection import roster
 
     pane = app.pane
     channel = channel_of(pane)
     management = channel.harness.management
     name = roster(config_of(pane), words, None, channel.cwd).names[0]
     management.agent(name)  # which says so when there is none
-    shown = phrases.one_line(words)
+    shown = formatting.one_line(words)
     if channel.id is None:
         channel.choose(words)
-        with cards.Awaited(pane, f"Agent: {shown}", f"asking {name}") as waiting:
-            waiting.tell(cards.lines(*_ready(await management.report(name))))
+        with command_output.Awaited(pane, f"Agent: {shown}", f"asking {name}") as waiting:
+            waiting.tell(command_output.lines(*_ready(await management.report(name))))
         return
     refuse_while_busy(pane)
     before = agent_of(pane)
-    with cards.Awaited(pane, f"Agent: {shown}", f"{before} hands over to {name}") as waiting:
+    with command_output.Awaited(
+        pane, f"Agent: {shown}", f"{before} hands over to {name}"
+    ) as waiting:
         await pane.hand_over(words)
-        waiting.tell(cards.lines(f"it gets an account of what {before} did with your next prompt"))
+        waiting.tell(
+            command_output.lines(f"it gets an account of what {before} did with your next prompt")
+        )
 
 
 def _ready(report: Report) -> list[str]:
     if report.ready:
         return ["it is ready, and begins with your first prompt"]
-    return [f"it is {reports.state(report)}", *reports.next_steps([report])]
+    return [f"it is {agent_reports.state(report)}", *agent_reports.next_steps([report])]
 
 
 def _from_when(pane: SessionPane) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bridle.config import Config
     from bridle.store.session_row import SessionRow
     from bridle.surfaces.tui.app import BridleApp
-    from bridle.surfaces.tui.channel import Channel
+    from bridle.surfaces.tui.session_controller import Channel
     from bridle.surfaces.tui.session_pane import SessionPane
 
 Run = Callable[["BridleApp", str], Awaitable[None]]
@@ -49,7 +49,7 @@ def agent_of(pane: SessionPane) -> str:
     channel = channel_of(pane)
     if row := channel.row:
         return row.agent
-    from bridle.roster import roster
+    from bridle.harness.agent_selection import roster
 
     model = channel.wishes.get("model")
     return roster(config_of(pane), channel.agent, model, channel.cwd).names[0]

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from bridle.core.blocks import Turn, calls_of
 from bridle.core.errors import UsageError
 from bridle.core.events import Diff, FileChange
-from bridle.surfaces.drawn import phrases
-from bridle.surfaces.drawn.difference import difference
-from bridle.surfaces.tui import cards, clipboard
+from bridle.core.transcript_blocks import Turn, calls_of
+from bridle.surfaces.rendering import formatting
+from bridle.surfaces.rendering.diff import difference
+from bridle.surfaces.tui import clipboard
 from bridle.surfaces.tui.commands.command import channel_of
-from bridle.surfaces.tui.outline import Card
+from bridle.surfaces.tui.conversation import command_output
+from bridle.surfaces.tui.conversation.blocks import Card
 
 if TYPE_CHECKING:
     from bridle.surfaces.tui.app import BridleApp
@@ -38,9 +39,13 @@ async def diff(app: BridleApp, words: str) -> None:
     diffs = [found for turn in turns for found in _diffs(turn)]
     which = f"turn {turns[0].number}" if len(turns) == 1 else f"{len(turns)} turns"
     if not changes and not diffs:
-        pane.tell(Card(f"No file changed in {which}", cards.lines("/diff all looks at every turn")))
+        pane.tell(
+            Card(
+                f"No file changed in {which}", command_output.lines("/diff all looks at every turn")
+            )
+        )
         return
-    title = phrases.files(changes, left_out) if changes else "Edits"
+    title = formatting.files(changes, left_out) if changes else "Edits"
     told = _told(changes, diffs, lambda: app.current_theme.dark)
     pane.tell(Card(f"{title} in {which}", Group(*told)))
 
@@ -55,7 +60,7 @@ def _chosen(turns: Sequence[Turn], words: str) -> Sequence[Turn]:
     found = [turn for turn in turns if str(turn.number) == words]
     if not found:
         raise UsageError(
-            f"there is no turn {phrases.one_line(words, 30)!r} here",
+            f"there is no turn {formatting.one_line(words, 30)!r} here",
             hint=f"turns {turns[0].number} to {turns[-1].number}, or all",
         )
     return found
@@ -78,14 +83,14 @@ def _told(
         rest = [one for one in rest if one not in ours]
         yield from (_Edit(one, dark) for one in ours)
     for one in rest:
-        yield Text(phrases.one_line(one.path), style="bold")
+        yield Text(formatting.one_line(one.path), style="bold")
         yield _Edit(one, dark)
 
 
 def _head(change: FileChange) -> Text:
     line = Text(f"{_MARKS[change.change]} ", style=_STYLES[change.change])
-    before = f"{phrases.one_line(change.old_path)} → " if change.old_path else ""
-    line.append(before + phrases.one_line(change.path), style="bold")
+    before = f"{formatting.one_line(change.old_path)} → " if change.old_path else ""
+    line.append(before + formatting.one_line(change.path), style="bold")
     if change.added is not None or change.removed is not None:
         line.append(f"  +{change.added or 0}", style="green")
         line.append(f" −{change.removed or 0}", style="red")
@@ -117,29 +122,33 @@ async def cost(app: BridleApp, words: str) -> None:
     if not turns:
         raise UsageError("no turn has told what it took")
     rows = [_took(turn) for turn in turns]
-    parts: list[RenderableType] = [cards.table(_COST, [*rows, _together(pane)])]
+    parts: list[RenderableType] = [command_output.table(_COST, [*rows, _together(pane)])]
     context = pane.transcript.totals
     if context.context_used is not None:
-        limit = f" of {phrases.count(context.context_limit)}" if context.context_limit else ""
-        parts.append(cards.lines(f"context: {phrases.count(context.context_used)}{limit} tokens"))
+        limit = f" of {formatting.count(context.context_limit)}" if context.context_limit else ""
+        parts.append(
+            command_output.lines(f"context: {formatting.count(context.context_used)}{limit} tokens")
+        )
     if any(turn.usage and turn.usage.priced for turn in turns):
-        parts.append(cards.lines("≈ worked out from prices: the agent told none", style="dim"))
+        parts.append(
+            command_output.lines("≈ worked out from prices: the agent told none", style="dim")
+        )
     pane.tell(Card("What it took", Group(*parts)))
 
 
 def _took(turn: Turn) -> tuple[str, ...]:
     usage = turn.usage
     assert usage is not None
-    cost = "" if usage.cost_usd is None else phrases.money(usage.cost_usd)
+    cost = "" if usage.cost_usd is None else formatting.money(usage.cost_usd)
     return (
         str(turn.number),
         turn.agent or "",
-        phrases.count(usage.input_tokens),
-        phrases.count(usage.cached_tokens) if usage.cached_tokens else "",
-        phrases.count(usage.output_tokens),
+        formatting.count(usage.input_tokens),
+        formatting.count(usage.cached_tokens) if usage.cached_tokens else "",
+        formatting.count(usage.output_tokens),
         f"≈ {cost}" if usage.priced and cost else cost,
-        phrases.duration(turn.duration) if turn.duration is not None else "",
-        phrases.one_line(turn.prompt or "", 40),
+        formatting.duration(turn.duration) if turn.duration is not None else "",
+        formatting.one_line(turn.prompt or "", 40),
     )
 
 
@@ -148,10 +157,10 @@ def _together(pane: SessionPane) -> tuple[str, ...]:
     row, totals = channel_of(pane).row, pane.transcript.totals
     told = row if row and row.input_tokens >= totals.input_tokens else totals
     return (
-        "all", "", phrases.count(told.input_tokens),
-        phrases.count(told.cached_tokens) if told.cached_tokens else "",
-        phrases.count(told.output_tokens),
-        "" if told.cost_usd is None else phrases.money(told.cost_usd), "", "",
+        "all", "", formatting.count(told.input_tokens),
+        formatting.count(told.cached_tokens) if told.cached_tokens else "",
+        formatting.count(told.output_tokens),
+        "" if told.cost_usd is None else formatting.money(told.cost_usd), "", "",
     )  # fmt: skip
 
 
@@ -160,7 +169,7 @@ def _together(pane: SessionPane) -> tuple[str, ...]:
 
 async def copy(app: BridleApp, words: str) -> None:
     if words not in ("", "code"):
-        raise UsageError(f"/copy does not know {phrases.one_line(words)!r}", hint="/copy code")
+        raise UsageError(f"/copy does not know {formatting.one_line(words)!r}", hint="/copy code")
     pane = app.pane
     take = clipboard.last_code if words else clipboard.last_message
     text = take(pane.transcript)
@@ -168,4 +177,6 @@ async def copy(app: BridleApp, words: str) -> None:
     count = len(text.splitlines())
     what = "the last code" if words else "the last message"
     told = f"{what}, {count} line{'s' if count != 1 else ''}"
-    pane.tell(Card("Copied", cards.lines(told, "where nothing arrives, the terminal forbids it")))
+    pane.tell(
+        Card("Copied", command_output.lines(told, "where nothing arrives, the terminal forbids it"))
+    )

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 
 from bridle.core.errors import UsageError
-from bridle.surfaces import rulebook
-from bridle.surfaces.cli.output import Style
-from bridle.surfaces.drawn import phrases, rulings
-from bridle.surfaces.suggestion import suggestion
-from bridle.surfaces.tui import cards
-from bridle.surfaces.tui.colors import colored
+from bridle.surfaces import policy_explain
+from bridle.surfaces.cli.views.output import Style
+from bridle.surfaces.did_you_mean import suggestion
+from bridle.surfaces.rendering import formatting, policy_tables
+from bridle.surfaces.tui.ansi_colors import colored
 from bridle.surfaces.tui.commands.command import agent_of, channel_of, config_of
-from bridle.surfaces.tui.outline import Card
+from bridle.surfaces.tui.conversation import command_output
+from bridle.surfaces.tui.conversation.blocks import Card
 
 if TYPE_CHECKING:
     from bridle.surfaces.tui.app import BridleApp
@@ -30,42 +30,44 @@ async def policy(app: BridleApp, words: str) -> None:
 
 
 def _list(pane: SessionPane) -> None:
-    from bridle.sessions.remembered import Remembered
+    from bridle.sessions.permissions.project_rules import Remembered
 
     config, channel = config_of(pane), channel_of(pane)
     remembered = Remembered.of(config.paths, channel.cwd).rules()
     rules = (*config.tightening, *remembered, *config.rules)
-    notes = rulebook.notes(config.rules, config.tightening)
-    told = cards.lines(
+    notes = policy_explain.notes(config.rules, config.tightening)
+    told = command_output.lines(
         f"approve: {channel.approve}" + ("" if rules else "; there are no rules beside it"),
         "/policy rm -rf build shows what is decided of a command, and why",
     )
-    rows = list(rulings.rows(rules, notes))
-    listed = [cards.table(rulings.RULES, rows, folded=("SAYS", "NOTE"))] if rows else []
+    rows = list(policy_tables.rows(rules, notes))
+    listed = (
+        [command_output.table(policy_tables.RULES, rows, folded=("SAYS", "NOTE"))] if rows else []
+    )
     pane.tell(Card("What is decided without you", Group(*listed, told)))
 
 
 def _explain(pane: SessionPane, words: str) -> None:
     tool, _, given = words.partition(" ")
     config, cwd = config_of(pane), channel_of(pane).cwd
-    request = rulebook.request(*rulebook.call(tool, given.strip()), cwd)
-    context = rulebook.context(cwd, pane.standing().mode, agent_of(pane))
-    found = rulebook.policy(config, cwd, channel_of(pane).approve).explain(request, context)
-    account = rulings.account(request, found, Style(True), verbose=False)
-    pane.tell(Card(f"/policy {phrases.one_line(words, 60)}", colored("\n".join(account))))
+    request = policy_explain.request(*policy_explain.call(tool, given.strip()), cwd)
+    context = policy_explain.context(cwd, pane.standing().mode, agent_of(pane))
+    found = policy_explain.policy(config, cwd, channel_of(pane).approve).explain(request, context)
+    account = policy_tables.account(request, found, Style(True), verbose=False)
+    pane.tell(Card(f"/policy {formatting.one_line(words, 60)}", colored("\n".join(account))))
 
 
 async def approve(app: BridleApp, words: str) -> None:
-    from bridle.surfaces.tui import approval
+    from bridle.surfaces.tui import approval_preset
 
     if not words:
         app.action_pick_approval()
         return
-    chosen = next((word for word in approval.WORDS if word == words), None)
+    chosen = next((word for word in approval_preset.WORDS if word == words), None)
     if chosen is None:
         raise UsageError(
-            f"there is no preset {phrases.one_line(words)!r}",
-            hint=suggestion(words, approval.WORDS),
+            f"there is no preset {formatting.one_line(words)!r}",
+            hint=suggestion(words, approval_preset.WORDS),
         )
-    await approval.choose(app.pane, chosen)
-    app.pane.tell(Card(f"Approval: {chosen}", cards.lines(approval.WORDS[chosen])))
+    await approval_preset.choose(app.pane, chosen)
+    app.pane.tell(Card(f"Approval: {chosen}", command_output.lines(approval_preset.WORDS[chosen])))

@@ -9,10 +9,11 @@ from rich.console import Group, RenderableType
 from textual.binding import Binding
 
 from bridle.core.errors import UsageError
-from bridle.surfaces.drawn import phrases
-from bridle.surfaces.suggestion import suggestion
-from bridle.surfaces.tui import cards, choosing
-from bridle.surfaces.tui.outline import Card
+from bridle.surfaces.did_you_mean import suggestion
+from bridle.surfaces.rendering import formatting
+from bridle.surfaces.tui import picker_actions
+from bridle.surfaces.tui.conversation import command_output
+from bridle.surfaces.tui.conversation.blocks import Card
 
 if TYPE_CHECKING:
     from bridle.surfaces.tui.app import BridleApp
@@ -25,9 +26,9 @@ async def theme(app: BridleApp, words: str) -> None:
         return
     if words not in app.available_themes:
         hint = suggestion(words, app.available_themes)
-        raise UsageError(f"there is no theme {phrases.one_line(words, 40)!r}", hint=hint)
-    await choosing.keep_theme(app, words)
-    app.pane.tell(Card(f"Theme: {words}", cards.lines("it is kept in your config")))
+        raise UsageError(f"there is no theme {formatting.one_line(words, 40)!r}", hint=hint)
+    await picker_actions.keep_theme(app, words)
+    app.pane.tell(Card(f"Theme: {words}", command_output.lines("it is kept in your config")))
 
 
 async def help(app: BridleApp, words: str) -> None:
@@ -38,22 +39,25 @@ async def help(app: BridleApp, words: str) -> None:
         name = f"/{words.lstrip('/')}"
         if name not in COMMANDS:
             hint = suggestion(name, COMMANDS, "/help lists them")
-            raise UsageError(f"no command is called {phrases.one_line(name, 40)}", hint=hint)
+            raise UsageError(f"no command is called {formatting.one_line(name, 40)}", hint=hint)
         told = COMMANDS[name]
-        pane.tell(Card(f"{told.name} {told.argument}".rstrip(), cards.lines(told.help)))
+        pane.tell(Card(f"{told.name} {told.argument}".rstrip(), command_output.lines(told.help)))
         return
     listed = [(f"{one.name} {one.argument}".rstrip(), one.help) for one in COMMANDS.values()]
     own = " ".join(f"/{name.lstrip('/')}" for name in sorted(pane.transcript.commands))
-    parts: list[RenderableType] = [cards.table(("COMMAND", "WHAT"), listed), cards.lines("")]
-    parts.append(cards.table(("KEY", "WHAT"), dict.fromkeys(_keys(app))))
+    parts: list[RenderableType] = [
+        command_output.table(("COMMAND", "WHAT"), listed),
+        command_output.lines(""),
+    ]
+    parts.append(command_output.table(("KEY", "WHAT"), dict.fromkeys(_keys(app))))
     if own:
-        parts += [cards.lines("", f"the agent's own: {own}")]
+        parts += [command_output.lines("", f"the agent's own: {own}")]
     pane.tell(Card("Commands and keys", Group(*parts)))
 
 
 def _keys(app: BridleApp) -> Iterator[tuple[str, str]]:
     """Of the main screen, as the config has them."""
-    from bridle.surfaces.tui.places import PLACES
+    from bridle.surfaces.tui.focus_scopes import PLACES
 
     nodes = [node for name in ("prompt", "conversation", "request") for node in PLACES[name]]
     for node in dict.fromkeys(nodes):

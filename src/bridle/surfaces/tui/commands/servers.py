@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bridle.core.errors import UsageError
-from bridle.surfaces.drawn import listings, phrases
-from bridle.surfaces.suggestion import suggestion
-from bridle.surfaces.tui import cards
+from bridle.surfaces.did_you_mean import suggestion
+from bridle.surfaces.rendering import formatting, tables
 from bridle.surfaces.tui.commands.command import agent_of, channel_of
+from bridle.surfaces.tui.conversation import command_output
 
 if TYPE_CHECKING:
     from bridle.surfaces.tui.app import BridleApp
@@ -23,24 +23,28 @@ async def mcp(app: BridleApp, words: str) -> None:
     verb, _, server = (part.strip() for part in words.partition(" "))
     if verb not in _VERBS:
         hint = suggestion(verb, _VERBS)
-        raise UsageError(f"/mcp does not know {phrases.one_line(verb)!r}", hint=hint)
+        raise UsageError(f"/mcp does not know {formatting.one_line(verb)!r}", hint=hint)
     if bool(server) is (verb == "list"):
         wanted = "/mcp list" if verb == "list" else f"/mcp {verb} NAME"
         raise UsageError(f"it is `{wanted}`", hint="/mcp list shows the names")
     pane = app.pane
     management = channel_of(pane).harness.management
     agent = agent_of(pane)
-    with cards.Awaited(pane, f"MCP servers of {phrases.one_line(agent)}", "asking it") as waiting:
+    with command_output.Awaited(
+        pane, f"MCP servers of {formatting.one_line(agent)}", "asking it"
+    ) as waiting:
         match verb:
             case "list":
                 found = {agent: await management.mcp_servers(agent)}
-                rows = [row[1:] for row in listings.servers(found)]
-                none = cards.lines("none: `bridle mcp add NAME -- COMMAND` gives it one")
-                waiting.tell(cards.table(listings.SERVERS[1:], rows) if rows else none)
+                rows = [row[1:] for row in tables.servers(found)]
+                none = command_output.lines("none: `bridle mcp add NAME -- COMMAND` gives it one")
+                waiting.tell(command_output.table(tables.SERVERS[1:], rows) if rows else none)
             case "tools":
                 tools = await management.mcp_tools(agent, server)
-                none = cards.lines(f"{server} offers no tools")
-                waiting.tell(cards.table(listings.TOOLS, listings.tools(tools)) if tools else none)
+                none = command_output.lines(f"{server} offers no tools")
+                waiting.tell(
+                    command_output.table(tables.TOOLS, tables.tools(tools)) if tools else none
+                )
             case _:
                 await management.mcp_switch(agent, server, verb == "enable")
-                waiting.tell(cards.lines(listings.switched(agent, server, verb == "enable")))
+                waiting.tell(command_output.lines(tables.switched(agent, server, verb == "enable")))

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, get_args
 
 from bridle.core.errors import SessionNotFound, UsageError
 from bridle.sessions.export import Format
-from bridle.surfaces.drawn import listings, phrases
-from bridle.surfaces.tui import cards
+from bridle.surfaces.rendering import formatting, tables
 from bridle.surfaces.tui.commands.command import (
     channel_of,
     config_of,
     refuse_while_busy,
     row_of,
 )
-from bridle.surfaces.tui.exporting import ENDINGS, usual_name, write
-from bridle.surfaces.tui.outline import Card
+from bridle.surfaces.tui.conversation import command_output
+from bridle.surfaces.tui.conversation.blocks import Card
+from bridle.surfaces.tui.export_dialog import ENDINGS, usual_name, write
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bridle.app import Harness
+    from bridle.harness.harness import Harness
     from bridle.store.session_row import SessionRow
     from bridle.surfaces.tui.app import BridleApp
 
@@ -32,7 +32,7 @@ _BY_ENDING: dict[str, Format] = {ending: format for format, ending in ENDINGS.it
 
 
 async def new(app: BridleApp, words: str) -> None:
-    from bridle.roster import roster
+    from bridle.harness.agent_selection import roster
 
     pane = app.pane
     channel = channel_of(pane)
@@ -47,7 +47,7 @@ async def new(app: BridleApp, words: str) -> None:
 
 
 async def clear(app: BridleApp, words: str) -> None:
-    from bridle.surfaces.tui.channel import Channel
+    from bridle.surfaces.tui.session_controller import Channel
 
     pane = app.pane
     refuse_while_busy(pane)
@@ -56,7 +56,7 @@ async def clear(app: BridleApp, words: str) -> None:
     wishes = {**channel.wishes, "agent": row.agent} if row else channel.wishes
     pane.renew(Channel(channel.harness, channel.cwd, **wishes))
     if row:
-        told = cards.lines(f"the last one is kept: /resume {row.id}")
+        told = command_output.lines(f"the last one is kept: /resume {row.id}")
         pane.tell(Card("A new session", told))
     await channel.close()
 
@@ -69,12 +69,12 @@ async def browse(app: BridleApp, words: str) -> None:
     harness = channel_of(pane).harness
     hits = harness.sessions.search.search(words, limit=SHOWN)
     rows = [harness.find(session) for session in dict.fromkeys(hit.session for hit in hits)]
-    title = f"Sessions with “{phrases.one_line(words, 40)}”"
-    pane.tell(Card(title, _listed(rows) if rows else cards.lines("nothing found")))
+    title = f"Sessions with “{formatting.one_line(words, 40)}”"
+    pane.tell(Card(title, _listed(rows) if rows else command_output.lines("nothing found")))
 
 
 def _listed(rows: list[SessionRow]) -> Table:
-    return cards.table(listings.SESSIONS, map(listings.session, rows))
+    return command_output.table(tables.SESSIONS, map(tables.session, rows))
 
 
 async def resume(app: BridleApp, words: str) -> None:
@@ -97,7 +97,7 @@ async def fork(app: BridleApp, words: str) -> None:
     row = row_of(pane)
     copy = await channel_of(pane).harness.sessions.fork(row)
     await app.open_pane(copy)
-    app.pane.tell(Card("A copy", cards.lines(f"of {row.id}, which stays as it is")))
+    app.pane.tell(Card("A copy", command_output.lines(f"of {row.id}, which stays as it is")))
 
 
 async def export(app: BridleApp, words: str) -> None:
@@ -106,9 +106,9 @@ async def export(app: BridleApp, words: str) -> None:
     file, format = _target(words, row)
     path = channel_of(pane).cwd / file.expanduser()
     log = channel_of(pane).harness.sessions.log
-    with cards.Awaited(pane, "Export", f"writing {path}") as waiting:
+    with command_output.Awaited(pane, "Export", f"writing {path}") as waiting:
         size = await asyncio.to_thread(write, log, row, format, path)
-        waiting.tell(cards.lines(f"{path} ({phrases.size(size)}, {format})"))
+        waiting.tell(command_output.lines(f"{path} ({formatting.size(size)}, {format})"))
 
 
 def _target(words: str, row: SessionRow) -> tuple[Path, Format]:

@@ -19,11 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from bridle.core.permission.shell.dangerous_variables import is_harmless
 from bridle.core.permission.shell.parsed_script import HOLE, is_open, joined
 from bridle.core.permission.shell.programs.mentions import hosts_in
 from bridle.core.permission.shell.programs.options import Option
 from bridle.core.permission.shell.programs.row import Draft, Kind
-from bridle.core.permission.shell.variables import is_harmless
 
 _FILES: dict[str, Kind] = {
     "read": "read", "write": "write", "remove": "remove", "mention": "mention",

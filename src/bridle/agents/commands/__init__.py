@@ -1,0 +1,1 @@
+"""Runs an agent's own commands and reads its files."""

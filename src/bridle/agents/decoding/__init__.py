@@ -1,0 +1,1 @@
+"""Reads the JSON of vendors: fields, images, questions, streamed text."""

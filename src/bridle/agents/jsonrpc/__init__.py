@@ -1,0 +1,1 @@
+"""A JSON-RPC peer without I/O."""

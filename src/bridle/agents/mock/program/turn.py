@@ -1,0 +1,275 @@
+"""One turn: plays its steps, and says how it ended whatever happened."""
+
+from __future__ import annotations
+
+import time
+
+from . import tools
+from .faults import misbehave
+from .history import Memory
+from .stdio import Host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .script import Step
+    from .stdio import Message
+
+    Task = tuple[float, str, str, list[Step]]  # when it is due, id, title, steps
+
+
+class Interrupted(Exception):
+    """The host wants the turn to end."""
+
+
+class Ended(Exception):
+    """The script ends the turn here."""
+
+    def __init__(self, **end: object) -> None:
+        self.end = end
+
+
+class Call:
+    """A tool call between its start and its result."""
+
+    def __init__(self, id: str, tool: str, input: dict[str, Any], step: Step) -> None:
+        self.id = id
+        self.tool = tool
+        self.input = input
+        self.step = step
+        self.request: str | None = None
+
+
+class Turn:
+    def __init__(
+        self, host: Host, memory: Memory, tasks: list[Task], pace: float, prompt: Message
+    ) -> None:
+        self._host = host
+        self._memory = memory
+        self._tasks = tasks
+        self._pace = pace
+        self._prompt = prompt
+        self._number = len(memory.turns) + 1
+        self._ids = 0
+        self._words = 0
+        self._usage_told = False
+        self._calls: list[Call] = []
+        self._parent: str | None = None
+        self._filled: dict[str, str] = {}
+
+    def play(self, steps: list[Step]) -> None:
+        self._memory.begin(self._prompt["text"])
+        self._host.interrupted = False
+        self._filled = {
+            "prompt": self._prompt["text"],
+            "files": ", ".join(map(_describe, self._prompt.get("files", ()))) or "no files",
+            "before": self._memory.before,
+            "answer": "",
+            "steer": "",
+        }
+        end: dict[str, object] = {"reason": "completed"}
+        try:
+            self._play(steps)
+        except Ended as ended:
+            end = ended.end
+        except ValueError as error:
+            failure = {"kind": "agent_failed", "message": f"mock: {error}"}
+            end = {"reason": "failed", "failure": failure}
+        except Interrupted:
+            self._host.prompts.clear()  # words for this turn, which would begin another
+            self._break_off()
+            end = {"reason": "cancelled"}
+        if not self._usage_told:
+            read = len(self._prompt["text"].split())
+            cost = (read + 5 * self._words) / 1_000_000
+            self._say("usage", input_tokens=read, output_tokens=self._words, cost_usd=cost)
+        self._memory.save()
+        self._say("end", **end)
+
+    def _play(self, steps: list[Step]) -> None:
+        for step in steps:
+            self._pause(0)
+            self._step(step)
+
+    def _step(self, step: Step) -> None:
+        match step:
+            case {"say": text}:
+                self._utter("text", text)
+            case {"think": text}:
+                self._utter("thought", text)
+            case {"read": _} | {"write": _} | {"edit": _} | {"run": _} | {"present": _}:
+                self._finish(self._begin(step))
+            case {"parallel": steps}:
+                for call in [self._begin(one) for one in steps]:
+                    self._finish(call)
+            case {"task": title, "steps": steps}:
+                self._delegate(title, steps)
+            case {"background": title, "steps": steps}:
+                due = time.monotonic() + step.get("after", 0)
+                self._tasks.append((due, self._new("b"), title, steps))
+                tell_tasks(self._host, self._tasks)
+            case {"plan": steps}:
+                self._say("plan", steps=[s if isinstance(s, dict) else {"text": s} for s in steps])
+            case {"question": questions}:
+                self._ask(questions)
+            case {"usage": usage}:
+                self._usage_told = True
+                self._say("usage", **usage)
+            case {"notice": text, **rest}:
+                self._say("notice", **{"level": "info", "kind": "session", "text": text, **rest})
+            case {"listen": seconds}:
+                self._pause(seconds, lambda: bool(self._host.prompts))
+                if self._host.prompts:
+                    self._filled["steer"] = self._host.prompts.pop(0)["text"]
+            case {"fail": kind, **rest}:
+                failure = {"kind": kind, "message": f"the script failed with {kind}", **rest}
+                raise Ended(reason="failed", failure=failure)
+            case {"stop": result}:
+                raise Ended(reason="completed", result=result)
+            case {"repeat": times, "steps": steps}:
+                for _ in range(times):
+                    self._play(steps)
+            case {"sleep": seconds}:
+                self._pause(seconds)
+            case {"hang": _}:
+                self._pause(None)
+            case _:
+                misbehave(step, self._host)
+
+    # -- words -----------------------------------------------------------------------------------
+
+    def _utter(self, type: str, text: str) -> None:
+        id = self._new("m")
+        for name, value in {**self._host.settings, **self._filled}.items():
+            text = text.replace("{" + name + "}", value)
+        due = time.monotonic()
+        for word in text.replace(" ", " \0").split("\0"):
+            self._say(type, id=id, text=word)
+            self._words += 1
+            due += self._pace  # by the clock: what a word takes is part of its time
+            self._pause(max(0.0, due - time.monotonic()))
+        if type == "text":
+            self._memory.turns[-1]["said"] += text + "\n"
+
+    def _say(self, type: str, **fields: object) -> None:
+        if self._parent:
+            fields["parent"] = self._parent
+        self._host.say(type, **fields)
+
+    def _pause(
+        self,
+        seconds: float | None,
+        until: Callable[[], bool] = lambda: False,
+        also: Sequence[int] = (),
+    ) -> None:
+        self._host.listen(seconds, lambda: self._host.interrupted or until(), also)
+        if self._host.interrupted:
+            raise Interrupted
+
+    def _new(self, kind: str) -> str:
+        """An id that no other turn of the conversation has, in whatever process."""
+        self._ids += 1
+        return f"{kind}{self._number}.{self._ids}"
+
+    # -- tools -----------------------------------------------------------------------------------
+
+    def _begin(self, step: Step) -> Call:
+        tool, input = tools.input_of(step)
+        call = self._start(tool, input, step)
+        if tool != "read" and step.get("ask", True):
+            call.request = self._new("r")
+            asked = {key: step[key] for key in ("reason", "options") if key in step}
+            self._say(
+                "ask", request_id=call.request, call_id=call.id, tool=tool, input=input, **asked
+            )
+        return call
+
+    def _start(self, tool: str, input: dict[str, Any], step: Step) -> Call:
+        call = Call(self._new("c"), tool, input, step)
+        self._calls.append(call)
+        self._say("call", id=call.id, tool=tool, input=input)
+        return call
+
+    def _finish(self, call: Call) -> None:
+        if call.request and not self._allowed(call, call.request):
+            self._play(call.step.get("else", []))
+            return
+        try:
+            if call.tool == "run":
+                code, output = self._run(call)
+                if code:
+                    self._end(call, "failed", f"{output}\nexit code {code}")
+                else:
+                    self._end(call, "completed", output)
+            else:
+                self._end(call, "completed", tools.touch(call.tool, call.input))
+        except (OSError, ValueError) as error:
+            self._end(call, "failed", str(error))
+
+    def _allowed(self, call: Call, request: str) -> bool:
+        self._pause(call.step.get("withdraw"), lambda: request in self._host.answers)
+        answer = self._host.answers.pop(request, None)
+        if answer is None:
+            self._withdraw(request)
+            answer = {"option": "deny"}
+        option, note = answer["option"], answer.get("note")
+        self._filled["answer"] = note or option
+        kinds = {one["id"]: one["kind"] for one in call.step.get("options", ())}
+        if kinds.get(option, option) == "deny":
+            self._end(call, "denied", note)
+            return False
+        call.input.update(answer.get("input") or {})
+        return True
+
+    def _run(self, call: Call) -> tuple[int, str]:
+        return tools.run(
+            call.input["command"],
+            wait=lambda fd: self._pause(None, also=[fd]),
+            show=lambda text: self._say("output", id=call.id, text=text),
+        )
+
+    def _end(self, call: Call, outcome: str, content: object = None) -> None:
+        self._calls.remove(call)
+        if isinstance(content, str):
+            content = {"type": "text", "text": content}
+        self._say("result", call_id=call.id, outcome=outcome, content=[content] if content else [])
+
+    def _delegate(self, title: str, steps: list[Step]) -> None:
+        call = self._start("task", {"description": title}, {})
+        outer, self._parent = self._parent, call.id
+        try:
+            self._play(steps)
+        finally:
+            self._parent = outer
+        self._end(call, "completed")
+
+    def _ask(self, questions: list[dict[str, Any]]) -> None:
+        request = self._new("r")
+        self._say("question", request_id=request, questions=questions)
+        self._pause(None, lambda: request in self._host.answers)
+        answer = self._host.answers.pop(request)
+        chosen = answer.get("answers") or {}
+        self._filled["answer"] = ", ".join(chosen.values()) or answer["option"]
+
+    def _withdraw(self, request: str) -> None:
+        self._say("settled", request_id=request, answer={"option": "deny"}, by="withdrawn")
+
+    def _break_off(self) -> None:
+        for call in reversed(self._calls[:]):
+            if call.request:
+                self._withdraw(call.request)
+            self._end(call, "cancelled")
+
+
+def tell_tasks(host: Host, tasks: list[Task]) -> None:
+    host.say("tasks", tasks=[{"task_id": id, "title": title} for _, id, title, _ in tasks])
+
+
+def _describe(file: dict[str, str]) -> str:
+    import base64
+    import hashlib
+
+    data = base64.b64decode(file["data"])
+    return f"{file['name']} ({len(data)} bytes, {hashlib.sha256(data).hexdigest()[:12]})"

@@ -1,0 +1,1 @@
+"""The live connection to one agent, and its current settings."""

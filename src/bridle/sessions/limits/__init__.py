@@ -1,0 +1,1 @@
+"""Limits of a turn: time, cost, tokens and model calls."""

@@ -1,0 +1,1 @@
+"""Open requests, answered by policy, person or timeout; remembered rules; bypass detection."""

@@ -1,0 +1,1 @@
+"""Access from other processes: the owner's socket, private sockets, notifications."""

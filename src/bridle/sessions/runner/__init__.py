@@ -1,0 +1,1 @@
+"""One live session: the loop that drives its agent."""

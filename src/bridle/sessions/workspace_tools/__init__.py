@@ -1,0 +1,1 @@
+"""The workspace tools of a session, run for its agent or for an MCP client."""

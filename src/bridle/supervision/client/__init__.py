@@ -1,0 +1,1 @@
+"""The harness's side of supervision: spawn, wait, sweep."""

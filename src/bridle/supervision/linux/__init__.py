@@ -1,0 +1,1 @@
+"""Linux facilities: control groups, pid namespaces, system calls, the process table."""

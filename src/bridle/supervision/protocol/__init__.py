@@ -1,0 +1,1 @@
+"""Messages between the harness and its warden."""

@@ -1,0 +1,1 @@
+"""The supervising processes: a warden for each session, a keeper for each program."""

@@ -1,0 +1,1 @@
+"""Parses arguments: commands, options, errors."""

@@ -1,0 +1,1 @@
+"""Output of commands: live screen, plain text, JSON lines."""

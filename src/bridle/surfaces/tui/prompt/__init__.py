@@ -1,0 +1,1 @@
+"""The prompt box: text, files, completions, history."""

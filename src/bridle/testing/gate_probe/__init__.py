@@ -1,0 +1,1 @@
+"""Probes whether an agent asks before each kind of call."""

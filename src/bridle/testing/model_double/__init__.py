@@ -1,0 +1,1 @@
+"""A scripted model on loopback: Anthropic, OpenAI and Gemini APIs."""

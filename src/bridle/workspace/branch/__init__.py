@@ -1,0 +1,1 @@
+"""The way of a branch to its merge: status, pull request, next action."""

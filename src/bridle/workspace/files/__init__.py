@@ -1,0 +1,1 @@
+"""File tools that cannot leave the workspace root."""

@@ -1,0 +1,1 @@
+"""Git without side effects: snapshots, worktrees, repository state."""

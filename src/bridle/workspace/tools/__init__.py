@@ -1,0 +1,1 @@
+"""The workspace tools as models see them: schemas and result texts."""
